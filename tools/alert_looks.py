@@ -21,7 +21,7 @@ from warpwatch.ci.policy.policy_model import AlertsTable
 from warpwatch.dashboard.cli.project_choice import choose_project
 from warpwatch.dashboard.store import Store
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 @click.command()
@@ -52,7 +52,7 @@ def main(database: Path, looks: int) -> None:
     server.shutdown()
 
 
-def _timed(work: Callable[[], Found]) -> tuple[Found, float]:
+def _timed(work: Callable[[], Result]) -> tuple[Result, float]:
     start = time.process_time()
     return work(), time.process_time() - start
 

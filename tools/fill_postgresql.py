@@ -169,7 +169,12 @@ def _time(store: Store, asked: int, rng: np.random.Generator) -> None:
         keys = connection.execute(select(schema.series.c.key).order_by(schema.series.c.id)).scalars().all()
     click.echo(f"{points} points in {len(keys)} series, {size / 1e9:.2f} GB, {size / points:.1f} bytes a point")
     _ask("history", asked, _drawn(keys, rng), lambda key: queries.history(store, key))
-    _ask("shown_history", asked, _drawn(keys, rng), lambda key: queries.shown_history(store, key, queries.Wanted()))
+    _ask(
+        "shown_history",
+        asked,
+        _drawn(keys, rng),
+        lambda key: queries.shown_history(store, key, queries.HistoryRequest()),
+    )
 
 
 def _drawn(keys: Sequence[str], rng: np.random.Generator) -> list[str]:

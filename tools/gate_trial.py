@@ -205,8 +205,8 @@ class PullRequest:
             commits=np.array([0, 1]),
             sides=(0, 1),
             is_one_measurement=False,
-            other_cards=None,
-            beside=True,
+            other_gpus=None,
+            same_session=True,
             reruns=tuple(tuple(its) for its in values),
         )
 

@@ -19,10 +19,10 @@ from warpwatch.dashboard.statistics.changepoint import changepoints
 from warpwatch.dashboard.statistics.multiplicity import LIMIT
 from warpwatch.dashboard.store.classification import (
     ControlLevels,
-    FoundChange,
-    FoundSeries,
+    MachineChange,
     MachineFindings,
-    UnjudgedMachine,
+    MachineSeries,
+    UnclassifiedMachine,
 )
 
 _SERIES, _COMMITS, _AT = 40, 60, 35
@@ -61,7 +61,7 @@ def _simulated(rng: np.random.Generator, machine: float, commit: float, told: Co
     logs[0, _AT:] += np.log1p(commit)
     is_canary = [number >= _SERIES for number in range(_SERIES + 2)]
     series = [
-        FoundSeries(
+        MachineSeries(
             id=number,
             environment=1,
             suite=f"suite{number // 4}",
@@ -80,7 +80,7 @@ def _simulated(rng: np.random.Generator, machine: float, commit: float, told: Co
     for number in range(_SERIES):
         for change in changepoints(np.exp(logs[number]).tolist(), smallest_change=0.01):
             found.append(
-                FoundChange(
+                MachineChange(
                     series=series[number],
                     commit_id=change.index,
                     place=change.index,
@@ -90,7 +90,7 @@ def _simulated(rng: np.random.Generator, machine: float, commit: float, told: Co
                     low=change.low,
                     high=change.high,
                     chance=change.chance,
-                    said=(),
+                    stored=(),
                 )
             )
     speakers = [number for number, one in enumerate(series) if one.is_canary]
@@ -98,7 +98,7 @@ def _simulated(rng: np.random.Generator, machine: float, commit: float, told: Co
         places=np.arange(_COMMITS), controls=tuple(series[number] for number in speakers), levels=logs[speakers]
     )
     findings = MachineFindings(
-        machine=UnjudgedMachine(id=1, project_id=1, project="p"),
+        machine=UnclassifiedMachine(id=1, project_id=1, project="p"),
         findings=1,
         families={1: _SERIES},
         changes=tuple(found),

@@ -18,7 +18,7 @@ def state_of(store: Store) -> State:
         series = _names(connection, schema.series, "key")
         found = {
             "commits": _rows(connection, schema.commit, "hash", "date_ms", "position", "subject"),
-            "runs": _rows(connection, schema.run, "name", "started_ms", "card"),
+            "runs": _rows(connection, schema.run, "name", "started_ms", "gpu"),
             "series": _rows(connection, schema.series, "key", "metric", "unit", "listed", "stale"),
             "files": _rows(connection, schema.source_file, "path", "digest"),
             "points": _points(connection, series, commits, runs),

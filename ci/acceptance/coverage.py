@@ -8,12 +8,12 @@ from warpwatch.dashboard.model.quantities import share
 from warpwatch.dashboard.model.schema import SeriesSchema
 from warpwatch.dashboard.model.series import Series
 from warpwatch.dashboard.model.verdict import Verdict
-from warpwatch.dashboard.store.policy import Expired
+from warpwatch.dashboard.store.policy import ExpiredAcceptance
 from warpwatch.dashboard.text.comparison_labels import relative_change
 
 
 def with_acceptances(
-    comparison: Comparison, accepted: Sequence[Acceptance], expired: Sequence[Expired] = ()
+    comparison: Comparison, accepted: Sequence[Acceptance], expired: Sequence[ExpiredAcceptance] = ()
 ) -> Comparison:
     """The comparison with its rows accepted, each by the first acceptance that covers it.
 
@@ -36,9 +36,9 @@ def with_acceptances(
         else:
             notes.append(f"{_who(each)} accepts nothing: of what it names nothing regressed")
     for lapsed in expired:
-        if any(row.decides and _covers(lapsed.said, row) for row in rows):
+        if any(row.decides and _covers(lapsed.acceptance, row) for row in rows):
             again = f"it has expired: say it of {comparison.head.hash[:8]} too if it is meant"
-            notes.append(f"{_who(lapsed.said)} counted until {lapsed.until[:8]}; {again}")
+            notes.append(f"{_who(lapsed.acceptance)} counted until {lapsed.until[:8]}; {again}")
     return comparison.model_copy(update={"rows": tuple(rows), "notes": tuple(dict.fromkeys(notes))})
 
 

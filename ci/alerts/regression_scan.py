@@ -8,7 +8,7 @@ from warpwatch.dashboard.model.changepoint import Regression, RegressionGroup
 from warpwatch.dashboard.model.naming import kernel_of
 from warpwatch.dashboard.model.series import Commit
 from warpwatch.dashboard.store import queries
-from warpwatch.dashboard.store.alert_candidates import alerts_now
+from warpwatch.dashboard.store.alert_candidates import alert_snapshot
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.store.alert_updates import update_regression_alert
 from warpwatch.dashboard.store.outbox import notified_destinations
@@ -38,7 +38,7 @@ class _RegressionScan:
 
     def run(self) -> None:
         policy = self._scan.policy
-        now = alerts_now(self._store, self._name, recent_days=policy.recent_days, most_false=policy.most_false)
+        now = alert_snapshot(self._store, self._name, recent_days=policy.recent_days, most_false=policy.most_false)
         new = [one for one in now.new if is_reportable(one, policy, now.changes.get(one.series.key, ()))]
         joining = self._joining(new, now.alerts)
         joined = {id(one) for some in joining.values() for one in some}

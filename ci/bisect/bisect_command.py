@@ -13,9 +13,9 @@ from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.cli.output import OutputFile, write
 from warpwatch.dashboard.cli.store_access import CannotTellError, open_or_create_store, read_settings
 from warpwatch.dashboard.model.series import Series
-from warpwatch.dashboard.model.triage_item import CardFilter, CardOrder, Standing
+from warpwatch.dashboard.model.triage_item import TriageFilter, TriageOrder, TriageState
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.bisect_results import Bisected, Culprit, bisected_alerts, record_bisect
+from warpwatch.dashboard.store.bisect_results import BisectResult, Culprit, bisected_alerts, record_bisect
 
 from ..asv_checkout import uncommitted_warnings
 from ..gate.asv_runner import GateError
@@ -74,11 +74,11 @@ def record(place: AsvPlace, report: BisectReport) -> None:
     culprit, its = None, report.search.suspects
     if report.is_named and its is not None and report.first_bad is not None and report.last_good is not None:
         culprit = Culprit(commit=report.first_bad.hash, previous=report.last_good.hash, confidence=sure(its.chance))
-    bisected = Bisected(
+    bisected = BisectResult(
         series=report.series.key,
         good=report.commits[0].hash,
         bad=report.commits[-1].hash,
-        says=headline(report),
+        summary=headline(report),
         culprit=culprit,
     )
     record_bisect(place.store, place.project, bisected, now_ms=time.time_ns() // 1_000_000)
@@ -104,8 +104,8 @@ def next_alert(store: Store, project: str, machine: str, repository: Path) -> Wa
 
 def _waiting(store: Store, project: str, machine: str, repository: Path) -> Iterator[Waiting]:
     """Open and acknowledged alerts of asv's series with commits in git and no bisect yet, worst first."""
-    wanted = CardFilter(standings=(Standing.OPEN, Standing.ACKNOWLEDGED), machine=machine, order=CardOrder.WORST)
-    found = queries.cards(store, project, wanted, limit=_MOST, rows=1).cards
+    wanted = TriageFilter(states=(TriageState.OPEN, TriageState.ACKNOWLEDGED), machine=machine, order=TriageOrder.WORST)
+    found = queries.triage_items(store, project, wanted, limit=_MOST, rows=1).items
     done = bisected_alerts(store, [card.alert.id for card in found if card.alert is not None])
     for card in found:
         if card.alert is None or card.alert.id in done or card.alert.stated is not None or not card.regressions:

@@ -7,7 +7,7 @@ from warpwatch.dashboard.cli.store_access import CannotTellError
 from warpwatch.dashboard.model.comparison import Acceptance, Comparison
 from warpwatch.dashboard.model.thresholds import LimitsOf, series_limits
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.policy import Expired, expired_acceptances
+from warpwatch.dashboard.store.policy import ExpiredAcceptance, expired_acceptances
 
 from ..acceptance.coverage import with_acceptances
 from ..acceptance.sources import AcceptFileError, gathered
@@ -24,7 +24,7 @@ class Terms:
     threshold: float  # where no rule says otherwise
     threshold_of_all: float | None  # stated on the command line, above every rule
     notes: tuple[str, ...]
-    expired: tuple[Expired, ...]  # said of the same base and an earlier head
+    expired: tuple[ExpiredAcceptance, ...]  # said of the same base and an earlier head
 
     def limits(self, store: Store, project: str) -> LimitsOf:
         """Of each series, by what the store knows of the workloads now."""

@@ -29,14 +29,14 @@ from ..statistics.machine_attribution import (
 )
 from ..statistics.multiplicity import LIMIT, q_values
 from ..store.classification import (
+    Classification,
     ControlLevels,
-    FoundChange,
-    FoundSeries,
-    Judgement,
+    MachineChange,
     MachineFindings,
+    MachineSeries,
     read_findings,
-    unjudged_machines,
-    write_judgement,
+    unclassified_machines,
+    write_classifications,
 )
 from ..store.engine import Store
 from ..store.points import batches
@@ -50,13 +50,13 @@ _NORMAL_95 = 1.96
 
 def judge(store: Store, *, only: str | None = None) -> None:
     """Judges every machine whose findings have changed. `only` names a project, if not all are meant."""
-    for machine in unjudged_machines(store, only):
+    for machine in unclassified_machines(store, only):
         for _ in range(_MOST_IN_VAIN):
             findings = read_findings(store, machine)
             if findings is None:
                 break
             try:
-                judgements = judged(findings)
+                read_classifications = judged(findings)
             except Exception as error:  # a fault of ours: the other machines are well
                 _log.error(
                     "machine %d of %s could not be judged (%s); what was said of its changes stands, and it is"
@@ -66,13 +66,13 @@ def judge(store: Store, *, only: str | None = None) -> None:
                     located(error),
                 )
                 break
-            if write_judgement(store, findings, judgements):
+            if write_classifications(store, findings, read_classifications):
                 break
 
 
-def judged(findings: MachineFindings) -> tuple[Judgement, ...]:
+def judged(findings: MachineFindings) -> tuple[Classification, ...]:
     """What is said of each change."""
-    followed: dict[tuple[int, str], list[FoundChange]] = defaultdict(list)
+    followed: dict[tuple[int, str], list[MachineChange]] = defaultdict(list)
     for change in findings.changes:
         if change.series.family is not None and change.low < change.high and change.low > -1:
             followed[change.series.environment, change.series.family].append(change)
@@ -83,11 +83,11 @@ def judged(findings: MachineFindings) -> tuple[Judgement, ...]:
     return _with_q(explained, findings.families)
 
 
-_Explained = tuple[FoundChange, ChangeKind, Control | None, Shift | None, float]
+_Explained = tuple[MachineChange, ChangeKind, Control | None, Shift | None, float]
 
 
 def _explained(
-    change: FoundChange, told: tuple[Control, Shift] | None
+    change: MachineChange, told: tuple[Control, Shift] | None
 ) -> tuple[ChangeKind, Control | None, Shift | None, float]:
     """Kind, who spoke for the machine, its share, and the chance of what remains."""
     if change.series.is_canary:
@@ -110,7 +110,7 @@ def _explained(
     return ChangeKind.STEP, control, its_share, chance
 
 
-def _with_q(explained: Sequence[_Explained], families: Mapping[int, int]) -> tuple[Judgement, ...]:
+def _with_q(explained: Sequence[_Explained], families: Mapping[int, int]) -> tuple[Classification, ...]:
     """With the q of each step among all series of its run: the machine, in an environment, at the commit.
 
     A step whose q is above the limit may be chance: no commit is accused of it, and none praised.
@@ -127,9 +127,9 @@ def _with_q(explained: Sequence[_Explained], families: Mapping[int, int]) -> tup
         family = max(families.get(environment, 0), len(members))  # series that nobody lists any more count no longer
         q.update(zip(members, q_values([explained[number][4] for number in members], family), strict=True))
     return tuple(
-        Judgement(
+        Classification(
             change=change,
-            kind=ChangeKind.MAY_BE_CHANCE if q.get(number, 0.0) > LIMIT else kind,
+            kind=ChangeKind.NOT_SIGNIFICANT if q.get(number, 0.0) > LIMIT else kind,
             control=control,
             share=its_share,
             q_value=q.get(number),
@@ -138,7 +138,9 @@ def _with_q(explained: Sequence[_Explained], families: Mapping[int, int]) -> tup
     )
 
 
-def _machines_part(changes: Sequence[FoundChange], cards: Sequence[ControlLevels]) -> dict[int, tuple[Control, Shift]]:
+def _machines_part(
+    changes: Sequence[MachineChange], cards: Sequence[ControlLevels]
+) -> dict[int, tuple[Control, Shift]]:
     """What the machine did across each change, by the change's id, where enough controls tell.
 
     Of several cards that measured the commit of the change the first speaks.
@@ -152,7 +154,7 @@ def _machines_part(changes: Sequence[FoundChange], cards: Sequence[ControlLevels
     return found
 
 
-def _heard(card: ControlLevels, changes: Sequence[FoundChange]) -> dict[int, tuple[Control, Shift]]:
+def _heard(card: ControlLevels, changes: Sequence[MachineChange]) -> dict[int, tuple[Control, Shift]]:
     """What the controls of one card did across each change, as told by the first who can."""
     starts, ends = np.array([(change.range_start, change.range_end) for change in changes]).T
     before, after = np.searchsorted(card.places, starts, "right"), np.searchsorted(card.places, ends, "left")
@@ -177,7 +179,7 @@ def _heard(card: ControlLevels, changes: Sequence[FoundChange]) -> dict[int, tup
 
 
 def _speakers(
-    changes: Sequence[FoundChange], controls: Sequence[FoundSeries]
+    changes: Sequence[MachineChange], controls: Sequence[MachineSeries]
 ) -> Iterator[tuple[Control, NDArray[np.bool_]]]:
     """Who may speak for the machine to each change, by change and control; the first first: those of the series' own
     bound before all of a kind.
@@ -188,7 +190,7 @@ def _speakers(
     number = {suite: place for place, suite in enumerate(one.suite for one in controls)}
     code = {None: -1, False: 0, True: 1}
 
-    def facts(series: Iterable[FoundSeries]) -> Ints:
+    def facts(series: Iterable[MachineSeries]) -> Ints:
         return np.array([(one.id, number.get(one.suite, -1), code[one.memory_bound]) for one in series]).T
 
     (its, its_suite, its_bound), (ids, suite, bound) = facts(each.series for each in changes), facts(controls)

@@ -237,7 +237,7 @@ def _canary_estimates(found: Sequence[Pair], threshold: float, reruns: _Reruns) 
 
 
 def _estimate(pair: Pair, threshold: float, drift: float, noises: HistoryNoises, reruns: _Reruns) -> Estimate | None:
-    if pair.other_cards:
+    if pair.other_gpus:
         return None
     if pair.is_one_measurement:
         same = (RunValue(value=1.0),)
@@ -252,7 +252,7 @@ def _estimate(pair: Pair, threshold: float, drift: float, noises: HistoryNoises,
         threshold=threshold,
         drift=drift,
         rerun_noise=reruns.get(pair.series.key),
-        beside=pair.beside,
+        beside=pair.same_session,
     )
 
 
@@ -274,12 +274,12 @@ def _cross_gpu_changes(found: Sequence[Pair]) -> Mapping[str, CrossGpuChange]:
     kernels: dict[_Gpus, dict[str, float]] = defaultdict(dict)
     baselines: dict[_Gpus, list[float]] = defaultdict(list)
     for pair in found:
-        if pair.other_cards is None or pair.series.metric.noise_family != "latency":
+        if pair.other_gpus is None or pair.series.metric.noise_family != "latency":
             continue
         ratio = level_ratio(pair)
         if ratio is None:
             continue
-        gpus = (pair.series.machine, pair.series.environment, pair.other_cards)
+        gpus = (pair.series.machine, pair.series.environment, pair.other_gpus)
         if pair.series.is_watched:
             kernels[gpus][pair.series.key] = math.log(ratio)
         elif pair.series.is_baseline:
@@ -326,8 +326,8 @@ def _verdict(
         return (Verdict.INVALID if is_invalid else Verdict.MISSING), _why_missing(head, "head")
     if not base.runs:
         return Verdict.MISSING, _why_missing(base, "base")
-    if pair.other_cards:
-        on = " and head on ".join(card_name(card) for card in pair.other_cards)
+    if pair.other_gpus:
+        on = " and head on ".join(card_name(card) for card in pair.other_gpus)
         return Verdict.INCONCLUSIVE, f"another card: base was measured on {on}"
     if estimate is None:
         return Verdict.INCONCLUSIVE, NO_RATIO

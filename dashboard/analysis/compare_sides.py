@@ -205,7 +205,7 @@ def _rows(
     for (base, head), least in zip(known, smallest, strict=True):
         noise = _noisier(histories.of(base), histories.of(head))
         rerun = _noisier(reruns.get(base.series.key), reruns.get(head.series.key))
-        beside = is_one_run and base.beside and head.beside
+        beside = is_one_run and base.same_session and head.same_session
         estimates.append(_estimate(base, head, noise, rerun, least, beside))
     verdicts = judge(estimates, [head.series.metric.better for _, head in known], threshold=smallest)
     estimates = with_runs_needed(estimates, verdicts, smallest, FAMILY_ERROR)

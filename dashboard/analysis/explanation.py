@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ..model.changepoint import Magnitude, Regression, SeriesChange
 from ..model.quantities import growth
 from ..model.series import Commit
-from ..model.triage_item import Card
+from ..model.triage_item import TriageItem
 from ..model.verdict import Control
 from ..store.queries.compiled_code import CodeBetween
 from .next_measurement import MeasureAgain, gate_command, measure_again
@@ -56,10 +56,10 @@ class Suspect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CardStory:
-    """One card's; what is None or empty is not known."""
+class TriageDetails:
+    """Explanation of one item; None or empty: not known."""
 
-    worst: Regression | None  # of which the rest speaks
+    worst: Regression | None  # the one explained
     parts: PartsOfChange | None
     code: CodeBetween | None
     suspects: tuple[Suspect, ...]  # in order
@@ -75,13 +75,13 @@ class CardStory:
         return max(self.suspects, key=lambda one: one.chance, default=None)
 
 
-def card_story(card: Card, code: CodeBetween | None) -> CardStory:
-    """The story of a card, told by its worst series."""
-    stated = card.alert.stated if card.alert else None
-    ends = (stated.previous_commit, stated.commit) if stated else (card.previous_commit, card.commit)
+def triage_details(item: TriageItem, code: CodeBetween | None) -> TriageDetails:
+    """The explanation of an item, from its worst series."""
+    stated = item.alert.stated if item.alert else None
+    ends = (stated.previous_commit, stated.commit) if stated else (item.previous_commit, item.commit)
     unmeasured = ends[1].unmeasured_before or 0
-    if not card.regressions:
-        return CardStory(
+    if not item.regressions:
+        return TriageDetails(
             worst=None,
             parts=None,
             code=code,
@@ -92,12 +92,12 @@ def card_story(card: Card, code: CodeBetween | None) -> CardStory:
             reproduce=None,
             wanted=None,
         )
-    worst = card.regressions[0]
+    worst = item.regressions[0]
     change = worst.change
     suspects = _suspects(change)
     if not stated and suspects and all(each.commit.hash != ends[1].hash for each in suspects):
         ends = (change.range_start, change.range_end)  # else the commands would look where it hardly is
-    return CardStory(
+    return TriageDetails(
         worst=worst,
         parts=parts_of_change(change),
         code=code,

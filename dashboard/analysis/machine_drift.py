@@ -39,7 +39,7 @@ def level_ratio(pair: Pair) -> float | None:
 
 def raw_change(pair: Pair) -> float | None:
     """Relative change with no drift taken off; None where a side has no positive value, or GPUs differ."""
-    ratio = None if pair.other_cards else level_ratio(pair)
+    ratio = None if pair.other_gpus else level_ratio(pair)
     return None if ratio is None else ratio - 1
 
 

@@ -81,7 +81,7 @@ def measure_again(series: Series, change: SeriesChange) -> MeasureAgain | None:
     commits of its range that are as likely of the old level as of the new tell most, as in any bisection. Last,
     commits in between that nobody has measured.
     """
-    if change.kind not in {ChangeKind.STEP, ChangeKind.MAY_BE_CHANCE}:
+    if change.kind not in {ChangeKind.STEP, ChangeKind.NOT_SIGNIFICANT}:
         return None
     ends = (change.previous_commit, change.commit)
     if doubt := _doubt(change):
@@ -101,7 +101,7 @@ def _doubt(change: SeriesChange) -> str | None:
         return "Nearly all series of the machine moved: it may be the machine, or something that all of them share."
     if change.share is not None and change.share.high > _MOSTLY:
         return f"The machine moved too, and up to {share(min(change.share.high, 1.0))} of it may be the machine's."
-    if change.kind is ChangeKind.MAY_BE_CHANCE and change.q_value is not None:
+    if change.kind is ChangeKind.NOT_SIGNIFICANT and change.q_value is not None:
         return f"Among all series of the run it may be chance (q = {number(change.q_value)})."
     return None
 

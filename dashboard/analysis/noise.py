@@ -16,7 +16,7 @@ from ..statistics.noise import Noise
 from ..statistics.session_noise import Lent, RerunScatter, lent, moderated, rerun_noise, rerun_scatter
 from ..store.chunks import Floats
 from ..store.column_records import MachineHistory, SeriesRuns
-from ..store.queries.comparison_pairs import BESIDE_MS, Pair
+from ..store.queries.comparison_pairs import SESSION_GAP_MS, Pair
 from .machine_drift import raw_change
 
 _Place = tuple[str, str, str, str | None]  # machine, environment, unit, noise family: what peers share
@@ -159,7 +159,7 @@ class MachineNoises:
         return moderated(own, self._lent[key])
 
     def _levels_of(self, runs: SeriesRuns) -> list[float]:
-        on_card = (runs.card == self._card) | (runs.card == 0)
+        on_card = (runs.gpu == self._card) | (runs.gpu == 0)
         chosen = on_card if on_card.any() else np.ones(len(runs.value), dtype=bool)
         commit, value = runs.commit[chosen], runs.value[chosen]
         starts = np.flatnonzero(np.diff(commit, prepend=-1))
@@ -181,7 +181,7 @@ class MachineNoises:
 def _usual_card(every: Iterable[SeriesRuns]) -> int:
     counted: Counter[int] = Counter()
     for runs in every:
-        counted.update(runs.card.tolist())
+        counted.update(runs.gpu.tolist())
     known = [(count, card) for card, count in counted.items() if card]
     return max(known)[1] if known else 0
 
@@ -195,7 +195,7 @@ def _pairs(runs: SeriesRuns) -> list[EqualPair]:
         return []  # no commit twice, and no code known
     groups: dict[tuple[int | str, int], list[int]] = {}
     for place, (commit, card, at) in enumerate(
-        zip(runs.commit.tolist(), runs.card.tolist(), runs.started_ms.tolist(), strict=True)
+        zip(runs.commit.tolist(), runs.gpu.tolist(), runs.started_ms.tolist(), strict=True)
     ):
         if at >= 0:
             groups.setdefault((runs.code.get(commit, commit) if is_ours else commit, card), []).append(place)
@@ -205,10 +205,14 @@ def _pairs(runs: SeriesRuns) -> list[EqualPair]:
         places.sort(key=lambda place: (int(runs.started_ms[place]), place))
         for first, second in itertools.pairwise(places):
             apart_ms = int(runs.started_ms[second] - runs.started_ms[first])
-            ends = (int(runs.commit[first]), int(runs.commit[second]), int(runs.card[second]))
+            ends = (int(runs.commit[first]), int(runs.commit[second]), int(runs.gpu[second]))
             found.append(
                 EqualPair(
-                    runs=runs, first=first, second=second, is_beside=apart_ms <= BESIDE_MS, check=(*ends, seen[ends])
+                    runs=runs,
+                    first=first,
+                    second=second,
+                    is_beside=apart_ms <= SESSION_GAP_MS,
+                    check=(*ends, seen[ends]),
                 )
             )
             seen[ends] += 1

@@ -23,21 +23,21 @@ from ..statistics.level_path import Places
 from ..statistics.machine_noise import ENOUGH_ALONE
 from ..statistics.summary import summarise
 from ..store.analysis import (
-    PlacedChange,
-    PlacedEpisode,
     SeriesAnalysis,
-    Stale,
     StaleProject,
+    StaleSeries,
+    StoredChange,
+    StoredEpisode,
     count_stale,
-    follow_rules,
+    fetch_stale,
+    invalidate_outdated,
     mark_peers_stale,
     points_of,
     replace_analyses,
     series_names,
     stale_projects,
-    take_stale,
 )
-from ..store.commit_index import Calendar, ProjectCalendar
+from ..store.commit_index import CommitIndex, ProjectCommitIndex
 from ..store.engine import Store
 from ..store.machine_peers import MachinePeers
 from ..store.series_history import SeriesHistory, series_history
@@ -54,8 +54,8 @@ _WORTH_PROCESSES = 2000  # series: below, starting and feeding processes costs m
 class _Task:
     """Some series, and what their histories need beside them."""
 
-    series: tuple[Stale, ...]
-    calendar: Calendar
+    series: tuple[StaleSeries, ...]
+    commit_index: CommitIndex
     noise: Mapping[int, float | None] = field(default_factory=dict)  # of their machines, where it was asked for
 
 
@@ -64,7 +64,7 @@ class _Findings:
     """What became of a task. Series too short to tell their own noise wait for that of their machines."""
 
     found: tuple[SeriesAnalysis, ...]
-    waiting: tuple[Stale, ...]
+    waiting: tuple[StaleSeries, ...]
     levels: Mapping[int, float]  # of those that wait
     failed: Mapping[int, str]  # how, of each series that no findings come of
 
@@ -84,7 +84,7 @@ def analyse(
     `only` names a project, if not all are meant. `workers` are an executor and how many tasks it does at once
     (executors.py); by default this machine's cores.
     """
-    follow_rules(store, only)
+    invalidate_outdated(store, only)
     done = 0
     for project in stale_projects(store):
         if only is not None and project.name != only:
@@ -164,27 +164,27 @@ def _but_for(failed: Collection[int], tasks: Iterable[_Task]) -> Iterator[_Task]
 
 
 def _tasks(store: Store, project: StaleProject, at_once: int) -> Iterator[_Task]:
-    after, its_calendar = 0, ProjectCalendar(project.id)
+    after, its_calendar = 0, ProjectCommitIndex(project.id)
     while True:
         with store.read() as connection:
-            taken = take_stale(connection, project.id, after=after, limit=at_once)
+            taken = fetch_stale(connection, project.id, after=after, limit=at_once)
             if not taken:
                 return
             now = its_calendar.read(connection)
         after = taken[-1].id
-        yield _Task(series=tuple(taken), calendar=now)
+        yield _Task(series=tuple(taken), commit_index=now)
 
 
 def _tasks_with_noise(
     store: Store, project: StaleProject, machines: MachinePeers, short: Sequence[_Findings]
 ) -> Iterator[_Task]:
-    its_calendar = ProjectCalendar(project.id)
+    its_calendar = ProjectCommitIndex(project.id)
     for findings in short:
         with store.read() as connection:
             noise = machines.scales(connection, dict(findings.levels))
             now = its_calendar.read(connection)
         told = {series.id: noise.get(series.id) for series in findings.waiting}
-        yield _Task(series=findings.waiting, calendar=now, noise=told)
+        yield _Task(series=findings.waiting, commit_index=now, noise=told)
 
 
 def _write(store: Store, project: StaleProject, found: Sequence[SeriesAnalysis]) -> int:
@@ -209,7 +209,7 @@ def _work(task: _Task) -> _Findings:
     return _Findings(found=tuple(found), waiting=tuple(waiting), levels=levels, failed=failed)
 
 
-def _of_one(stale: Stale, task: _Task) -> SeriesAnalysis | float:
+def _of_one(stale: StaleSeries, task: _Task) -> SeriesAnalysis | float:
     """The findings, or the level of a series that waits for the noise of its machine."""
     points, its_metric = points_of(stale), metric(stale.metric, stale.unit)
     if points is None:
@@ -222,7 +222,7 @@ def _of_one(stale: Stale, task: _Task) -> SeriesAnalysis | float:
             newest=None,
             summary=None,
         )
-    history = series_history(points, task.calendar)
+    history = series_history(points, task.commit_index)
     if stale.id not in task.noise and (level := _short_level(history, its_metric)) is not None:
         return level
     found = _detect(history, its_metric, task.noise.get(stale.id))
@@ -252,9 +252,9 @@ def _detect(history: SeriesHistory, its_metric: Metric, machine_noise: float | N
     return tell_commits(history.runs(), its_metric, machine_noise)
 
 
-def _placed_change(change: Changepoint, history: SeriesHistory) -> PlacedChange:
+def _placed_change(change: Changepoint, history: SeriesHistory) -> StoredChange:
     commits = history.commits
-    return PlacedChange(
+    return StoredChange(
         change=change,
         commit_id=int(commits[change.index]),
         previous_commit_id=int(commits[history.before(change.index)]),
@@ -264,8 +264,8 @@ def _placed_change(change: Changepoint, history: SeriesHistory) -> PlacedChange:
     )
 
 
-def _placed_episode(episode: Episode, commits: Places) -> PlacedEpisode:
-    return PlacedEpisode(
+def _placed_episode(episode: Episode, commits: Places) -> StoredEpisode:
+    return StoredEpisode(
         episode=episode,
         commit_id=int(commits[episode.first]),
         previous_commit_id=int(commits[episode.first - 1]),

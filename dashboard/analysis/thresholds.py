@@ -11,7 +11,7 @@ from ..store import queries
 from ..store.engine import Store
 from ..store.policy import stated_limits
 
-_STEPS = frozenset({ChangeKind.STEP, ChangeKind.MAY_BE_CHANCE})
+_STEPS = frozenset({ChangeKind.STEP, ChangeKind.NOT_SIGNIFICANT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

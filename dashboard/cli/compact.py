@@ -75,5 +75,5 @@ def _tell(name: str, done: Compaction, dry_run: bool) -> None:
     removed, joined = ("would remove", "would join") if dry_run else ("removed", "joined")
     click.echo(
         f"{name}: {removed} {done.points_removed} points, {done.samples_removed} samples and {done.series_removed}"
-        f" series; {joined} {done.stretches_joined} stretches"
+        f" series; {joined} {done.chunks_joined} chunks"
     )

@@ -14,9 +14,9 @@ from ..analysis.series_analysis import analyse
 from ..executors import NoClusterError, cluster
 from ..importers.archive import ArchiveError
 from ..importers.asv_folder import NoResultsError
-from ..importers.import_overrides import Given, milliseconds
+from ..importers.import_overrides import ImportOverrides, milliseconds
 from ..importers.import_path import import_path
-from ..store.rejected_files import note_set_aside
+from ..store.rejected_files import record_rejected_files
 from .store_access import gave_up, open_or_create_store
 
 SET_ASIDE = 3  # exit status of an import that left files out
@@ -58,19 +58,21 @@ def import_(
     moment. A file that cannot be read is named and set aside while the rest goes in; then the exit status is 3.
     """
     try:
-        given = Given(commit=commit, date_ms=milliseconds(date) if date else None, machine=machine)
+        overrides = ImportOverrides(commit=commit, date_ms=milliseconds(date) if date else None, machine=machine)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--date") from error
     store = open_or_create_store(database)
     show = _progress("reading", "files")
     try:
-        summary = import_path(store, results, project=project, repository=repository, given=given, progress=show)
+        summary = import_path(
+            store, results, project=project, repository=repository, overrides=overrides, progress=show
+        )
     except (NoResultsError, ArchiveError) as error:
         raise click.ClickException(str(error)) from error
     except OperationalError as error:
         raise gave_up(error, to_go_on="import again to add the rest") from error
     try:
-        note_set_aside(
+        record_rejected_files(
             store, summary.project, str(results.resolve()), summary.set_aside, now_ms=time.time_ns() // 1_000_000
         )
         with _workers(executor) as workers:

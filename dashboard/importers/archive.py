@@ -1,7 +1,7 @@
-"""Archives of result files: .zip, .tar and .tar.gz/.bz2/.zst, and single files compressed so; told by content.
+"""Archives of result files: .zip, .tar, .tar.gz/.bz2/.zst, and single compressed files; recognised by content.
 
-Members are written below a folder of ours, as plain files. What would lie outside of it, links and devices are left
-out and named; an archive that unpacks to more than the limits is refused as a whole, before it fills disk or memory.
+Members are unpacked below one folder, as plain files. Members outside of it, links and devices are left out and named.
+An archive that unpacks to more than the limits is refused before it fills disk or memory.
 """
 
 import bz2
@@ -49,7 +49,7 @@ _NO_SUCH_FILE = {errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, 
 
 
 class ArchiveError(Exception):
-    """An archive that cannot be unpacked, or must not be; the message says why."""
+    """An archive that cannot or must not be unpacked; the message says why."""
 
 
 class TooLargeError(ArchiveError):
@@ -57,7 +57,7 @@ class TooLargeError(ArchiveError):
 
 
 class NoRoomError(ArchiveError):
-    """An archive that the disk cannot take."""
+    """Not enough disk space for an archive."""
 
 
 def is_archive(path: Path) -> bool:
@@ -68,22 +68,21 @@ def is_archive(path: Path) -> bool:
 
 
 def unpack(archive: Path, folder: Path, limits: ImportLimits) -> tuple[str, ...]:
-    """Writes the archive's files below an empty folder; returns the members left out, each with the reason.
+    """Unpack the archive's files below an empty folder; return the members left out, each with the reason.
 
-    A single compressed file is written under the archive's name without its suffix.
-    Raises ArchiveError.
+    A single compressed file gets the archive's name without its suffix. Raises ArchiveError.
     """
     budget = _Budget(limits)
     with archive.open("rb") as file:
         start = file.read(512)
     try:
         if start.startswith(_ZIP):
-            return _some(_unpack_zip(archive, folder, budget))
+            return _first(_unpack_zip(archive, folder, budget))
         with _decompressed(archive, start) as stream:
             is_tar = stream.read(512)[_TAR_MAGIC] == b"ustar"
         with _decompressed(archive, start) as stream:
             if is_tar:
-                return _some(_unpack_tar(stream, folder, budget))
+                return _first(_unpack_tar(stream, folder, budget))
             with (folder / (archive.stem or "file")).open("wb") as file:
                 if not _copy(_counted(stream, budget), file, budget):
                     most = limits.file_bytes // MIB
@@ -94,13 +93,13 @@ def unpack(archive: Path, folder: Path, limits: ImportLimits) -> tuple[str, ...]
     except _BROKEN as error:
         raise ArchiveError(f"a broken archive: {error or type(error).__name__}") from error
     except OSError as error:
-        if error.errno is None:  # how gzip and bz2 say that the data are wrong
+        if error.errno is None:  # gzip and bz2 report corrupt data so
             raise ArchiveError(f"a broken archive: {error}") from error
         raise NoRoomError(f"it cannot be unpacked below {folder}: {error.strerror}") from error
 
 
-def _some(left_out: Iterator[str]) -> tuple[str, ...]:
-    """The first of the members left out, and how many more there are."""
+def _first(left_out: Iterator[str]) -> tuple[str, ...]:
+    """The first members left out, and the number of the rest."""
     first, number = [], 0
     for line in left_out:
         number += 1
@@ -111,21 +110,21 @@ def _some(left_out: Iterator[str]) -> tuple[str, ...]:
 
 
 class _Budget:
-    """Counts what was unpacked, and stops at the limits."""
+    """Counts unpacked members and bytes; raises TooLargeError beyond the limits."""
 
     def __init__(self, limits: ImportLimits) -> None:
         self.limits = limits
         self._bytes = self._entries = 0
 
     def entry(self) -> None:
-        """Counts a member, or a folder made for one."""
+        """Count a member, or a folder made for one."""
         self._entries += 1
         if self._entries > self.limits.archive_entries:
             most = f"{self.limits.archive_entries:,}"
             raise TooLargeError(f"more than {most} members and folders, the limit of an archive; send it in parts")
 
     def spend(self, count: int) -> None:
-        """Counts bytes that were unpacked, whether they are kept or passed over."""
+        """Count unpacked bytes, skipped ones included."""
         self._bytes += count
         if self._bytes > self.limits.archive_bytes:
             most = self.limits.archive_bytes // MIB
@@ -156,7 +155,7 @@ def _unpack_tar(stream: IO[bytes], folder: Path, budget: _Budget) -> Iterator[st
 
 
 def _unpack_zip(archive: Path, folder: Path, budget: _Budget) -> Iterator[str]:
-    with archive.open("rb") as file:  # zipfile reads the whole list of members at once, however long
+    with archive.open("rb") as file:  # zipfile reads the whole list of members at once
         tail = b""
         while chunk := file.read(_CHUNK):
             for _ in range((tail + chunk).count(_ZIP_ENTRY)):
@@ -188,7 +187,7 @@ def _counted(source: IO[bytes], budget: "_Budget") -> Callable[[int], bytes]:
 
 
 def _target(folder: Path, name: str) -> Path | str:
-    """Where a member goes, or the reason why it cannot."""
+    """The path of a member, or the reason why it has none."""
     path = PurePosixPath(name.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name or path.parts[0].endswith(":"):
         return "a path that leads out of the archive"
@@ -198,7 +197,7 @@ def _target(folder: Path, name: str) -> Path | str:
 
 
 def _shown(name: str) -> str:
-    """A member's name for a message: what no file name can have, escaped, and not too long."""
+    """A member's name for a message, shortened and escaped."""
     return name[:200] if storable(name) else ascii(name[:200])
 
 
@@ -219,11 +218,11 @@ def _write(read: Callable[[int], bytes], target: Path, name: str, folder: Path, 
     if not is_whole:
         target.unlink()
         most = budget.limits.file_bytes // MIB
-        yield f"{_shown(name)}: it has more than {most} MiB, the most that is read of one file"
+        yield f"{_shown(name)}: more than {most} MiB, the limit of one file"
 
 
 def _make_folders(folder: Path, top: Path, budget: _Budget) -> None:
-    """Makes a folder and those above it, below the top, each counted."""
+    """Make a folder and its parents below `top`, each counted."""
     missing = []
     while folder != top and not folder.is_dir():
         missing.append(folder)
@@ -234,7 +233,7 @@ def _make_folders(folder: Path, top: Path, budget: _Budget) -> None:
 
 
 def _copy(read: Callable[[int], bytes], file: BinaryIO, budget: _Budget) -> bool:
-    """Copies all of it, or stops and returns False where a file has more than is read of one."""
+    """Copy the content; stop and return False beyond the limit of one file."""
     copied = 0
     while chunk := read(_CHUNK):
         copied += len(chunk)

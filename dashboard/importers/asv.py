@@ -1,4 +1,4 @@
-"""asv result files (formats 1 and 2) read into records, their values as columns."""
+"""Reader of asv result files (formats 1 and 2); values are columns."""
 
 import hashlib
 import math
@@ -25,13 +25,11 @@ from .import_limits import (
 from .import_overrides import check_commit
 from .input_files import BeyondLimitError, BrokenFileError, read_json
 
-# The values of an asv result file, gathered in lists and turned into columns at once: a file has thousands.
-
-_MOST_SAMPLES = 2**31 - 1  # what a benchmark may say that it took
+_MOST_SAMPLES = 2**31 - 1  # limit of an INTEGER column
 
 
 class ValueLists:
-    """Takes the values of one benchmark after the other, as they stand in the file."""
+    """Lists of the raw values of a file, converted to columns at once: a file has thousands."""
 
     def __init__(self) -> None:
         self._results: list[Any] = []
@@ -49,7 +47,7 @@ class ValueLists:
         repeat: Sequence[Any] | None,
         samples: Sequence[Any] | None,
     ) -> int:
-        """Adds a benchmark's columns, those of it that it has; returns the place of its first value."""
+        """Add a benchmark's columns, if present; return the index of its first value."""
         start, absent = len(self._results), [None] * len(result)
         self._results.extend(result)
         self._q25.extend(q25 or absent)
@@ -58,21 +56,21 @@ class ValueLists:
         if samples is None:
             self._kept.extend([0] * len(result))
             return start
-        for taken in samples:
-            kept = taken if isinstance(taken, list) else []
-            if not all(type(sample) is float for sample in kept):
-                kept = [number for number in map(as_float, kept) if number is not None and math.isfinite(number)]
-            self._kept.append(len(kept))
-            self._samples.extend(kept)
+        for raw in samples:
+            finite = raw if isinstance(raw, list) else []
+            if not all(type(sample) is float for sample in finite):
+                finite = [number for number in map(as_float, finite) if number is not None and math.isfinite(number)]
+            self._kept.append(len(finite))
+            self._samples.extend(finite)
         return start
 
     @property
     def samples(self) -> int:
-        """How many samples there are so far."""
+        """Number of samples so far."""
         return len(self._samples)
 
     def packed(self) -> PackedEntries:
-        """All of it in columns, without heads. What is no number has a status and a reason instead."""
+        """The columns, without heads. A value that is not a finite number has a status and a reason."""
         value = _floats(self._results)
         status = np.zeros(len(value), dtype=np.int64)
         reason = np.zeros(len(value), dtype=np.int64)
@@ -80,8 +78,8 @@ class ValueLists:
         bad = np.flatnonzero(~np.isfinite(value))
         if len(bad):
             absent = [_absence(self._results[number]) for number in bad.tolist()]
-            status[bad] = [STATUS_CODES[its_status] for its_status, _ in absent]
-            reason[bad], reasons = number_reasons(said for _, said in absent)
+            status[bad] = [STATUS_CODES[each] for each, _ in absent]
+            reason[bad], reasons = number_reasons(text for _, text in absent)
         kept, samples = np.array(self._kept, dtype=np.int64), np.array(self._samples, dtype=np.float64)
         if kept[bad].any():
             samples = samples[np.repeat(status == 0, kept)]
@@ -125,50 +123,49 @@ def as_integer(raw: Any) -> int | None:
 
 
 def _absence(raw: Any) -> tuple[Status, str]:
-    """Why there is no number."""
+    """Status and reason of a value that is not a finite number."""
     if raw is None:
         return Status.FAILED, "the benchmark failed"
     value = as_float(raw)
     if value is None:
-        seen = str(raw)[:80].replace("\x00", "").encode("utf-8", "replace").decode()
-        return Status.INVALID, f"not a number: {seen}"
+        shown = str(raw)[:80].replace("\x00", "").encode("utf-8", "replace").decode()
+        return Status.INVALID, f"not a number: {shown}"
     if math.isnan(value):
         return Status.UNAVAILABLE, "not available here"
     return Status.INVALID, "not finite"
 
 
 def _floats(raw: list[Any]) -> Floats:
-    """NaN for what is no number."""
+    """Floats, with NaN for anything that is not a number."""
     try:
-        found = np.array(raw, dtype=np.float64)
+        column = np.array(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        found = None
-    if found is None or found.ndim != 1:
+        column = None
+    if column is None or column.ndim != 1:
         numbers = map(as_float, raw)
-        found = np.array([math.nan if number is None else number for number in numbers], dtype=np.float64)
-    return found
+        column = np.array([math.nan if number is None else number for number in numbers], dtype=np.float64)
+    return column
 
 
 def _integers(raw: list[Any]) -> Ints:
-    """-1 for what is no count."""
-    found = _floats(raw)
-    found[~((found >= 0) & (found <= _MOST_SAMPLES))] = -1
-    return found.astype(np.int64)
+    """Counts, with -1 for anything that is not a count."""
+    column = _floats(raw)
+    column[~((column >= 0) & (column <= _MOST_SAMPLES))] = -1
+    return column.astype(np.int64)
 
 
-# One asv result file, read into records: `<machine>/<commit>-<environment>.json`, of asv's format 1 or 2.
-#
-# asv writes Python's JSON: bare NaN and Infinity occur. A row's trailing columns are left out when empty, `result` is
-# null when every point failed, and a value is null where one point failed and NaN where the benchmark does not apply.
+# A result file is `<machine>/<commit>-<environment>.json`. asv writes Python's JSON: bare NaN and Infinity occur. A row
+# omits empty trailing columns, `result` is null if every point failed, and a value is null where one point failed and
+# NaN where the benchmark does not apply.
 
 _MOST_DETAILS, _LONGEST_DETAIL = 100, 2_000  # facts of a machine; characters
 _MOST_COLUMNS = 64  # of a row; asv writes eight to twelve
 
 
 def read_result(text: bytes, file_name: str) -> ResultFile:
-    """Reads a result file's text; `file_name` gives the environment where the text does not.
+    """Read a result file's text; `file_name` gives the environment if the text does not.
 
-    Raises BrokenFileError if it is not JSON, lacks the commit, the date or the results, or has too many values.
+    Raises BrokenFileError if it is not JSON, has no commit, date or results, or has too many values.
     """
     data = read_json(text)
     if not isinstance(data, dict):
@@ -184,13 +181,13 @@ def read_result(text: bytes, file_name: str) -> ResultFile:
     date_ms = as_integer(data.get("date"))
     if date_ms is None or not 0 <= date_ms <= LATEST_MS:
         raise BrokenFileError(f"date is {str(data.get('date'))[:40]!r}; wanted milliseconds since 1970")
-    given = data.get("params")
-    params = given if isinstance(given, dict) else {}
+    raw = data.get("params")
+    params = raw if isinstance(raw, dict) else {}
     environment = str(data.get("env_name") or file_name.removesuffix(".json").partition("-")[2] or "unknown")
     machine = str(params["machine"]) if params.get("machine") else None
     for name in (environment, machine or "unknown"):
         if not storable_name(name):
-            raise BrokenFileError(f"a name that no database takes: {name[:40]!a}")
+            raise BrokenFileError(f"a name that cannot be stored: {name[:40]!a}")
     lists = ValueLists()
     drafts, problems = [], []
     for benchmark, columns in _rows(data):
@@ -218,17 +215,17 @@ def read_result(text: bytes, file_name: str) -> ResultFile:
 
 
 def _rows(data: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Each benchmark with the columns that `_COLUMNS` names, whichever format the file has."""
+    """Each benchmark with the columns `_COLUMNS`, from either format."""
     names = data.get("result_columns")
     if isinstance(names, list) and len(names) > _MOST_COLUMNS:
         raise BrokenFileError(f"{len(names)} result_columns; wanted at most {_MOST_COLUMNS}")
-    place = {name: n for n, name in enumerate(names) if isinstance(name, str)} if isinstance(names, list) else {}
+    column_of = {name: n for n, name in enumerate(names) if isinstance(name, str)} if isinstance(names, list) else {}
     width = len(names) if isinstance(names, list) else 0
-    chosen = itemgetter(*(place.get(name, width) for name in _COLUMNS))
+    chosen = itemgetter(*(column_of.get(name, width) for name in _COLUMNS))
     started = data.get("started_at")
     started = started if isinstance(started, dict) else {}
     for benchmark, row in data["results"].items():
-        if isinstance(row, list) and place:
+        if isinstance(row, list) and column_of:
             yield benchmark, chosen([*row[:width], *[None] * (width + 1 - min(len(row), width))])
         elif isinstance(row, dict):  # format 1: {"result": [...], "params": [...], "stats": [...]}
             stats = row.get("stats")
@@ -252,19 +249,19 @@ def _rows(data: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:
 
 
 def machine_details(facts: Mapping[Any, Any]) -> dict[str, str]:
-    """What a file says of its machine, in texts that can be stored and shown."""
+    """A file's facts of its machine, as texts that can be stored and shown."""
     known = [(str(key), str(value)) for key, value in facts.items() if value not in (None, "")]
     return {k: v for k, v in known[:_MOST_DETAILS] if len(k) + len(v) <= _LONGEST_DETAIL and storable(k + v)}
 
 
 def some_problems(problems: Sequence[str]) -> tuple[str, ...]:
-    """The first of them, and how many more there are."""
+    """The first `FILE_PROBLEMS` problems, and the number of the rest."""
     more = len(problems) - FILE_PROBLEMS
     return tuple(problems) if more <= 0 else (*problems[:FILE_PROBLEMS], f"and {more:,} more parts were left out")
 
 
 class _Draft(NamedTuple):
-    """An entry whose values are in the lists but not yet in columns."""
+    """An entry whose values are in the lists, not yet in columns."""
 
     benchmark: str
     started_ms: int | None
@@ -277,16 +274,16 @@ class _Draft(NamedTuple):
 
 def _draft(benchmark: str, columns: Sequence[Any], lists: ValueLists, known: "_KnownParameters") -> _Draft:
     result, params, started, duration, q25, q75, repeat, samples = columns
-    choices, parameters, count = known.of(benchmark, params or [])
+    choices, parameters, count = known.parameters_of(benchmark, params or [])
     if result is not None and not isinstance(result, list):
         result = [result]
     if count > BENCHMARK_COMBINATIONS:
         raise BeyondLimitError(
-            f"{count:,} combinations of its parameters; the limit of one benchmark is {BENCHMARK_COMBINATIONS:,}"
+            f"{count:,} parameter combinations; the limit of one benchmark is {BENCHMARK_COMBINATIONS:,}"
         )
     if result is not None and len(result) != count:
-        had = "no" if result is None else len(result)
-        raise BrokenFileError(f"{had} values for {count} parameter combinations")
+        number = "no" if result is None else len(result)
+        raise BrokenFileError(f"{number} values for {count} parameter combinations")
     result = [None] * count if result is None else result
     started_ms = started if type(started) is int else as_integer(started)
     if started_ms is not None and not 0 <= started_ms <= LATEST_MS:
@@ -298,7 +295,7 @@ def _draft(benchmark: str, columns: Sequence[Any], lists: ValueLists, known: "_K
 
 
 def _heads(drafts: Sequence[_Draft], values: PackedEntries) -> Iterator[EntryHead]:
-    """The entries with their marks: an entry's start, and a digest of its parameters and values."""
+    """The entries with their fingerprints: start, and digest of parameters and values."""
     value, status = values.value.tobytes(), values.status.tobytes()
     for benchmark, started_ms, duration_s, start, end, choices, parameters in drafts:
         mine = slice(8 * start, 8 * end)
@@ -307,36 +304,34 @@ def _heads(drafts: Sequence[_Draft], values: PackedEntries) -> Iterator[EntryHea
 
 
 class _KnownParameters:
-    """The parameters of each benchmark, checked and put into words once: the next file has the same."""
+    """Cache of benchmarks' checked parameters as text: the next file has the same."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[list[Any], _Parameters]] = {}
-        self._alike: dict[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]] = {}  # one for all that are equal
+        self._alike: dict[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]] = {}  # interned
 
-    def of(self, benchmark: str, params: Any) -> "_Parameters":
-        """The choices of each parameter as text, all of them in one piece, and how many combinations they have."""
+    def parameters_of(self, benchmark: str, params: Any) -> "_Parameters":
+        """The choices of each parameter as text, their serialisation, and the number of combinations."""
         before = self._known.get(benchmark)
         if before is not None and before[0] == params:
             return before[1]
         if not isinstance(params, list) or not all(isinstance(choices, list) for choices in params):
-            raise BrokenFileError("its params are not lists")
+            raise BrokenFileError("params are not lists")
         if len(params) > BENCHMARK_PARAMETERS:
             raise BeyondLimitError(f"{len(params):,} parameters; the limit of one benchmark is {BENCHMARK_PARAMETERS}")
         choices = tuple([tuple(["nan" if choice == "NaN" else str(choice) for choice in each]) for each in params])
-        whole = repr(choices).encode("utf-8", "surrogatepass")
+        serialised = repr(choices).encode("utf-8", "surrogatepass")
         if not storable_name(benchmark) or not all(storable(choice) for each in choices for choice in each):
-            raise BrokenFileError(
-                "a name or parameter that no database takes: too long, or with a character of no text"
-            )
+            raise BrokenFileError("a name or parameter that cannot be stored: too long, or with control characters")
         if max(len(self._known), len(self._alike)) > _MOST_KNOWN:
             self._known.clear()
             self._alike.clear()
-        # Shared by benchmarks, as many have the same: what is sent to another process holds it once then.
-        found = self._alike.setdefault(choices, choices), whole, math.prod(map(len, choices))
+        # Interned, because many benchmarks have the same: pickling them for another process writes it once.
+        parameters = self._alike.setdefault(choices, choices), serialised, math.prod(map(len, choices))
         if not all(type(choice) is str for each in params for choice in each):
-            return found  # 1 and True and 1.0 are equal, and are not the same parameter
-        self._known[benchmark] = (params, found)
-        return found
+            return parameters  # 1, True and 1.0 are equal but not the same parameter
+        self._known[benchmark] = (params, parameters)
+        return parameters
 
 
 _Parameters = tuple[tuple[tuple[str, ...], ...], bytes, int]
@@ -348,10 +343,10 @@ def _duration_s(raw: Any) -> float:
 
 
 def _of_length(column: Any, count: int) -> Sequence[Any] | None:
-    """A per-combination column, or None where it is absent or of another length."""
+    """A per-combination column; None if absent or of another length."""
     return column if isinstance(column, list) and len(column) == count else None
 
 
 _COLUMNS = ("result", "params", "started_at", "duration", "stats_q_25", "stats_q_75", "stats_repeat", "samples")
 _MOST_KNOWN = 50_000  # benchmarks
-_known = _KnownParameters()  # of this process: what stands in it changes no result
+_known = _KnownParameters()  # a cache of this process

@@ -1,6 +1,6 @@
-"""The context beside an asv result: `<commit>-<environment>.context.jsonl`, schema 1, one JSON record a line.
+"""Context file of an asv result: `<commit>-<environment>.context.jsonl`, schema 1, one JSON record per line.
 
-Append-only, written while the suite runs; a last line without its end is one still being written, and is left alone.
+The suite appends to it while it runs; an unfinished last line is skipped.
 """
 
 import io
@@ -20,9 +20,9 @@ SCHEMA = 1
 
 
 def read_context(text: bytes) -> Context:
-    """Reads a context file's text. Lines that cannot be understood are named in `problems` and left out.
+    """Read a context file's text. Malformed lines are left out and named in `problems`.
 
-    Raises BeyondLimitError if it holds more than the limits allow.
+    Raises BeyondLimitError.
     """
     runs: dict[str, ContextRun] = {}
     workloads, measurements, profiles, compiled, problems = [], [], [], [], []
@@ -33,13 +33,13 @@ def read_context(text: bytes) -> Context:
         if not line.endswith(b"\n") or not line.strip():
             continue
         try:
-            record = json.loads(line, parse_constant=lambda _: None)  # a bare NaN is no number to anybody
+            record = json.loads(line, parse_constant=lambda _: None)  # a bare NaN is not JSON
             kind = record["record"]
             if kind == "run":
                 run = _run(record)
                 runs[run.name] = run
             elif kind == "workload":
-                _want(record, _WORKLOAD_KEYS)
+                _require(record, _WORKLOAD_KEYS)
                 workloads.append(record)
             elif kind == "measurement":
                 measurements.append(_measurement(record, runs[record["run"]]))
@@ -48,8 +48,8 @@ def read_context(text: bytes) -> Context:
             elif kind == "compiled":
                 compiled.append((runs[record["run"]], record))
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-            said = f"no {error}" if isinstance(error, KeyError) else str(error)
-            problems.append(f"line {number}: {said[:500]}")
+            reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+            problems.append(f"line {number}: {reason[:500]}")
     return Context(
         runs=runs,
         workloads=tuple(workloads),
@@ -63,15 +63,15 @@ def read_context(text: bytes) -> Context:
 _WORKLOAD_KEYS = {"benchmark", "operator", "workload", "parameters", "dtype", "flops", "bytes", "kernels", "baselines"}
 _PROFILE_KEYS = {"benchmark", "workload", "implementation", "profiler", "dram_bytes", "kernels"}
 _KERNEL_KEYS = {"name", "duration_s", "dram_bytes", "l2_bytes", "l1_bytes"}
-_WRITTEN = set(Status) - {Status.WRONG}  # of which the suite says "failed", and in what way
+_WRITTEN = set(Status) - {Status.WRONG}  # which the suite writes as "failed" with a failure
 _WRONG_RESULT = "wrong result"
-# The gate's words in records that do not say in what way they failed. Of all its sentences only this one is told apart
-# by its text alone: other exceptions were recorded as "Name(...)", ends of processes as "the worker ...".
+# Reason of a wrong result in old records without a "failure". Other exceptions were recorded as "Name(...)", ends of
+# processes as "the worker ...".
 _REFUSED = re.compile(r"relative error [0-9.e+-]+ (?:of its worst row )?exceeds [0-9.e+-]+")
-_NAMES_APART = {"record", "run", "benchmark", "workload", "implementation"}
+_IDENTITY_KEYS = {"record", "run", "benchmark", "workload", "implementation"}
 
 
-def _want(record: Mapping[str, Any], keys: set[str]) -> None:
+def _require(record: Mapping[str, Any], keys: set[str]) -> None:
     missing = keys - record.keys()
     if missing:
         raise ValueError(f"a {record.get('record', 'kernel')} without {', '.join(sorted(missing))}")
@@ -99,7 +99,7 @@ def _measurement(record: Mapping[str, Any], run: ContextRun) -> ContextMeasureme
         reason=record.get("reason"),
         sample_count=record.get("sample_count"),
         code_sha256=record.get("code_sha256"),
-        data={key: value for key, value in record.items() if key not in _NAMES_APART},
+        data={key: value for key, value in record.items() if key not in _IDENTITY_KEYS},
     )
 
 
@@ -115,13 +115,13 @@ def _status(record: Mapping[str, Any]) -> Status:
 
 
 def _profile(record: Mapping[str, Any], run: ContextRun) -> ContextProfile:
-    _want(record, _PROFILE_KEYS)
+    _require(record, _PROFILE_KEYS)
     for kernel in record["kernels"]:
-        _want(kernel, _KERNEL_KEYS)
+        _require(kernel, _KERNEL_KEYS)
     return ContextProfile(
         run=run,
         benchmark=record["benchmark"],
         workload=record["workload"],
         implementation=record["implementation"],
-        data={key: value for key, value in record.items() if key not in _NAMES_APART},
+        data={key: value for key, value in record.items() if key not in _IDENTITY_KEYS},
     )

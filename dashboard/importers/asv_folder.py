@@ -1,4 +1,4 @@
-"""An asv results folder: which files it holds, what its machines are called, what `benchmarks.json` lists."""
+"""An asv results folder: its files, machines and `benchmarks.json`."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -16,34 +16,34 @@ _LARGEST_MACHINE_FILE = MIB
 
 
 class NoResultsError(Exception):
-    """The path is no asv results folder; the message says what was looked for."""
+    """No results at a path; the message says what was looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFolder:
-    """One folder of results and the machine it says it is; two folders may name the same one."""
+    """A folder of results with the machine that it names; several folders may name one machine."""
 
     path: Path
-    machine: str | None  # None if nothing around its files tells
+    machine: str | None  # None: neither machine.json nor the folder names it
     details: Mapping[str, str]
     files: tuple[Path, ...]  # its results, in order of name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsvFolder:
-    """Where results are, and what the project around them is called."""
+    """A results folder and the project around it."""
 
     results: Path
     project: str
     repository: Path | None
     listed: Mapping[str, Listed] | None = None  # None without a readable benchmarks.json
     problems: tuple[str, ...] = ()
-    prefix: str = ""  # of its files' names in the store, where other folders are imported beside it
-    nameless: Path | None = None  # the machine's folder, if any, whose name is not the machine's
-    commit_url: str | None = None  # as asv.conf.json states it
+    prefix: str = ""  # of its files' names in the store, if several folders are imported together
+    nameless: Path | None = None  # a machine's folder whose name is not the machine's
+    commit_url: str | None = None  # from asv.conf.json
 
     def machines(self) -> Iterator[MachineFolder]:
-        """Every sub-folder that holds result files, in order of name."""
+        """Every sub-folder with result files, by name."""
         for folder in sorted(path for path in self.results.iterdir() if path.is_dir()):
             if files := result_files(folder):
                 details = _read_machine(folder / "machine.json")
@@ -53,17 +53,17 @@ class AsvFolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsvProject:
-    """What asv.conf.json says of a project, whether or not asv has run yet."""
+    """A project's asv.conf.json; asv need not have run yet."""
 
     results: Path
     name: str | None
     repository: Path | None  # None if it is not on this machine
-    benchmarks: Path  # the folder of their modules
-    commit_url: str | None  # what a commit's hash is put behind to read it
+    benchmarks: Path  # folder of the benchmarks' modules
+    commit_url: str | None  # URL prefix of a commit's hash
 
 
 def asv_project(conf_path: Path) -> AsvProject:
-    """Reads asv.conf.json. Raises NoResultsError if it cannot be read."""
+    """Read asv.conf.json. Raises NoResultsError if it cannot be read."""
     conf = _read_conf(conf_path)
     repository = conf_path.parent / str(conf.get("repo", "."))
     return AsvProject(
@@ -76,7 +76,7 @@ def asv_project(conf_path: Path) -> AsvProject:
 
 
 def result_files(folder: Path) -> tuple[Path, ...]:
-    """The folder's result files, in order of name; none of one that may not be read."""
+    """The folder's result files, by name; none if the folder cannot be read."""
     try:
         with os.scandir(folder) as inside:
             names = [each.name for each in inside if each.name.endswith(".json") and _is_file(each)]
@@ -86,7 +86,7 @@ def result_files(folder: Path) -> tuple[Path, ...]:
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
-    """Known from the folder itself, but for links, which may lead nowhere."""
+    """Whether the entry is a file, without a stat unless it is a link."""
     return entry.is_file(follow_symlinks=False) or (entry.is_symlink() and Path(entry.path).is_file())
 
 
@@ -100,12 +100,12 @@ def open_folder(path: Path, *, project: str | None = None, repository: Path | No
     conf_path = path if path.is_file() else path / "asv.conf.json"
     results, commit_url = path, None
     if conf_path.is_file():
-        told = asv_project(conf_path)
-        results = told.results
+        conf = asv_project(conf_path)
+        results = conf.results
         if not results.is_dir():
-            raise NoResultsError(f"{results} is no folder, and {conf_path} puts results there: has asv run yet?")
-        project = project or told.name
-        repository, commit_url = repository or told.repository, told.commit_url
+            raise NoResultsError(f"{results}, the results folder of {conf_path}, does not exist: has asv run yet?")
+        project = project or conf.name
+        repository, commit_url = repository or conf.repository, conf.commit_url
     folder = AsvFolder(
         results=results.resolve(),
         project=project or project_name(results.resolve()),
@@ -116,12 +116,12 @@ def open_folder(path: Path, *, project: str | None = None, repository: Path | No
         listed, problems = read_benchmarks(folder.results / "benchmarks.json")
         return replace(folder, listed=listed, problems=problems)
     if next(folder.machines(), None) is None:
-        raise NoResultsError(f"{path} holds neither benchmarks.json nor <machine>/<commit>-<environment>.json")
+        raise NoResultsError(f"{path} has neither benchmarks.json nor <machine>/<commit>-<environment>.json")
     return folder
 
 
 def project_name(results: Path) -> str:
-    """The first folder upwards that is not called like every project's: /src/numpy/.asv/results is numpy's."""
+    """The first folder upwards without a generic name: "numpy" of /src/numpy/.asv/results."""
     for part in (results, *results.parents):
         if part.name and part.name not in {"results", ".asv", "asv", "benchmarks", ".benchmarks", "perf_suite"}:
             return part.name
@@ -129,14 +129,14 @@ def project_name(results: Path) -> str:
 
 
 def _read_conf(path: Path) -> Mapping[str, Any]:
-    import json5  # of use to who has a configuration alone
+    import json5  # only needed for a configuration
 
     try:
         conf = json5.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise NoResultsError(f"cannot read {path}: {error}") from error
     if not isinstance(conf, dict):
-        raise NoResultsError(f"{path} is not asv's configuration: it holds a {type(conf).__name__}")
+        raise NoResultsError(f"{path} is not asv's configuration but a {type(conf).__name__}")
     return conf
 
 
@@ -152,14 +152,14 @@ def _read_machine(path: Path) -> Mapping[str, str]:
 
 
 def read_benchmarks(path: Path) -> tuple[Mapping[str, Listed] | None, tuple[str, ...]]:
-    """What asv's `benchmarks.json` lists, None if it cannot be read; and why it cannot."""
+    """The benchmarks in asv's `benchmarks.json`, None if it cannot be read, and the problems."""
     try:
         data = read_json(read_regular(path, RESULT_FILE_BYTES))
         if not isinstance(data, dict):
             raise ValueError(f"a {type(data).__name__} where asv writes an object")
         return {name: _listed(entry) for name, entry in data.items() if isinstance(entry, dict)}, ()
     except (BrokenFileError, OSError, TypeError, ValueError, RecursionError) as error:
-        return None, (f"{path}: {error}; units and parameter names are guessed",)
+        return None, (f"{path}: {error}; units and parameter names are guesses",)
 
 
 def _listed(entry: Mapping[str, Any]) -> Listed:

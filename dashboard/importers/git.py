@@ -1,4 +1,4 @@
-"""The order, parents, dates, authors and messages of commits, and their files, read from a git repository."""
+"""Read commits (order, parents, dates, authors, messages) and their files from a git repository."""
 
 import os
 import subprocess
@@ -10,15 +10,15 @@ from pathlib import Path
 from ..store.commits import KnownCommit
 
 _LONGEST_NAME = 200  # characters of a branch, a tag or a hash
-_LINKS = {  # what `git cat-file --follow-symlinks` says of them
-    "dangling": "a link to what is not there",
+_LINKS = {  # by the word of `git cat-file --follow-symlinks`
+    "dangling": "a link to a missing file",
     "symlink": "a link out of the repository",
     "loop": "a link to itself",
     "notdir": "a link through a file",
 }
 
-# The repository may be a stranger's, and its configuration can name programs for git to run: to verify signatures, to
-# watch files, as hooks, and to fetch the objects that a partial clone lacks (by ssh or ext::).
+# The repository may be untrusted, and its configuration can name programs for git to run: to verify signatures, to
+# watch files, as hooks, and to fetch objects of a partial clone (by ssh or ext::).
 _NO_PROGRAMS = (
     *("-c", "log.showSignature=false"),
     *("-c", "core.fsmonitor=false"),
@@ -28,15 +28,17 @@ _NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_TER
 
 
 class GitError(Exception):
-    """git could not answer; the message is its own."""
+    """git failed; the message is git's."""
 
 
 def git_history(repository: Path, hashes: Iterable[str]) -> tuple[KnownCommit, ...]:
-    """All ancestors of the given commits and they themselves, parents before children, else by date.
+    """The commits and all their ancestors, parents before children, else by date.
 
-    Hashes that the repository does not know are passed over. Raises GitError.
+    Hashes that are not in the repository are skipped. Raises GitError.
     """
-    known = git(repository, "cat-file", "--batch-check=%(objectname) %(objecttype)", given="\n".join(hashes) + "\n")
+    known = git(
+        repository, "cat-file", "--batch-check=%(objectname) %(objecttype)", standard_input="\n".join(hashes) + "\n"
+    )
     tips = [line.split()[0] for line in known.splitlines() if line.endswith(" commit")]
     if not tips:
         return ()
@@ -47,7 +49,7 @@ def git_history(repository: Path, hashes: Iterable[str]) -> tuple[KnownCommit, .
         "--reverse",
         "--format=%H%x00%P%x00%ct%x00%an%x00%s%x00",
         "--stdin",
-        given="\n".join(tips) + "\n",
+        standard_input="\n".join(tips) + "\n",
     )
     return tuple(
         KnownCommit(
@@ -62,17 +64,18 @@ def git_history(repository: Path, hashes: Iterable[str]) -> tuple[KnownCommit, .
 
 
 def tags(repository: Path) -> tuple[tuple[str, str], ...]:
-    """The repository's tags, each with the commit that it names. Raises GitError."""
-    # An annotated tag is an object of its own; what it is put on stands behind it.
+    """Names of the repository's tags, each with its commit. Raises GitError."""
+    # An annotated tag is an object; the third field is the commit that it points to.
     listed = git(repository, "for-each-ref", "--format=%(refname:short)%09%(objectname)%09%(*objectname)", "refs/tags")
     rows = [line.split("\t") for line in listed.splitlines()]
-    return tuple((name, behind or itself) for name, itself, behind in rows)
+    return tuple((name, target or own) for name, own, target in rows)
 
 
 def resolve(repository: Path, revision: str) -> str | None:
-    """The full hash of a branch, tag or other name of a commit; None if the repository knows none.
+    """The full hash of a branch, tag or other name of a commit; None for an unknown name.
 
-    A search through messages (`:/words`, `HEAD^{/words}`) is no name: a stranger may ask, and it costs a whole history.
+    A search through messages (`:/words`, `HEAD^{/words}`) is refused: anybody may request it, and it reads the whole
+    history.
     """
     if len(revision) > _LONGEST_NAME or not revision.isprintable() or ":/" in revision or "{/" in revision:
         return None  # a command takes no argument that is not printable
@@ -84,7 +87,7 @@ def resolve(repository: Path, revision: str) -> str | None:
 
 
 def commit_date_ms(repository: Path, commit: str) -> int | None:
-    """When a commit was made, by its committer's clock; None if the repository does not know it."""
+    """The committer's date of a commit; None for an unknown commit."""
     try:
         shown = git(repository, "show", "--no-patch", "--format=%ct", "--end-of-options", f"{commit}^{{commit}}")
     except GitError:
@@ -94,7 +97,7 @@ def commit_date_ms(repository: Path, commit: str) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMessage:
-    """What a commit says."""
+    """The message of a commit."""
 
     commit: str  # full hash
     author: str
@@ -103,7 +106,7 @@ class CommitMessage:
 
 
 def messages(repository: Path, base: str, head: str) -> tuple[CommitMessage, ...]:
-    """The messages of the commits that head has and base (both full hashes) has not, oldest first. Raises GitError."""
+    """The messages of the commits in base..head (full hashes), oldest first. Raises GitError."""
     log = git(repository, "log", "--reverse", "--format=%H%x00%an%x00%aI%x00%B%x00", f"{base}..{head}")
     return tuple(
         CommitMessage(commit=commit.strip(), author=author, date=datetime.fromisoformat(date), text=text)
@@ -112,30 +115,32 @@ def messages(repository: Path, base: str, head: str) -> tuple[CommitMessage, ...
 
 
 def file_at(repository: Path, commit: str, path: str, *, most: int) -> bytes | None:
-    """The content of a file at a commit (full hash), named from the repository's root; None if it is not there.
+    """The content of a file at a commit (full hash), by its path from the repository's root; None if it is absent.
 
-    Links inside the repository are followed, as a checkout does. Raises GitError for what is no file, for a link that
-    leads to none, and for one of more than `most` bytes.
+    Links inside the repository are followed, as in a checkout. Raises GitError for anything but a file, for a link that
+    leads to none, and for a file of more than `most` bytes.
     """
     name = f"{commit}:{path}"
     try:
-        told = git(repository, "cat-file", "--batch-check", "--follow-symlinks", given=f"{name}\n").splitlines()[0]
+        answer = git(
+            repository, "cat-file", "--batch-check", "--follow-symlinks", standard_input=f"{name}\n"
+        ).splitlines()[0]
     except (GitError, IndexError):
         return None
-    if told.endswith(" missing"):
+    if answer.endswith(" missing"):
         return None
-    number, _, kind = told.partition(" ")  # "<hash> blob 12", "<hash> tree 34", "dangling 7", "symlink 11", "loop 7"
+    number, _, kind = answer.partition(" ")  # "<hash> blob 12", "<hash> tree 34", "dangling 7", "symlink 11", "loop 7"
     kind, _, size = kind.partition(" ")
     if kind != "blob":
-        seen = "a folder" if kind == "tree" else "a submodule" if kind in {"commit", "submodule"} else _LINKS[number]
-        raise GitError(f"{path} of {commit[:8]} is {seen}; wanted a file")
+        actual = "a folder" if kind == "tree" else "a submodule" if kind in {"commit", "submodule"} else _LINKS[number]
+        raise GitError(f"{path} of {commit[:8]} is {actual}; wanted a file")
     if int(size) > most:
         raise GitError(f"{path} of {commit[:8]} has {size} bytes; wanted {most} at most")
     return _git(repository, "cat-file", "blob", number)
 
 
 def uncommitted_files(repository: Path) -> dict[str, bool]:
-    """Files and folders that differ from HEAD, named from the repository's root, and whether git tracks them.
+    """Files and folders that differ from HEAD, by path from the repository's root, and whether git tracks them.
 
     Raises GitError.
     """
@@ -145,7 +150,7 @@ def uncommitted_files(repository: Path) -> dict[str, bool]:
 
 
 def root_of(folder: Path) -> Path | None:
-    """The folder that a checkout begins with; of a bare repository itself, and None where there is no git."""
+    """The root folder of a checkout, or a bare repository itself; None outside of git."""
     try:
         if git(folder, "rev-parse", "--is-bare-repository").strip() == "true":
             return folder
@@ -155,22 +160,26 @@ def root_of(folder: Path) -> Path | None:
 
 
 def records(log: str, fields: int) -> Iterator[tuple[str, ...]]:
-    """What `git log` printed: so many fields a commit, each ended by NUL: the one sign that nobody can write there."""
+    """Split the output of `git log` into `fields` per commit, each ended by NUL, which no field can contain."""
     values = iter(log.split("\0")[:-1])
     return zip(*[values] * fields, strict=True)
 
 
-def git(repository: Path, *arguments: str, given: str | None = None) -> str:
-    """What git prints; it runs no program that the repository's configuration names. Raises GitError."""
-    printed = _git(repository, *arguments, given=given.encode(errors="surrogateescape") if given is not None else None)
-    return printed.decode(errors="replace")
+def git(repository: Path, *arguments: str, standard_input: str | None = None) -> str:
+    """The output of a git command, which runs no program of the repository's configuration. Raises GitError."""
+    output = _git(
+        repository,
+        *arguments,
+        standard_input=standard_input.encode(errors="surrogateescape") if standard_input is not None else None,
+    )
+    return output.decode(errors="replace")
 
 
-def _git(repository: Path, *arguments: str, given: bytes | None = None) -> bytes:
+def _git(repository: Path, *arguments: str, standard_input: bytes | None = None) -> bytes:
     try:
         done = subprocess.run(
             ["git", "-C", str(repository), *_NO_PROGRAMS, *arguments],
-            input=given,
+            input=standard_input,
             capture_output=True,
             check=False,
             env=os.environ | _NO_FETCHING,

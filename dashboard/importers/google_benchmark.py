@@ -1,8 +1,8 @@
-"""Google Benchmark's JSON (--benchmark_out), whose times become seconds and whose counters metrics of their own.
+"""Google Benchmark's JSON (--benchmark_out). Times are converted to seconds; each counter is a metric.
 
-`latency` is the real time of an iteration, `cpu_time` stands beside it. With repetitions those are the samples and
-their median the value; with --benchmark_report_aggregates_only it is the aggregate "median", else "mean". The file
-does not name the commit, unless the run had --benchmark_context=commit=HASH.
+`latency` is the real time of an iteration, `cpu_time` the CPU time. Repetitions are samples, and their median is the
+value; with --benchmark_report_aggregates_only the value is the aggregate "median", else "mean". The file names no
+commit unless the run had --benchmark_context=commit=HASH.
 """
 
 import re
@@ -12,13 +12,13 @@ from typing import Any
 
 from ..model.result_file import LONGEST_NAME, Listed, ResultFile, Value
 from ..model.series import Status
-from .import_overrides import Beside, Given, check_commit, is_full_hash, milliseconds
+from .import_overrides import ImportOverrides, ReadSibling, check_commit, is_full_hash, milliseconds
 from .input_files import BeyondLimitError, BrokenFileError
-from .result_builder import Gathered, finite, measured, not_measured
+from .result_builder import ResultBuilder, finite, measured, not_measured
 
 _MOST_REPETITIONS, _MOST_COUNTERS = 10_000, 100  # of a benchmark
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-_ITS_OWN = frozenset(
+_FIELDS = frozenset(
     {
         "name",
         "family_index",
@@ -41,7 +41,7 @@ _ITS_OWN = frozenset(
         "skip_message",
     }
 )
-_OF_COUNTER = {
+_KNOWN_COUNTERS = {
     "bytes_per_second": ("bandwidth", "B/s"),
     "items_per_second": ("item_rate", "items/s"),
     "flops": ("flops", "FLOP/s"),
@@ -54,27 +54,27 @@ _Run = Mapping[str, Any]
 
 
 def recognises(data: Mapping[str, Any]) -> bool:
-    """Whether the JSON has the shape of such a file."""
+    """Whether the JSON has the shape of this format."""
     return isinstance(data.get("context"), dict) and isinstance(data.get("benchmarks"), list)
 
 
-def read(data: Mapping[str, Any], given: Given, _beside: Beside) -> tuple[ResultFile, ...]:
-    """Reads a file. Raises BrokenFileError if it lacks what is not given, or holds no benchmark."""
+def read(data: Mapping[str, Any], overrides: ImportOverrides, _read_sibling: ReadSibling) -> tuple[ResultFile, ...]:
+    """Read a file. Raises BrokenFileError without a benchmark, or without a fact that `overrides` lacks too."""
     context = data["context"]
-    named = None if given.commit and not is_full_hash(str(context.get("commit")).lower()) else _named(context)
-    commit, machine = given.commit or named, given.machine or context.get("host_name")
+    named = None if overrides.commit and not is_full_hash(str(context.get("commit")).lower()) else _named(context)
+    commit, machine = overrides.commit or named, overrides.machine or context.get("host_name")
     if not commit:
         raise BrokenFileError(
             "no commit: Google Benchmark does not record it; give it (--commit, or commit= in a URL), "
             "or measure with --benchmark_context=commit=$(git rev-parse HEAD)"
         )
     if not machine:
-        raise BrokenFileError("no machine is named; give it (--machine, or machine= in a URL)")
+        raise BrokenFileError("the file names no machine; give it (--machine, or machine= in a URL)")
     date = re.sub(r"^(\d{4})/(\d\d)/(\d\d)-", r"\1-\2-\3 ", str(context.get("date")))  # as old versions write it
     started_ms = milliseconds(date)
-    gathered = Gathered()
-    if given.commit and named not in (None, given.commit):
-        gathered.note(f"it says that it is of {named}; it went in as {given.commit}, as given")
+    builder = ResultBuilder()
+    if overrides.commit and named not in (None, overrides.commit):
+        builder.note(f"the file names commit {named}; imported as {overrides.commit}, as given")
     runs: dict[str, list[_Run]] = {}
     for raw in data["benchmarks"]:
         if isinstance(raw, dict) and raw.get("name"):
@@ -82,16 +82,16 @@ def read(data: Mapping[str, Any], given: Given, _beside: Beside) -> tuple[Result
                 raise BeyondLimitError(f"{str(raw['name'])[:80]!a}: a name of more than {LONGEST_NAME:,} characters")
             run = _typed(raw)
             runs.setdefault(str(run.get("run_name") or run["name"]), []).append(run)
-    for name, its_runs in runs.items():
-        if len(its_runs) > _MOST_REPETITIONS:
-            raise BeyondLimitError(f"{name}: {len(its_runs):,} runs of it; at most {_MOST_REPETITIONS:,} are read")
+    for name, repetitions in runs.items():
+        if len(repetitions) > _MOST_REPETITIONS:
+            raise BeyondLimitError(f"{name}: {len(repetitions):,} runs; at most {_MOST_REPETITIONS:,} are read")
         benchmark, names, values = _named_parameters(name)
-        for metric, unit, value in _metrics(its_runs, values):
-            gathered.add(f"{benchmark}.{metric}", Listed(unit=unit, parameter_names=names), value)
+        for metric, unit, value in _metrics(repetitions, values):
+            builder.add(f"{benchmark}.{metric}", Listed(unit=unit, parameter_names=names), value)
     return (
-        gathered.result(
+        builder.result(
             commit=commit,
-            date_ms=given.date_ms or started_ms,
+            date_ms=overrides.date_ms or started_ms,
             environment=f"google-benchmark, {context.get('library_build_type') or 'unknown'} build",
             machine=str(machine),
             details={
@@ -106,19 +106,21 @@ def read(data: Mapping[str, Any], given: Given, _beside: Beside) -> tuple[Result
 
 
 def _named(context: Mapping[str, Any]) -> str | None:
-    """The commit that the run was told to note."""
-    told = context.get("commit")
-    if not told:
+    """The commit in the run's context."""
+    commit = context.get("commit")
+    if not commit:
         return None
     try:
-        return check_commit(str(told), "the context's commit")
+        return check_commit(str(commit), "the context's commit")
     except BrokenFileError as error:
-        how = "--benchmark_context=commit=$(git rev-parse HEAD) notes it, or give it (--commit, or commit= in a URL)"
+        how = (
+            "measure with --benchmark_context=commit=$(git rev-parse HEAD), or give it (--commit, or commit= in a URL)"
+        )
         raise BrokenFileError(f"{error}; {how}") from error
 
 
 def _typed(run: _Run) -> _Run:
-    """The run with its type; old versions tell an aggregate by its name alone."""
+    """The run with its type, which old versions state in the name only."""
     aggregate = re.fullmatch(r"(.+)_(mean|median|stddev|BigO|RMS)", str(run["name"]))
     if "run_type" in run or aggregate is None:
         return run
@@ -126,9 +128,10 @@ def _typed(run: _Run) -> _Run:
 
 
 def _named_parameters(run_name: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """`BM_copy/n:64/8/real_time` is BM_copy with n, an unnamed parameter, and how its time was taken.
+    """`BM_copy/n:64/8/real_time` is BM_copy with n, an unnamed parameter and the kind of time.
 
-    The name ends before the first part that is a number or has a name; fixtures and captured arguments stand before.
+    The benchmark's name ends before the first part that is a number or has a name; fixtures and captured arguments
+    belong to the name.
     """
     parts = re.split(r"/(?![^<]*>)", run_name)  # not within a template's arguments
     first = next((i for i, part in enumerate(parts) if i and re.fullmatch(r"-?\d+|[A-Za-z_]\w*:[^:].*", part)), None)
@@ -164,7 +167,7 @@ def _metrics(runs: Sequence[_Run], parameters: tuple[str, ...]) -> Iterator[tupl
     if factor is None:
         raise BrokenFileError(f"{of_run['name']}: time_unit is {of_run['time_unit']!r}; wanted one of ns, us, ms, s")
     columns = [("real_time", "latency", "seconds", factor), ("cpu_time", "cpu_time", "seconds", factor)]
-    counters = [key for key, raw in of_run.items() if key not in _ITS_OWN and _is_number(raw)]
+    counters = [key for key, raw in of_run.items() if key not in _FIELDS and _is_number(raw)]
     if len(counters) > _MOST_COUNTERS:
         raise BeyondLimitError(f"{of_run['name']}: {len(counters):,} counters; at most {_MOST_COUNTERS} are read")
     columns += [(key, *_counter(key), 1.0) for key in counters]
@@ -187,9 +190,9 @@ def _failed(run: _Run, parameters: tuple[str, ...]) -> Value:
 
 
 def _counter(name: str) -> tuple[str, str]:
-    """Metric and unit of a counter. Which way it should move is known of rates alone, so that no other is judged."""
-    if name in _OF_COUNTER:
-        return _OF_COUNTER[name]
+    """Metric and unit of a counter. Only rates have a known direction, so that no other is judged."""
+    if name in _KNOWN_COUNTERS:
+        return _KNOWN_COUNTERS[name]
     is_rate = name.endswith(("_per_second", "/s", "_rate"))
     return re.sub(r"\W+", "_", name).strip("_") or "counter", "1/s" if is_rate else "count"
 

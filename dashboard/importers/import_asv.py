@@ -1,7 +1,7 @@
-"""`warpwatch import`: an asv results folder into the store.
+"""Import of an asv results folder.
 
-Files are read in other processes where they are many, and written here, some in one transaction: a kill loses those
-that were not yet committed, and the next import reads them again.
+Many files are read by other processes, and written here, several in one transaction. A kill loses only uncommitted
+files, which the next import reads again.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,15 +22,15 @@ from .import_limits import REST_REFUSED, Allowance
 from .project_history import put_in_order
 from .result_reader import FileRead, FileToRead, context_path, read_file, stamp_of
 
-_WORTH_PROCESSES = 4_000_000  # bytes to read from which other processes read faster than they start
-_AT_ONCE = 64_000_000  # bytes of values and samples in one transaction, about
+_WORTH_PROCESSES = 4_000_000  # bytes above which reading takes longer than starting processes
+_AT_ONCE = 64_000_000  # approximate bytes of values and samples in one transaction
 _BYTES_OF_A_POINT = 80
-_READ_AHEAD = 24_000_000  # bytes that each reader may read while others are written
+_READ_AHEAD = 24_000_000  # bytes each process may read ahead of the writer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportSummary:
-    """What an import did. Files set aside are left out whole; warnings name parts that were left out."""
+    """Result of an import. Files set aside are left out whole; warnings name parts left out."""
 
     project: str
     files: int
@@ -44,16 +44,16 @@ def import_results(
     store: Store,
     folder: AsvFolder,
     *,
-    beside: Sequence[Mapping[str, Listed] | None] = (),
+    other_listed: Sequence[Mapping[str, Listed] | None] = (),
     allowance: Allowance | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ImportSummary:
-    """Adds to the store what is new in the folder, then puts the commits in order.
+    """Add new results of the folder to the store, then order the commits.
 
-    `beside` is what further folders of the same project list, which are imported with it. `workers` processes read
-    many files at once, by default one a core; with 1 none is started. `progress` is told how many files of how many
-    are done. The analysis is a step of its own: see series_analysis.py.
+    `other_listed`: the benchmarks.json of further folders of the project that are imported too. `workers` processes
+    read files, by default one per core; 1 starts none. `progress` is called with the files done and in all. The
+    analysis is a separate step: series_analysis.py.
     """
     repository = str(folder.repository) if folder.repository else None
     allowance = allowance or Allowance()
@@ -66,15 +66,15 @@ def import_results(
     work.unchanged = len(files) - len(touched)
     for done, read in enumerate(_read(touched, workers)):
         progress(work.unchanged + done, len(files))
-        work.take(read)
+        work.add(read)
         if allowance.is_used_up:
             work.set_aside += [f"{file.path}: {REST_REFUSED}" for file in touched[done + 1 :]]
             break
     work.finish()
     progress(len(files), len(files))
     warnings = [*work.warnings, *put_in_order(store, writer, commit_url=folder.commit_url)]
-    listings = [each for each in (folder.listed, *beside) if each is not None]
-    if len(listings) == 1 + len(beside):  # otherwise a benchmark may be one of those that nobody lists
+    listings = [each for each in (folder.listed, *other_listed) if each is not None]
+    if len(listings) == 1 + len(other_listed):  # without a listing, a benchmark may still exist
         mark_listed(store, folder.project, writer.project_id, listings)
     return ImportSummary(
         project=folder.project,
@@ -105,7 +105,7 @@ def _read(files: list[FileToRead], workers: int | None) -> Iterator[FileRead]:
         try:
             total += file.path.stat().st_size
         except OSError:
-            continue  # reading it will say why
+            continue  # reading it reports the error
     ahead = max(_READ_AHEAD * len(files) // max(total, 1), AHEAD)
     done, apart = 0, False
     while done < len(files):
@@ -115,7 +115,7 @@ def _read(files: list[FileToRead], workers: int | None) -> Iterator[FileRead]:
                     done += 1
                     yield read
         except BrokenExecutor:
-            if apart:  # one file at a time: it was this one
+            if apart:  # one file at a time: this file caused it
                 yield FileRead(file=files[done], broken="the process that read it was killed, perhaps for its memory")
                 done += 1
             apart = True
@@ -123,7 +123,7 @@ def _read(files: list[FileToRead], workers: int | None) -> Iterator[FileRead]:
 
 @dataclass(slots=True, kw_only=True)
 class _Import:
-    """Takes files as they come, and writes them when there are enough."""
+    """Collects files that were read, and writes them in batches."""
 
     writer: ProjectWriter
     allowance: Allowance
@@ -135,8 +135,8 @@ class _Import:
     _size: int = 0
     _restamped: dict[str, str | None] = field(default_factory=dict)
 
-    def take(self, read: FileRead) -> None:
-        """Takes a file that was read."""
+    def add(self, read: FileRead) -> None:
+        """Add a file that was read."""
         if read.broken is not None:
             self.set_aside.append(f"{read.file.path}: {read.broken}")
         elif read.result is None:
@@ -144,18 +144,18 @@ class _Import:
             self._restamped[read.file.name] = read.stamp
         elif (machine := read.result.machine or read.file.machine) is None:
             self.set_aside.append(
-                f"{read.file.path}: it names no machine, and lies in no folder that does: pack the machine's folder,"
-                " not what is in it"
+                f"{read.file.path}: neither it nor its folder names the machine: pack the machine's folder,"
+                " not its content"
             )
         elif (refusal := self.allowance.refusal(_count(read))) is not None:
             self.set_aside.append(f"{read.file.path}: {refusal}")
         else:
-            # asv's files repeat only what their version knew of the machine: the folder's own file may say more.
-            said = {**read.file.details, **read.result.details}
+            # A result file repeats the facts of its asv version; the folder's machine.json may have more.
+            details = {**read.file.details, **read.result.details}
             new = NewFile(
                 path=read.file.name,
                 digest=read.digest,
-                result=replace(read.result, details=said),
+                result=replace(read.result, details=details),
                 context=read.context,
                 stamp=read.stamp,
                 machine=machine,
@@ -166,7 +166,7 @@ class _Import:
                 self._write()
 
     def finish(self) -> None:
-        """Writes the rest."""
+        """Write the rest."""
         self._write()
         self.writer.restamp(self._restamped)
 
@@ -177,7 +177,7 @@ class _Import:
         try:
             self.points += self.writer.write_all([new for _, new in waiting])
         except (DataError, SeriesLimitError):
-            for read, new in waiting:  # one of them holds what the database refuses: without it the others go in
+            for read, new in waiting:  # the database refuses one of them
                 self._write_alone(read, new)
             return
         for read, _ in waiting:
@@ -187,8 +187,8 @@ class _Import:
         try:
             self.points += self.writer.write_all([new])
         except (DataError, SeriesLimitError) as error:
-            said = error.orig if isinstance(error, DataError) else error
-            self.set_aside.append(f"{read.file.path}: {said}")
+            reason = error.orig if isinstance(error, DataError) else error
+            self.set_aside.append(f"{read.file.path}: {reason}")
         else:
             self._warn(read)
 

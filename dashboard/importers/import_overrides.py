@@ -1,4 +1,4 @@
-"""What the user says of results that do not say it themselves: the commit, its date, the machine."""
+"""Facts about results from the user: commit, date, machine."""
 
 import re
 from collections.abc import Callable
@@ -10,21 +10,21 @@ from .input_files import BrokenFileError
 _HASH = re.compile(r"[0-9a-f]{7,64}")
 _FULL_HASH = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
-# The bytes of a file that belongs to a result file, by its name below the result file's folder; None if it is absent.
-Beside = Callable[[str], bytes | None]
+# Reads a file that belongs to a result file, by its path below the result file's folder; None if it is absent.
+ReadSibling = Callable[[str], bytes | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """Facts from the command line or the address of an upload. What is given counts, whatever a file says."""
+class ImportOverrides:
+    """Facts from the command line or an upload's URL; they override those in the file."""
 
     commit: str | None = None  # full hash
-    date_ms: int | None = None  # when it was committed
+    date_ms: int | None = None  # of the commit
     machine: str | None = None
 
 
 def check_commit(commit: str, what: str) -> str:
-    """The hash in lower case. Raises BrokenFileError for what is none, such as a branch or `unversioned`."""
+    """The hash in lower case. Raises BrokenFileError for anything else, such as a branch or `unversioned`."""
     lower = commit.lower()
     if not _HASH.fullmatch(lower):
         raise BrokenFileError(
@@ -34,12 +34,12 @@ def check_commit(commit: str, what: str) -> str:
 
 
 def is_full_hash(text: str) -> bool:
-    """Whether it is a whole SHA-1 or SHA-256, as git prints it."""
+    """Whether the text is a complete SHA-1 or SHA-256 as git prints it."""
     return _FULL_HASH.fullmatch(text) is not None
 
 
 def milliseconds(text: str) -> int:
-    """Milliseconds since 1970 of a date: ISO 8601, UTC where no zone is named, or seconds since 1970.
+    """Milliseconds since 1970 from ISO 8601 (UTC if no zone is named) or from seconds since 1970.
 
     Raises ValueError for anything else.
     """

@@ -1,4 +1,4 @@
-"""`warpwatch import` of any path: a folder, a file, or an archive, in batches that are in whole or not at all."""
+"""Import of any path: a folder, a file, or an archive."""
 
 import hashlib
 import os
@@ -25,12 +25,10 @@ from .import_limits import (
     Allowance,
     ImportLimits,
 )
-from .import_overrides import Beside, Given, is_full_hash
+from .import_overrides import ImportOverrides, ReadSibling, is_full_hash
 from .input_files import BeyondLimitError, BrokenFileError, read_regular
 from .project_history import put_in_order
 from .scratch_folder import scratch_folder
-
-# Result files on their way into the store, some in one transaction: a file is in whole or not at all.
 
 _VALUES_AT_ONCE = 200_000  # and samples
 _FILES_AT_ONCE = 100
@@ -38,7 +36,10 @@ _FILES_AT_ONCE = 100
 
 @dataclass(slots=True, kw_only=True)
 class FileBatch:
-    """Takes files as they are read, and writes some in one transaction. A project is made with its first result."""
+    """Writes files in batches, one transaction each: a file is stored whole or not at all.
+
+    A project is created with its first result.
+    """
 
     store: Store
     project: str
@@ -59,7 +60,7 @@ class FileBatch:
         return self.writer
 
     def add(self, path: Path, name: str, digest: str, results: Sequence[ResultFile]) -> None:
-        """Takes what a file holds: all of it goes in, or nothing. Raises BeyondLimitError."""
+        """Add the records of a file. Raises BeyondLimitError."""
         refusal = self.allowance.refusal(sum(len(entry.values) for result in results for entry in result.entries))
         if refusal is not None:
             raise BeyondLimitError(refusal)
@@ -70,7 +71,7 @@ class FileBatch:
             self.write()
 
     def write(self) -> None:
-        """Writes what waits."""
+        """Write the waiting files."""
         waiting, self._waiting, self._values = self._waiting, [], 0
         if not waiting:
             return
@@ -82,14 +83,14 @@ class FileBatch:
             if len(waiting) == 1:
                 self.set_aside.append(f"{waiting[0][0]}: {error.orig if isinstance(error, DataError) else error}")
                 return
-            for one in waiting:  # one of them holds what the database refuses: without it the others go in
+            for one in waiting:  # the database refuses one of them
                 self._waiting = [one]
                 self.write()
 
 
 _Progress = Callable[[int, int], None]
-_NOT_RESULTS = frozenset({".git", ".warpwatch"})
-_CONF = ".conf.json"  # how the names of asv's configurations end
+_SKIPPED_FOLDERS = frozenset({".git", ".warpwatch"})
+_CONF = ".conf.json"  # suffix of asv's configurations
 
 
 def import_path(
@@ -98,46 +99,45 @@ def import_path(
     *,
     project: str | None = None,
     repository: Path | None = None,
-    given: Given | None = None,
+    overrides: ImportOverrides | None = None,
     limits: ImportLimits | None = None,
     workers: int | None = None,
     progress: _Progress = lambda done, total: None,
 ) -> ImportSummary:
-    """Adds to the store what is new in a results folder, a file of any known format, or an archive.
+    """Add new results of a results folder, a file of any known format, or an archive to the store.
 
-    An archive's asv.conf.json is not followed: it may name any folder as the repository. `workers` are the processes
-    that read a large asv folder; with 1 none is started. Raises NoResultsError if there is nothing to import at `path`,
-    and ArchiveError.
+    An archive's asv.conf.json is ignored: it may name any folder as the repository. `workers` processes read a large
+    asv folder; 1 starts none. Raises NoResultsError if `path` has nothing to import, and ArchiveError.
     """
-    given = given or Given()
+    overrides = overrides or ImportOverrides()
     limits = limits or ImportLimits()
-    if path.is_dir() and not (path / "asv.conf.json").is_file() and not _is_asvs(path):
+    if path.is_dir() and not (path / "asv.conf.json").is_file() and not _is_asv_folder(path):
         name = project or project_name(path.resolve())
         allowance = _allowance(store, name, limits)
-        return _import_tree(store, path, path, name, repository, given, allowance, workers, progress, None)
+        return _import_tree(store, path, path, name, repository, overrides, allowance, workers, progress, None)
     if not path.is_file() or path.name.endswith(_CONF):
         folder = open_folder(path, project=project, repository=repository)
         allowance = _allowance(store, folder.project, limits)
         summary = import_results(store, folder, allowance=allowance, workers=workers, progress=progress)
-        summary = _noted(summary, given)
-        others = _not_asvs(folder.results)
+        summary = _warn_of_overrides(summary, overrides)
+        others = _other_json_files(folder.results)
         if not others:
             return summary
         more = _import_files(
-            store, others, folder.results, folder.project, folder.repository, given, allowance, progress
+            store, others, folder.results, folder.project, folder.repository, overrides, allowance, progress
         )
-        return _together(folder.project, [summary, more])
+        return _sum(folder.project, [summary, more])
     name = project or project_name(path.resolve().parent)
     allowance = _allowance(store, name, limits)
     if not is_archive(path):
-        return _import_files(store, [path], path.parent, name, repository, given, allowance, progress)
+        return _import_files(store, [path], path.parent, name, repository, overrides, allowance, progress)
     with scratch_folder() as temporary:
-        inside = temporary / "archive"  # below a folder of its own, in case that it is of one machine's results
+        inside = temporary / "archive"  # a folder of its own, because it may be the folder of one machine
         inside.mkdir()
         left_out = [f"{path}: {line}" for line in unpack(path, inside, limits)]
         try:
             summary = _import_tree(
-                store, temporary, path, name, repository, given, allowance, workers, progress, inside
+                store, temporary, path, name, repository, overrides, allowance, workers, progress, inside
             )
         except NoResultsError as error:
             also = f"; left out: {'; '.join(left_out[:3])}" if left_out else ""
@@ -151,39 +151,41 @@ def _import_tree(
     shown: Path,
     project: str,
     repository: Path | None,
-    given: Given,
+    overrides: ImportOverrides,
     allowance: Allowance,
     workers: int | None,
     progress: _Progress,
     unpacked: Path | None,
 ) -> ImportSummary:
-    """Everything below a folder: the asv results folders in it, and single files of other formats.
+    """Import all asv results folders below a folder, and single files of other formats.
 
-    `unpacked` is the folder below it that an archive was unpacked to, whose name says nothing.
+    `unpacked`: the folder below it that an archive was unpacked to, whose name is not a machine's.
     """
     folders, files = _find(root)
-    opened = [_open_as_it_is(results, project, repository) for results in folders]
+    opened = [_open_untrusted(results, project, repository) for results in folders]
     if unpacked is not None:
         opened = [replace(folder, nameless=unpacked.resolve()) for folder in opened]
     if len(opened) > 1:  # each may have a file of the same machine, commit and environment
         below = (unpacked or root).resolve()
         opened = [replace(each, prefix=f"{each.results.relative_to(below).as_posix()}/") for each in opened]
     parts = []
-    for number, folder in enumerate(opened):  # each takes what the one before has left
-        beside = [other.listed for other in opened[:number] + opened[number + 1 :]]
-        summary = import_results(store, folder, beside=beside, allowance=allowance, workers=workers, progress=progress)
-        parts.append(_noted(summary, given))
+    for number, folder in enumerate(opened):  # all share the allowance
+        others = [other.listed for other in opened[:number] + opened[number + 1 :]]
+        summary = import_results(
+            store, folder, other_listed=others, allowance=allowance, workers=workers, progress=progress
+        )
+        parts.append(_warn_of_overrides(summary, overrides))
     if files:
-        parts.append(_import_files(store, files, root, project, repository, given, allowance, progress))
-    summary = _together(project, parts)
+        parts.append(_import_files(store, files, root, project, repository, overrides, allowance, progress))
+    summary = _sum(project, parts)
     if not summary.files and not folders:
-        first = f"; of {len(files)} files the first: {summary.set_aside[0]}" if files else ""
-        raise NoResultsError(f"{shown} holds no result of {KNOWN} that could be read{first}")
+        first = f"; the first of {len(files)} files: {summary.set_aside[0]}" if files else ""
+        raise NoResultsError(f"{shown} has no readable result of {KNOWN}{first}")
     return summary
 
 
-def _open_as_it_is(results: Path, project: str, repository: Path | None) -> AsvFolder:
-    """Not as open_folder does, which follows an asv.conf.json: this may be of an archive of anybody's."""
+def _open_untrusted(results: Path, project: str, repository: Path | None) -> AsvFolder:
+    """Open a folder without its asv.conf.json, which open_folder follows: the archive may be anybody's."""
     listed: Mapping[str, Listed] | None = None
     problems: tuple[str, ...] = ()
     if (results / "benchmarks.json").is_file():
@@ -193,7 +195,7 @@ def _open_as_it_is(results: Path, project: str, repository: Path | None) -> AsvF
     )
 
 
-def _together(project: str, parts: Sequence[ImportSummary]) -> ImportSummary:
+def _sum(project: str, parts: Sequence[ImportSummary]) -> ImportSummary:
     return ImportSummary(
         project=project,
         files=sum(part.files for part in parts),
@@ -205,24 +207,26 @@ def _together(project: str, parts: Sequence[ImportSummary]) -> ImportSummary:
 
 
 def _find(root: Path) -> tuple[list[Path], list[Path]]:
-    """asv results folders below a folder, and all files that are neither asv's nor a result's samples."""
+    """asv results folders below a folder, and the other files, without those of samples."""
     folders, files = [], []
-    for place, inside, names in os.walk(root):
-        here = Path(place)
-        if _is_asvs(here):
+    for folder, inside, names in os.walk(root):
+        here = Path(folder)
+        if _is_asv_folder(here):
             folders.append(here)
-            files += _not_asvs(here)
+            files += _other_json_files(here)
             inside.clear()
             continue
-        inside[:] = sorted(name for name in inside if name not in _NOT_RESULTS and not _holds_samples(name, names))
+        inside[:] = sorted(
+            name for name in inside if name not in _SKIPPED_FOLDERS and not _is_samples_folder(name, names)
+        )
         if len(here.relative_to(root).parts) >= ARCHIVE_PATH_PARTS:
-            inside.clear()  # results lie higher
+            inside.clear()  # too deep for results
         files += [here / name for name in sorted(names) if (here / name).is_file()]
     return folders, files
 
 
-def _not_asvs(results: Path) -> list[Path]:
-    """The JSON files in a results folder of asv that asv does not put there."""
+def _other_json_files(results: Path) -> list[Path]:
+    """JSON files in an asv results folder that are not asv's."""
     return [
         path
         for path in sorted(results.glob("*.json"))
@@ -230,22 +234,22 @@ def _not_asvs(results: Path) -> list[Path]:
     ]
 
 
-def _is_asvs(folder: Path) -> bool:
-    """Whether it is a results folder of asv: it lists benchmarks, or holds folders of machines or of their results."""
+def _is_asv_folder(folder: Path) -> bool:
+    """Whether the folder has asv's benchmarks.json, or sub-folders with a machine.json or asv results."""
     if (folder / "benchmarks.json").is_file():
         return True
     return any(path.name == "machine.json" or _names_commit(path) for path in folder.glob("*/*.json") if path.is_file())
 
 
 def _names_commit(path: Path) -> bool:
-    """Whether a file begins like asv's results, which name the commit first."""
+    """Whether the file begins like an asv result, which names the commit first."""
     with path.open("rb") as file:
         return b'"commit_hash"' in file.read(4096)
 
 
-def _holds_samples(folder: str, beside: Iterable[str]) -> bool:
-    """Whether it is what NVBench's --jsonbin writes beside `report.json`: report.json-bin, report.json-freqs-bin."""
-    return folder.endswith("-bin") and any(folder.startswith(f"{name}-") for name in beside)
+def _is_samples_folder(folder: str, files: Iterable[str]) -> bool:
+    """Whether NVBench's --jsonbin made the folder for one of the files: report.json-bin, report.json-freqs-bin."""
+    return folder.endswith("-bin") and any(folder.startswith(f"{name}-") for name in files)
 
 
 def _import_files(
@@ -254,17 +258,17 @@ def _import_files(
     root: Path,
     project: str,
     repository: Path | None,
-    given: Given,
+    overrides: ImportOverrides,
     allowance: Allowance,
     progress: _Progress,
 ) -> ImportSummary:
-    """Files one by one, each whole or not at all; what cannot be read is set aside."""
-    from ..store import queries  # all of them, which asv's folders need not wait for
+    """Import single files; unreadable ones are set aside."""
+    from ..store import queries  # slow to import, and not needed for asv's folders
 
     known = queries.project(store, project)
-    its_repository = str(repository.resolve()) if repository else known.repository if known else None
-    given = _completed(given, its_repository)
-    batch = FileBatch(store=store, project=project, repository=its_repository, allowance=allowance)
+    repository_path = str(repository.resolve()) if repository else known.repository if known else None
+    overrides = _completed(overrides, repository_path)
+    batch = FileBatch(store=store, project=project, repository=repository_path, allowance=allowance)
     if known:
         batch.open()
     unchanged = 0
@@ -275,12 +279,12 @@ def _import_files(
             continue
         try:
             text = _text(path)
-            digest = _digest(text, given)
+            digest = _digest(text, overrides)
             name = f"{path.relative_to(root).as_posix()}#{digest[:12]}"
             if batch.writer is not None and batch.writer.has(name, digest):
                 unchanged += 1
                 continue
-            batch.add(path, name, digest, read_any(text, path.name, given, _beside(path)))
+            batch.add(path, name, digest, read_any(text, path.name, overrides, _sibling_reader(path)))
         except (BrokenFileError, OSError, MemoryError) as error:
             batch.set_aside.append(f"{path}: {error or type(error).__name__}")
     batch.write()
@@ -298,35 +302,39 @@ def _import_files(
 
 
 def _text(path: Path) -> bytes:
-    with path.open("rb") as file:  # a regular one: the folder's others are not looked at
+    with path.open("rb") as file:
         refuse_if_no_json(file.read(512))
     return read_regular(path, RESULT_FILE_BYTES)
 
 
-def _completed(given: Given, repository: str | None) -> Given:
-    """What is given with a branch, a tag or a short hash made a full one, and its date, where a repository knows them.
+def _completed(overrides: ImportOverrides, repository: str | None) -> ImportOverrides:
+    """The overrides with the full hash of a branch, tag or short hash, and the commit's date, both from the repository.
 
-    Raises NoResultsError if the commit is no full hash and no repository knows it.
+    Raises NoResultsError if the commit is not a full hash and no repository has it.
     """
-    if given.commit is None:
-        return given
-    full = resolve(Path(repository), given.commit) if repository else None
-    if full is None and not is_full_hash(given.commit.lower()):
-        where = f"{repository} knows no such commit" if repository else "no repository is known to look it up in"
-        raise NoResultsError(f"the commit is {given.commit!r}; wanted a full hash (git rev-parse HEAD), as {where}")
-    commit = full or given.commit.lower()
-    known = commit_date_ms(Path(repository), commit) if repository and given.date_ms is None else None
-    return replace(given, commit=commit, date_ms=given.date_ms if known is None else known)
+    if overrides.commit is None:
+        return overrides
+    full = resolve(Path(repository), overrides.commit) if repository else None
+    if full is None and not is_full_hash(overrides.commit.lower()):
+        why = f"{repository} has no such commit" if repository else "the project has no repository to look it up in"
+        raise NoResultsError(
+            f"the commit is {overrides.commit!r}; wanted a full hash (git rev-parse HEAD), because {why}"
+        )
+    commit = full or overrides.commit.lower()
+    date_ms = overrides.date_ms
+    if repository and date_ms is None:
+        date_ms = commit_date_ms(Path(repository), commit)
+    return replace(overrides, commit=commit, date_ms=date_ms)
 
 
-def _beside(path: Path) -> Beside:
+def _sibling_reader(path: Path) -> ReadSibling:
     def read(name: str) -> bytes | None:
         folder, _, file = name.partition("/")
-        found = path.parent / folder / file
-        if not _holds_samples(folder, [path.name]) or "/" in file or not found.is_file():
+        sibling = path.parent / folder / file
+        if not _is_samples_folder(folder, [path.name]) or "/" in file or not sibling.is_file():
             return None
         try:
-            return read_regular(found, SAMPLES_FILE_BYTES)
+            return read_regular(sibling, SAMPLES_FILE_BYTES)
         except OSError:
             return None
 
@@ -334,7 +342,7 @@ def _beside(path: Path) -> Beside:
 
 
 def _allowance(store: Store, project: str, limits: ImportLimits) -> Allowance:
-    """What an import may add to the project as it is now."""
+    """What the import may add to the project."""
     series = None
     if limits.new_series is not None and limits.project_series is not None:
         from ..store import queries
@@ -344,16 +352,16 @@ def _allowance(store: Store, project: str, limits: ImportLimits) -> Allowance:
     return Allowance(values=limits.values, series=series)
 
 
-def _noted(summary: ImportSummary, given: Given) -> ImportSummary:
-    if given == Given():
+def _warn_of_overrides(summary: ImportSummary, overrides: ImportOverrides) -> ImportSummary:
+    if overrides == ImportOverrides():
         return summary
     return replace(
-        summary, warnings=(*summary.warnings, "asv's results name commit, date and machine themselves: those count")
+        summary, warnings=(*summary.warnings, "asv's results name commit, date and machine: the given ones are ignored")
     )
 
 
 def _renamed(summary: ImportSummary, before: str, after: str, left_out: Sequence[str]) -> ImportSummary:
-    """The same, speaking of an archive's members instead of files in a temporary folder."""
+    """The summary with the names of an archive's members in place of temporary files."""
 
     def rename(lines: Iterable[str]) -> Iterator[str]:
         return (line.replace(before, after) for line in lines)
@@ -362,8 +370,8 @@ def _renamed(summary: ImportSummary, before: str, after: str, left_out: Sequence
     return replace(summary, set_aside=set_aside, warnings=tuple(rename(summary.warnings)))
 
 
-def _digest(text: bytes, given: Given) -> str:
-    """Of the content and of what was given: the same file may be told to be another commit's."""
+def _digest(text: bytes, overrides: ImportOverrides) -> str:
+    """Digest of content and overrides: the same file may be imported for several commits."""
     digest = hashlib.blake2b(text, digest_size=16)
-    digest.update(repr(given).encode())
+    digest.update(repr(overrides).encode())
     return digest.hexdigest()

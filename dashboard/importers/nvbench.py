@@ -1,8 +1,8 @@
-"""NVBench's JSON (--json, --jsonbin; version 1, which it writes since January 2022): a state is a series' value.
+"""NVBench's JSON (--json, --jsonbin; version 1, written since January 2022). A state is one value of a series.
 
-`latency` is the mean GPU time of isolated launches with a cold L2 (the CPU's time in CPU-only benchmarks), as every
-version states it; the median that newer ones add is a metric beside it, so that an update of NVBench moves no series.
-The file names neither the commit nor when it was measured. A file with several GPUs is that of several machines.
+`latency` is the mean GPU time of isolated launches with a cold L2 (CPU time in CPU-only benchmarks), which every
+version states. The median of newer versions is a metric of its own, so that an update of NVBench moves no series. The
+file names neither commit nor time. A file with several GPUs makes a record for each.
 """
 
 import re
@@ -13,9 +13,9 @@ from typing import Any
 
 from ..model.result_file import Listed, ResultFile, Value
 from ..model.series import Status
-from .import_overrides import Beside, Given
+from .import_overrides import ImportOverrides, ReadSibling
 from .input_files import BeyondLimitError, BrokenFileError
-from .result_builder import Gathered, finite, measured, not_measured
+from .result_builder import ResultBuilder, finite, measured, not_measured
 
 _VERSION = 1
 _MOST_DEVICES = 64
@@ -41,73 +41,73 @@ _Summaries = Mapping[str, Mapping[str, Any]]  # by tag: the summary's fields and
 
 
 def recognises(data: Mapping[str, Any]) -> bool:
-    """Whether the JSON has the shape of such a file."""
+    """Whether the JSON has the shape of this format."""
     benchmarks = data.get("benchmarks")
     return isinstance(benchmarks, list) and any(isinstance(b, dict) and "states" in b for b in benchmarks)
 
 
-def read(data: Mapping[str, Any], given: Given, beside: Beside) -> tuple[ResultFile, ...]:
-    """Reads a file, a record for each GPU. Raises BrokenFileError if it lacks what is not given, or another version.
+def read(data: Mapping[str, Any], overrides: ImportOverrides, read_sibling: ReadSibling) -> tuple[ResultFile, ...]:
+    """Read a file; return a record for each GPU. The samples of --jsonbin come from `read_sibling`.
 
-    With --jsonbin the samples are in files of their own, which `beside` gives.
+    Raises BrokenFileError for another version, and without a fact that `overrides` lacks too.
     """
     version = _version(data)
     if version != _VERSION:
         raise BrokenFileError(f"NVBench's JSON of version {version or 0}; this version reads {_VERSION}")
-    if not given.commit or given.date_ms is None:
-        missing, option = ("commit", "--commit") if not given.commit else ("date of the commit", "--date")
+    if not overrides.commit or overrides.date_ms is None:
+        missing, option = ("commit", "--commit") if not overrides.commit else ("date of the commit", "--date")
         raise BrokenFileError(
             f"no {missing}: NVBench does not record it; give it ({option}, or {option[2:]}= in a URL)"
-            + ("" if not given.commit else "; with --repository git knows it")
+            + ("" if not overrides.commit else "; with --repository it is read from git")
         )
     devices = {device["id"]: device for device in data.get("devices") or () if isinstance(device, dict)}
-    of_device: dict[Any, Gathered] = {}
+    of_device: dict[Any, ResultBuilder] = {}
     for benchmark in data["benchmarks"]:
         for state in benchmark.get("states") or ():
-            gathered = of_device.setdefault(state.get("device"), Gathered())
+            builder = of_device.setdefault(state.get("device"), ResultBuilder())
             names, values = _axes(state)
-            for metric, unit, value in _values(state, values, beside):
-                gathered.add(f"{benchmark['name']}.{metric}", Listed(unit=unit, parameter_names=names), value)
+            for metric, unit, value in _values(state, values, read_sibling):
+                builder.add(f"{benchmark['name']}.{metric}", Listed(unit=unit, parameter_names=names), value)
     if len(of_device) > _MOST_DEVICES:
-        raise BeyondLimitError(f"{len(of_device):,} devices; at most {_MOST_DEVICES} of one file are read")
+        raise BeyondLimitError(f"{len(of_device):,} devices; the limit of one file is {_MOST_DEVICES}")
     if not of_device:
-        raise BrokenFileError("it holds no measured benchmark")
-    machines = _machines({key: devices.get(key, {}) for key in of_device}, given)
+        raise BrokenFileError("no measured benchmark")
+    machines = _machines({key: devices.get(key, {}) for key in of_device}, overrides)
     return tuple(
-        gathered.result(
-            commit=given.commit,
-            date_ms=given.date_ms,
+        builder.result(
+            commit=overrides.commit,
+            date_ms=overrides.date_ms,
             environment="nvbench",
             machine=machines[key],
             details=_details(devices.get(key, {})),
             started_ms=None,
         )
-        for key, gathered in of_device.items()
+        for key, builder in of_device.items()
     )
 
 
 def _version(data: Mapping[str, Any]) -> Any:
-    found: Any = data
+    node: Any = data
     for key in ("meta", "version", "json", "major"):
-        found = found.get(key) if isinstance(found, dict) else None
-    return found
+        node = node.get(key) if isinstance(node, dict) else None
+    return node
 
 
-def _machines(devices: Mapping[Any, Mapping[str, Any]], given: Given) -> dict[Any, str]:
-    """What each device is called: as given, or like the GPU; several are told apart by both, and by number."""
+def _machines(devices: Mapping[Any, Mapping[str, Any]], overrides: ImportOverrides) -> dict[Any, str]:
+    """Machine name of each device: the given name, or the GPU's; several devices get both, and a number."""
     names = {key: str(device.get("name") or "") for key, device in devices.items()}
-    if not given.machine and not all(names.values()):
-        raise BrokenFileError("no GPU is named, as with CPU-only benchmarks; give the machine (--machine)")
+    if not overrides.machine and not all(names.values()):
+        raise BrokenFileError("the file names no GPU, as for CPU-only benchmarks; give the machine (--machine)")
     if len(names) == 1:
-        return {key: given.machine or name for key, name in names.items()}
-    many = list(names.values())
-    told = {key: name if many.count(name) == 1 else f"{name} #{key}" for key, name in names.items()}
-    return {key: f"{given.machine} {name}".strip() if given.machine else name for key, name in told.items()}
+        return {key: overrides.machine or name for key, name in names.items()}
+    gpus = list(names.values())
+    unique = {key: name if gpus.count(name) == 1 else f"{name} #{key}" for key, name in names.items()}
+    return {key: f"{overrides.machine} {name}".strip() if overrides.machine else name for key, name in unique.items()}
 
 
 def _details(device: Mapping[str, Any]) -> dict[str, Any]:
-    kept = ("sm_version", "number_of_sms", "global_memory_size", "global_memory_bus_bandwidth", "l2_cache_size")
-    return {"gpu": device.get("name"), **{key: device.get(key) for key in kept}}
+    names = ("sm_version", "number_of_sms", "global_memory_size", "global_memory_bus_bandwidth", "l2_cache_size")
+    return {"gpu": device.get("name"), **{name: device.get(name) for name in names}}
 
 
 def _axes(state: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -116,7 +116,9 @@ def _axes(state: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return names, tuple(repr(axis["value"]) if axis.get("type") == "string" else str(axis["value"]) for axis in axes)
 
 
-def _values(state: Mapping[str, Any], parameters: tuple[str, ...], beside: Beside) -> Iterator[tuple[str, str, Value]]:
+def _values(
+    state: Mapping[str, Any], parameters: tuple[str, ...], read_sibling: ReadSibling
+) -> Iterator[tuple[str, str, Value]]:
     """The metrics of a state: name, unit, value."""
     if state.get("is_skipped"):
         reason = str(state.get("skip_reason") or "the benchmark skipped it")
@@ -139,7 +141,7 @@ def _values(state: Mapping[str, Any], parameters: tuple[str, ...], beside: Besid
                 summaries[tag].get("value"),
                 count=None if count is None else int(count),
                 quartiles=(quartiles[0], quartiles[1]) if is_cold or metric == "median_latency" else (None, None),
-                samples=_samples(summaries, beside) if is_cold else (),
+                samples=_samples(summaries, read_sibling) if is_cold else (),
             ),
         )
     for tag, summary in summaries.items():
@@ -149,20 +151,20 @@ def _values(state: Mapping[str, Any], parameters: tuple[str, ...], beside: Besid
 
 
 def _summaries(state: Mapping[str, Any]) -> _Summaries:
-    found = {}
+    summaries = {}
     for summary in state.get("summaries") or ():
         data = {item["name"]: item.get("value") for item in summary.get("data") or ()}
-        found[str(summary.get("tag"))] = {"hint": summary.get("hint"), **data}
-    return found
+        summaries[str(summary.get("tag"))] = {"hint": summary.get("hint"), **data}
+    return summaries
 
 
-def _samples(summaries: _Summaries, beside: Beside) -> tuple[float, ...]:
-    """The times of isolated launches in seconds, from the file of little-endian float32 that --jsonbin wrote."""
+def _samples(summaries: _Summaries, read_sibling: ReadSibling) -> tuple[float, ...]:
+    """Times of isolated launches in seconds, from the little-endian float32 file of --jsonbin."""
     for kind in ("cold", "cpu_only"):
         name = summaries.get(f"nv/json/bin:nv/{kind}/sample_times", {}).get("filename")
         if isinstance(name, str):
             path = PurePath(name.replace("\\", "/"))
-            data = beside(f"{path.parent.name}/{path.name}")
+            data = read_sibling(f"{path.parent.name}/{path.name}")
             if data is not None and len(data) % 4 == 0:
                 values = array("f")
                 values.frombytes(data)

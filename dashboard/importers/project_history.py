@@ -1,4 +1,4 @@
-"""The last step of an import: the order of the project's commits, and its releases."""
+"""Last step of an import: order the project's commits, and record its releases."""
 
 import bisect
 from collections.abc import Collection, Sequence
@@ -7,37 +7,35 @@ from pathlib import Path
 from ..model.commit_links import commit_url_of
 from ..store.commits import KnownCommit, commit_hashes, keep_commit_url, order_commits
 from ..store.engine import Store
-from ..store.notes import Release, keep_releases
+from ..store.notes import Release, replace_releases
 from ..store.project_writer import ProjectWriter
 from .asv_folder import NoResultsError, asv_project
 from .git import GitError, git, git_history, tags
 
-# The releases of a project: its repository's tags, each at the first measured commit that has it.
-
-_MOST = 500  # the newest: what deploys several times a day has more tags than a figure has room
+_MOST = 500  # newest releases: frequent deployments make more tags than a figure can show
 
 
 def releases(repository: Path, history: Sequence[KnownCommit], measured: Collection[str]) -> tuple[Release, ...]:
-    """In the order of the history. Tags outside of it, or after the last measured commit, are passed over.
+    """The repository's tags in the order of the history, each at the first measured commit that includes it.
 
-    Raises GitError.
+    Tags outside of the history, or after the last measured commit, are skipped. Raises GitError.
     """
-    place = {commit.hash: number for number, commit in enumerate(history)}
-    with_results = sorted(place[commit] for commit in measured if commit in place)
-    found = []
+    index_of = {commit.hash: number for number, commit in enumerate(history)}
+    with_results = sorted(index_of[commit] for commit in measured if commit in index_of)
+    tagged = []
     for name, commit in tags(repository):
-        at = place.get(commit, len(history))
-        after = bisect.bisect_left(with_results, at)
+        index = index_of.get(commit, len(history))
+        after = bisect.bisect_left(with_results, index)
         if after < len(with_results):
-            release = Release(commit=history[with_results[after]].hash, name=name, date_ms=history[at].date_ms)
-            found.append((at, release))
-    return tuple(release for _, release in sorted(found, key=lambda one: (one[0], one[1].name))[-_MOST:])
+            release = Release(commit=history[with_results[after]].hash, name=name, date_ms=history[index].date_ms)
+            tagged.append((index, release))
+    return tuple(release for _, release in sorted(tagged, key=lambda one: (one[0], one[1].name))[-_MOST:])
 
 
 def put_in_order(store: Store, writer: ProjectWriter, *, commit_url: str | None = None) -> list[str]:
-    """Sorts the commits by the project's repository; without one that answers, by date. Returns what went wrong.
+    """Order the commits as in the project's repository, or by date without a readable one; return warnings.
 
-    `commit_url` is where commits are read, if the results state it; else the repository may.
+    `commit_url`: URL prefix of commits, if the results state it; else it is read from the repository.
     """
     stated = commit_url or (_commit_url(Path(writer.repository)) if writer.repository is not None else None)
     if stated is not None:
@@ -52,12 +50,12 @@ def put_in_order(store: Store, writer: ProjectWriter, *, commit_url: str | None 
         order_commits(store, writer.project, writer.project_id, ())
         return [f"{writer.repository}: {error}; commits are ordered by date"]
     order_commits(store, writer.project, writer.project_id, history)
-    keep_releases(store, writer.project, releases(Path(writer.repository), history, hashes))
+    replace_releases(store, writer.project, releases(Path(writer.repository), history, hashes))
     return []
 
 
 def _commit_url(repository: Path) -> str | None:
-    """As the repository's asv.conf.json states it, else by where the repository was cloned from."""
+    """URL prefix of commits from the repository's asv.conf.json, else from its remote."""
     try:
         stated = asv_project(repository / "asv.conf.json").commit_url
     except NoResultsError:

@@ -1,7 +1,7 @@
-"""pytest-benchmark's JSON: of --benchmark-json, and the files that --benchmark-save keeps below .benchmarks/.
+"""pytest-benchmark's JSON: of --benchmark-json, and of --benchmark-save below .benchmarks/.
 
-A value is the median over rounds, in seconds, with the quartiles that the file states; rounds are there one by one if
-the run was made with --benchmark-save-data. Tests that failed before they measured are not in the file at all.
+A value is the median over rounds, in seconds, with the file's quartiles; --benchmark-save-data adds the rounds as
+samples. The file omits tests that failed before they measured.
 """
 
 import re
@@ -10,42 +10,42 @@ from typing import Any
 
 from ..model.result_file import Listed, ResultFile
 from ..model.series import Status
-from .import_overrides import Beside, Given, milliseconds
+from .import_overrides import ImportOverrides, ReadSibling, milliseconds
 from .input_files import BrokenFileError
-from .result_builder import Gathered, measured, not_measured
+from .result_builder import ResultBuilder, measured, not_measured
 
-_NO_COMMIT = "unversioned"  # what it writes outside of a repository
-_NO_JSON = "UNSERIALIZABLE["  # what pytest-benchmark writes before the repr of an object, which may hold its address
+_NO_COMMIT = "unversioned"  # outside of a repository
+_NO_JSON = "UNSERIALIZABLE["  # pytest-benchmark's prefix of an object's repr, which may contain its address
 
 
 def recognises(data: Mapping[str, Any]) -> bool:
-    """Whether the JSON has the shape of such a file."""
+    """Whether the JSON has the shape of this format."""
     return isinstance(data.get("machine_info"), dict) and isinstance(data.get("benchmarks"), list)
 
 
-def read(data: Mapping[str, Any], given: Given, _beside: Beside) -> tuple[ResultFile, ...]:
-    """Reads a file. Raises BrokenFileError if it lacks what is not given, or holds no benchmark."""
+def read(data: Mapping[str, Any], overrides: ImportOverrides, _read_sibling: ReadSibling) -> tuple[ResultFile, ...]:
+    """Read a file. Raises BrokenFileError without a benchmark, or without a fact that `overrides` lacks too."""
     machine_info, commit_info = data["machine_info"], _mapping(data.get("commit_info"))
-    told = None if commit_info.get("id") == _NO_COMMIT else commit_info.get("id")
-    commit, machine = given.commit or told, given.machine or machine_info.get("node")
+    named = None if commit_info.get("id") == _NO_COMMIT else commit_info.get("id")
+    commit, machine = overrides.commit or named, overrides.machine or machine_info.get("node")
     if not commit:
         raise BrokenFileError("no commit: pytest-benchmark saw no repository; give it (--commit, or commit= in a URL)")
     if not machine:
-        raise BrokenFileError("no machine is named; give it (--machine, or machine= in a URL)")
+        raise BrokenFileError("the file names no machine; give it (--machine, or machine= in a URL)")
     started_ms = milliseconds(str(data.get("datetime")))
     committed = commit_info.get("time") or commit_info.get("author_time")
-    gathered = Gathered()
+    builder = ResultBuilder()
     if commit_info.get("dirty"):
-        gathered.note(f"{str(commit)[:8]} was measured with changes that were not committed")
-    if given.commit and told not in (None, given.commit):
-        gathered.note(f"it says that it is of {str(told)[:8]}; it went in as {given.commit[:8]}, as given")
+        builder.note(f"{str(commit)[:8]} was measured with uncommitted changes")
+    if overrides.commit and named not in (None, overrides.commit):
+        builder.note(f"the file names commit {str(named)[:8]}; imported as {overrides.commit[:8]}, as given")
     for record in data["benchmarks"]:
         if isinstance(record, dict) and record.get("name"):
-            _add(gathered, record)
+            _add(builder, record)
     return (
-        gathered.result(
+        builder.result(
             commit=str(commit),
-            date_ms=given.date_ms or (milliseconds(str(committed)) if committed else started_ms),
+            date_ms=overrides.date_ms or (milliseconds(str(committed)) if committed else started_ms),
             environment=f"pytest-benchmark, {_python(machine_info)}",
             machine=str(machine),
             details=_details(machine_info),
@@ -54,7 +54,7 @@ def read(data: Mapping[str, Any], given: Given, _beside: Beside) -> tuple[Result
     )
 
 
-def _add(gathered: Gathered, record: Mapping[str, Any]) -> None:
+def _add(builder: ResultBuilder, record: Mapping[str, Any]) -> None:
     names, values = _parameters(record)
     stats = record.get("stats")
     if isinstance(stats, dict) and "median" in stats:
@@ -69,7 +69,7 @@ def _add(gathered: Gathered, record: Mapping[str, Any]) -> None:
         )
     else:
         value = not_measured(values, Status.FAILED, str(record.get("error") or "the benchmark failed"))
-    gathered.add(_benchmark(record), Listed(unit="seconds", kind="time", parameter_names=names), value)
+    builder.add(_benchmark(record), Listed(unit="seconds", kind="time", parameter_names=names), value)
 
 
 def _benchmark(record: Mapping[str, Any]) -> str:
@@ -82,7 +82,7 @@ def _benchmark(record: Mapping[str, Any]) -> str:
 
 
 def _parameters(record: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names and values, in the names' order, as repr writes them; the test's id where a value is no JSON."""
+    """Names, sorted, and values as repr; the test's id if a value is not JSON."""
     params = record.get("params")
     is_plain = isinstance(params, dict) and not any(
         isinstance(value, str) and value.startswith(_NO_JSON) for value in params.values()
@@ -95,11 +95,11 @@ def _parameters(record: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, 
 
 
 def _id(record: Mapping[str, Any]) -> str | None:
-    """What pytest calls the parameters of a test; old versions have it in the name alone."""
+    """pytest's id of a test's parameters, which old versions state in the name only."""
     if "param" in record:
         return None if record["param"] is None else str(record["param"])
-    found = re.fullmatch(r"[^\[]+\[(.*)\]", str(record["name"]), re.DOTALL)
-    return found[1] if found else None
+    match = re.fullmatch(r"[^\[]+\[(.*)\]", str(record["name"]), re.DOTALL)
+    return match[1] if match else None
 
 
 def _python(machine_info: Mapping[str, Any]) -> str:
@@ -108,7 +108,7 @@ def _python(machine_info: Mapping[str, Any]) -> str:
 
 
 def _details(machine_info: Mapping[str, Any]) -> dict[str, Any]:
-    """What asv would call its machine's facts."""
+    """Facts of the machine under asv's names."""
     cpu = _mapping(machine_info.get("cpu"))
     system = f"{machine_info.get('system') or ''} {machine_info.get('release') or ''}".strip()
     return {

@@ -1,6 +1,6 @@
-"""Values of one commit on one machine, gathered by benchmark into the record of a result file.
+"""Builder of a result file's record from the values of one commit on one machine.
 
-For formats that say themselves what they measured, in which unit and over which parameters.
+For formats that state metric, unit and parameters themselves.
 """
 
 import hashlib
@@ -15,11 +15,11 @@ from .import_limits import BENCHMARK_COMBINATIONS, BENCHMARK_PARAMETERS, FILE_BE
 from .import_overrides import check_commit
 from .input_files import BeyondLimitError, BrokenFileError
 
-_MOST_SAMPLES = 2**31  # what a database's integer takes
+_MOST_SAMPLES = 2**31  # limit of an INTEGER column
 
 
-class Gathered:
-    """Takes values one by one; `result` makes the record of them."""
+class ResultBuilder:
+    """Collects values; `result` returns the record."""
 
     def __init__(self) -> None:
         self._values: dict[str, dict[tuple[str, ...], Value]] = {}
@@ -28,21 +28,21 @@ class Gathered:
         self._count = self._samples = 0
 
     def add(self, benchmark: str, listed: Listed, value: Value) -> None:
-        """Adds a benchmark's value. One that is there already, or that no database takes, is noted and left out.
+        """Add a benchmark's value. Repeated values, and names that cannot be stored, are left out with a note.
 
-        Raises BeyondLimitError if it is one too many.
+        Raises BeyondLimitError if the file exceeds a limit.
         """
         if len(value.parameters) > BENCHMARK_PARAMETERS:
             count = f"{len(value.parameters):,} parameters"
             self.note(f"{benchmark[:200]!a}: {count}; the limit of one benchmark is {BENCHMARK_PARAMETERS}")
             return
         if not storable_name(benchmark) or not all(map(storable, (*listed.parameter_names, *value.parameters))):
-            self.note(f"{benchmark[:200]!a}: a name or parameter that no database takes")
+            self.note(f"{benchmark[:200]!a}: a name or parameter that cannot be stored")
             return
         self._listed.setdefault(benchmark, listed)
         known = self._values.setdefault(benchmark, {})
         if value.parameters in known:
-            self.note(f"{benchmark}({', '.join(value.parameters)[:200]}): it is there twice; the first one counts")
+            self.note(f"{benchmark}({', '.join(value.parameters)[:200]}): appears twice; the first value counts")
             return
         self._count += 1
         self._samples += len(value.samples)
@@ -57,7 +57,7 @@ class Gathered:
         known[value.parameters] = value
 
     def note(self, problem: str) -> None:
-        """Keeps what the reader should be told of the file."""
+        """Add a problem to the record."""
         self._problems.append(problem)
 
     def result(
@@ -70,14 +70,14 @@ class Gathered:
         details: Mapping[str, Any],
         started_ms: int | None,
     ) -> ResultFile:
-        """The record. Raises BrokenFileError if no value was added, or a name or date cannot be stored."""
+        """The record. Raises BrokenFileError if it has no value, or a name or date that cannot be stored."""
         if not self._values:
-            why = f" that can be read; {self._problems[0]}" if self._problems else ""
-            raise BrokenFileError(f"it holds no measured benchmark{why}")
+            why = f" can be read; {self._problems[0]}" if self._problems else ""
+            raise BrokenFileError(f"no measured benchmark{why}")
         commit = check_commit(commit, "the commit")
         for name in (environment, machine):
             if not storable_name(name):
-                raise BrokenFileError(f"a name that no database takes: {name[:200]!a}")
+                raise BrokenFileError(f"a name that cannot be stored: {name[:200]!a}")
         if not 0 <= date_ms <= LATEST_MS:
             raise BrokenFileError(f"the commit's date is {date_ms} milliseconds after 1970; wanted a time until 9999")
         if started_ms is not None and not 0 <= started_ms <= LATEST_MS:
@@ -102,15 +102,15 @@ def measured(
     count: int | None = None,
     samples: Sequence[Any] = (),
 ) -> Value:
-    """A value of a measurement that gave a number, or INVALID if that is none.
+    """A measured value; INVALID if `raw` is not a finite number.
 
-    Quartiles are those of the samples where there are some, else those given.
+    The quartiles are those of the samples if there are any, else `quartiles`.
     """
     number = finite(raw)
     if number is None:
         return Value(parameters=parameters, status=Status.INVALID, reason=f"not a finite number: {str(raw)[:80]!a}")
-    kept = tuple(sample for sample in map(finite, samples) if sample is not None)
-    low, high = _quartiles(sorted(kept)) if kept else map(finite, quartiles)
+    numbers = tuple(sample for sample in map(finite, samples) if sample is not None)
+    low, high = _quartiles(sorted(numbers)) if numbers else map(finite, quartiles)
     if count is not None and not 0 <= count < _MOST_SAMPLES:
         count = None
     return Value(
@@ -119,26 +119,26 @@ def measured(
         value=number,
         q25=low,
         q75=high,
-        sample_count=len(kept) or count,
-        samples=kept,
+        sample_count=len(numbers) or count,
+        samples=numbers,
     )
 
 
 def _quartiles(ordered: Sequence[float]) -> tuple[float, float]:
-    """Interpolated between the two samples beside them, which is type 7 of Hyndman and Fan (1996), as numpy's."""
+    """Quartiles by linear interpolation, type 7 of Hyndman and Fan (1996), numpy's default."""
 
     def at(share: float) -> float:
-        place = share * (len(ordered) - 1)
-        before, weight = int(place), place % 1
+        index = share * (len(ordered) - 1)
+        before, weight = int(index), index % 1
         return ordered[before] * (1 - weight) + ordered[min(before + 1, len(ordered) - 1)] * weight
 
     return at(0.25), at(0.75)
 
 
 def not_measured(parameters: tuple[str, ...], status: Status, reason: str) -> Value:
-    """A value without a number, and why."""
-    said = reason.strip()[:500] if storable(reason) else ascii(reason)[:500]
-    return Value(parameters=parameters, status=status, reason=said or "no reason was recorded")
+    """A value without a number, with the reason."""
+    text = reason.strip()[:500] if storable(reason) else ascii(reason)[:500]
+    return Value(parameters=parameters, status=status, reason=text or "no reason was recorded")
 
 
 def finite(raw: Any) -> float | None:

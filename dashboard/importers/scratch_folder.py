@@ -1,4 +1,4 @@
-"""Temporary folders of imports and uploads. What a killed process left is removed when a server starts."""
+"""Temporary folders of imports and uploads. A starting server removes those of killed processes."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ _PREFIX = "warpwatch-import-"
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A temporary folder, removed at the end. It is locked meanwhile, which tells it from one that was left."""
+    """A temporary folder, removed at the end. A lock distinguishes it from an abandoned one."""
     folder, lock = _locked_folder()
     try:
         yield folder
@@ -24,7 +24,7 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def remove_abandoned() -> None:
-    """Removes the folders whose process was killed: nobody holds their locks."""
+    """Remove the folders of killed processes, which nobody has locked."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         try:
             status = folder.lstat()
@@ -37,7 +37,7 @@ def remove_abandoned() -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
         except OSError:
-            continue  # its process is at work
+            continue  # in use
         finally:
             os.close(lock)
 

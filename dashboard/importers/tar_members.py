@@ -1,8 +1,7 @@
-"""The members of a tar archive, read front to back in bounded memory and time.
+"""Sequential reader of tar archives in bounded memory and time.
 
-Python's tarfile reads extended headers of any size, searches them with regular expressions that take quadratic time,
-calls itself once for each, and follows maps of sparse files. Results need none of that: here each header is one
-bounded read, and everything that is read or passed over is counted.
+Python's tarfile reads extended headers of any size, searches them with regular expressions in quadratic time, recurses
+once for each, and follows maps of sparse files. Here each header is one bounded read, and every byte is counted.
 """
 
 import tarfile
@@ -18,12 +17,12 @@ _ENCODING, _ERRORS = "utf-8", "surrogateescape"
 _PAX = {tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.XGLTYPE}
 _GNU_LONG = {tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK}
 _FILES = {tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE}
-_SPARSE_CONTINUES = 504  # in a block of a sparse file's map: whether another one follows
+_SPARSE_CONTINUES = 504  # byte of a block of a sparse file's map: another block follows
 _LONGEST_NUMBER = 20  # digits
 
 
 class HeaderTooLargeError(Exception):
-    """An extended header beyond the limits; the message says which."""
+    """An extended header beyond the limits; the message names the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,15 +31,14 @@ class Member:
 
     name: str
     is_folder: bool
-    problem: str | None  # why it is no file that can be read; None of files and folders
-    read: Callable[[int], bytes]  # its content, valid until the next member is asked for
+    problem: str | None  # why it cannot be read; None for files and folders
+    read: Callable[[int], bytes]  # content, valid until the next member
 
 
 def members(stream: IO[bytes], spend: Callable[[int], None]) -> Iterator[Member]:
-    """Each member in order. `spend` is called with the bytes of the archive as they are read, and may raise.
+    """Each member in order. `spend` is called with the number of bytes read, and may raise.
 
-    Raises tarfile.TarError or ValueError for what is no tar archive, EOFError where it ends too early,
-    HeaderTooLargeError.
+    Raises tarfile.TarError or ValueError if it is not a tar archive, EOFError if it is truncated, HeaderTooLargeError.
     """
     source = _Source(stream, spend)
     for_all: dict[str, bytes] = {}
@@ -58,14 +56,14 @@ def members(stream: IO[bytes], spend: Callable[[int], None]) -> Iterator[Member]
             elif info.type == tarfile.GNUTYPE_LONGNAME:
                 for_next["path"] = text.partition(b"\0")[0]
             continue
-        told, for_next, headers = for_all | for_next, {}, 0
-        name = told["path"].decode(_ENCODING, _ERRORS) if "path" in told else info.name
-        is_sparse = info.type == tarfile.GNUTYPE_SPARSE or any(key.startswith("GNU.sparse.") for key in told)
+        extended, for_next, headers = for_all | for_next, {}, 0
+        name = extended["path"].decode(_ENCODING, _ERRORS) if "path" in extended else info.name
+        is_sparse = info.type == tarfile.GNUTYPE_SPARSE or any(key.startswith("GNU.sparse.") for key in extended)
         if info.type == tarfile.GNUTYPE_SPARSE:
-            source.pass_sparse_map(block)
-        # Links, devices and folders have no content, whatever size they state; of unknown kinds POSIX says they have.
+            source.skip_sparse_map(block)
+        # Links, devices and folders have no content, whatever size they state; by POSIX unknown kinds have.
         has_content = is_sparse or info.type in _FILES or info.type not in tarfile.SUPPORTED_TYPES
-        size = (_number(told["size"]) if "size" in told else info.size) if has_content else 0
+        size = (_number(extended["size"]) if "size" in extended else info.size) if has_content else 0
         if size < 0:
             raise tarfile.ReadError(f"a member of {size} bytes")
         source.begin(size)
@@ -80,34 +78,34 @@ def _problem(is_sparse: bool) -> str:
 
 
 def _records(text: bytes) -> Iterator[tuple[str, bytes]]:
-    """The keys and values of a POSIX extended header: records of "LENGTH KEY=VALUE" and a line's end."""
-    place = 0
-    while place < len(text):
-        space = text.find(b" ", place, place + _LONGEST_NUMBER)
-        length = _number(text[place:space]) if space > place else 0
-        record = text[space + 1 : place + length]
+    """Keys and values of a POSIX extended header: lines of "LENGTH KEY=VALUE"."""
+    start = 0
+    while start < len(text):
+        space = text.find(b" ", start, start + _LONGEST_NUMBER)
+        length = _number(text[start:space]) if space > start else 0
+        record = text[space + 1 : start + length]
         key, equals, value = record.partition(b"=")
-        if not equals or not key or not value.endswith(b"\n") or place + length > len(text):
-            raise tarfile.ReadError("an extended header that is not as POSIX describes it")
+        if not equals or not key or not value.endswith(b"\n") or start + length > len(text):
+            raise tarfile.ReadError("a malformed extended header")
         yield key.decode(_ENCODING, _ERRORS), value[:-1]
-        place += length
+        start += length
 
 
 def _number(digits: bytes) -> int:
     if not digits.isdigit() or len(digits) > _LONGEST_NUMBER:
-        raise tarfile.ReadError(f"{digits[:_LONGEST_NUMBER]!r} where a header has a number")
+        raise tarfile.ReadError(f"{digits[:_LONGEST_NUMBER]!r} in a number of a header")
     return int(digits)
 
 
 class _Source:
-    """Reads the archive in blocks; keeps count of what is left of a member's content."""
+    """Reads the archive in blocks, and counts the rest of a member's content."""
 
     def __init__(self, stream: IO[bytes], spend: Callable[[int], None]) -> None:
         self._stream, self._spend = stream, spend
         self._left = self._padding = 0
 
     def block(self) -> bytes | None:
-        """The next header's block, None at the archive's end."""
+        """The next header's block; None at the end of the archive."""
         block = self._read(_BLOCK)
         if not block or not any(block):
             return None
@@ -118,46 +116,44 @@ class _Source:
     def header(self, size: int) -> bytes:
         """The content of an extended header."""
         if not 0 <= size <= ARCHIVE_HEADER_BYTES:
-            raise HeaderTooLargeError(
-                f"a member's header of {size} bytes; the limit is {ARCHIVE_HEADER_BYTES}, which holds any path"
-            )
+            raise HeaderTooLargeError(f"a member's header of {size} bytes; the limit is {ARCHIVE_HEADER_BYTES}")
         text = self._exactly(size)
         self._exactly(-size % _BLOCK)
         return text
 
-    def pass_sparse_map(self, block: bytes) -> None:
-        """Passes over the blocks of a GNU sparse file's map that follow its header."""
+    def skip_sparse_map(self, block: bytes) -> None:
+        """Skip the blocks of a GNU sparse file's map."""
         continues = block[482]  # "isextended" of struct sparse_header in GNU tar's manual
         while continues:
             continues = self._exactly(_BLOCK)[_SPARSE_CONTINUES]
 
     def begin(self, size: int) -> None:
-        """Makes a member's content what is read next."""
+        """Begin a member's content."""
         self._left, self._padding = size, -size % _BLOCK
 
     def read(self, size: int) -> bytes:
-        """Some of the member's content; nothing at its end."""
-        wanted = min(size, self._left, _CHUNK)
-        chunk = self._read(wanted)
-        if len(chunk) < wanted:
+        """The next bytes of the member's content; empty at its end."""
+        length = min(size, self._left, _CHUNK)
+        chunk = self._read(length)
+        if len(chunk) < length:
             raise EOFError("it ends within a member")
         self._left -= len(chunk)
         return chunk
 
     def end(self) -> None:
-        """Passes over what nobody has read of the content."""
+        """Skip the rest of the content."""
         while self.read(_CHUNK):
             pass
-        self._read(self._padding)  # which the last member of an archive may lack
+        self._read(self._padding)  # optional after the last member
 
     def _exactly(self, size: int) -> bytes:
-        found = self._read(size)
-        if len(found) < size:
+        block = self._read(size)
+        if len(block) < size:
             raise EOFError("it ends within a header")
-        return found
+        return block
 
     def _read(self, size: int) -> bytes:
-        """Up to so many bytes; fewer only at the stream's end, as decompressors give what they have."""
+        """Up to `size` bytes, fewer only at the end: decompressors return short reads."""
         parts = []
         while size > 0 and (part := self._stream.read(size)):
             self._spend(len(part))

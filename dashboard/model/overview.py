@@ -90,7 +90,7 @@ class State(StrEnum):
     INVALID = "invalid"
     UNJUDGED = "unjudged"  # its level moved; whether the machine did it is being judged
     IMPROVED = "improved"
-    MAY_BE_CHANCE = "may-be-chance"  # its level moved, and among so many series chance alone may look so
+    NOT_SIGNIFICANT = "not-significant"  # a step with q > 0.05
     UNCHANGED = "unchanged"
     NEW_CARD = "new-card"  # too few commits on this physical card, and cards are not compared
     NEW = "new"  # too few commits
@@ -130,7 +130,7 @@ class Standing:
         if self.row.verdict is not Verdict.INCONCLUSIVE:
             return _OF_VERDICT[self.row.verdict]
         if self.row.change_kind is not None:
-            return State.MAY_BE_CHANCE if self.row.change_kind is ChangeKind.MAY_BE_CHANCE else State.UNJUDGED
+            return State.NOT_SIGNIFICANT if self.row.change_kind is ChangeKind.NOT_SIGNIFICANT else State.UNJUDGED
         return State.NEW_CARD if self.card is not None and self.numbers > self.card_commits else State.NEW
 
     @property

@@ -1,4 +1,4 @@
-"""A regression as people triage it: a card for each commit range and machine, with or without an alert yet."""
+"""Regressions as people triage them: an item for each commit range and machine, with or without an alert yet."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from .changepoint import Regression
 from .series import Commit
 
 
-class Standing(StrEnum):
-    """Where a card stands: that of its alert, or that nobody has looked at it yet."""
+class TriageState(StrEnum):
+    """State of a triage item: that of its alert, or untriaged."""
 
     UNTRIAGED = "untriaged"
     OPEN = "open"
@@ -21,63 +21,63 @@ class Standing(StrEnum):
     RESOLVED = "resolved"
 
 
-WAITING = (Standing.UNTRIAGED, Standing.OPEN, Standing.ACKNOWLEDGED)  # for somebody to do something
+WAITING = (TriageState.UNTRIAGED, TriageState.OPEN, TriageState.ACKNOWLEDGED)  # a person has to act
 
 
-class CardOrder(StrEnum):
-    """Which cards come first."""
+class TriageOrder(StrEnum):
+    """Order of triage items."""
 
     NEWEST = "newest"
-    WORST = "worst"  # by statistics.sure_loss, over all series of the card
+    WORST = "worst"  # by `severity`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A card as somebody saw it: what a decision is about. `version` is another one once the card has changed."""
+class ItemVersion:
+    """A triage item as a person saw it when deciding; `version` changes with the item."""
 
-    key: str  # "alert-12", or of one without an alert the commit's hash and the machine's number: "new-4f…-3"
+    key: str  # "alert-12"; without an alert "new-4f…-3", from the commit's hash and the machine's id
     version: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
-    """Series of one machine that got worse at one commit, and what people made of it."""
+class TriageItem:
+    """Series of one machine that regressed at one commit, and the decisions on them."""
 
-    seen: Seen
+    seen: ItemVersion
     machine: str
-    commit: Commit  # as the alert has it, else as the detector
+    commit: Commit  # of the alert, else of the detector
     previous_commit: Commit
-    standing: Standing
-    regressions: tuple[Regression, ...]  # what the detector tells of its series now: times first, the largest first
-    gone: tuple[AlertedSeries, ...]  # of the alert, and no longer told by the detector
-    matching: int  # series of the card that the filter finds; of them some are in `regressions`
+    state: TriageState
+    regressions: tuple[Regression, ...]  # as detected now: times first, the largest first
+    gone: tuple[AlertedSeries, ...]  # in the alert, no longer detected
+    matching: int  # series that pass the filter; `regressions` may be fewer
     total: int
-    loss: float  # statistics.sure_loss over the card's series, in nats
+    severity: float  # sum of statistics.sure_loss over the item's series, in nats
     alert: RegressionAlert | None
 
     @property
-    def typical_loss(self) -> float:
-        """What a series of it lost on average, in nats."""
-        return self.loss / max(self.total, 1)
+    def typical_severity(self) -> float:
+        """Mean severity of a series, in nats."""
+        return self.severity / max(self.total, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CardFilter:
-    """Which cards are wanted; None: of all."""
+class TriageFilter:
+    """Which triage items to list, and in which order; None: no restriction."""
 
-    standings: tuple[Standing, ...] = tuple(Standing)
+    states: tuple[TriageState, ...] = tuple(TriageState)
     machine: str | None = None
-    words: str = ""  # all of which the name of one of its series holds
+    words: str = ""  # all must occur in the name of one of the item's series
     since: datetime | None = None  # the commit's date
-    order: CardOrder = CardOrder.NEWEST
+    order: TriageOrder = TriageOrder.NEWEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CardList:
-    """Some of the cards that a filter wants."""
+class TriageList:
+    """One page of the triage items that pass a filter."""
 
-    cards: tuple[Card, ...]
+    items: tuple[TriageItem, ...]
     total: int
-    counts: Mapping[Standing, int]  # of all standings, whichever are wanted
+    counts: Mapping[TriageState, int]  # of every state, whichever the filter has
     any_at_all: bool  # without any filter
-    below_limits: int  # steps for the worse that are no card, for the project states that they count for nothing
+    below_limits: int  # steps for the worse below the project's thresholds, which are in no item

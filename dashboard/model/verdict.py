@@ -33,7 +33,7 @@ class ChangeKind(StrEnum):
     """The first is a commit's doing, and alone raises an alert."""
 
     STEP = "step"  # the level moved, and stayed
-    MAY_BE_CHANCE = "may be chance"  # it looks like a step; among so many series chance alone may look so
+    NOT_SIGNIFICANT = "not significant"  # a step with q > 0.05 (Benjamini–Hochberg over the machine's series)
     MACHINE_STATE = "machine state"  # the machine moved, or sat in another of its states for a while
     TRANSIENT = "transient"  # values that strayed from their level and returned
     DRIFT = "drift"  # the level moved slowly

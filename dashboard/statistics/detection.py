@@ -14,7 +14,7 @@ from .short_series import short_changepoints
 
 # Raised with every change of what is told of a history, here or in what judges it (classify.py): stores are then
 # analysed anew. tests/dashboard/test_analysis_version.py holds the answers.
-ANALYSIS_VERSION = 2
+ANALYSIS_VERSION = 3
 
 LONG_ENOUGH = 8  # commits from which the detector can judge
 SMALLEST_CHANGE = 0.01

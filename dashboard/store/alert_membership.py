@@ -14,10 +14,9 @@ from .statements import is_one_of
 class AlertMembership:
     """The series of a project's alerts, and which alert a changepoint of one of them belongs to.
 
-    A changepoint of an alerted series is the same regression if it lies within SAME_PLACE of the alerted one, counted
-    in commits with a number, or at the same commit, or between the commits that the alert suspects now or suspected
-    when it was opened: commits measured in between narrow the range, and a run with outliers may narrow it too far for
-    a while.
+    A changepoint of an alerted series is the same regression if it is within SAME_PLACE commits with a number of the
+    alerted one, or at the same commit, or in the alert's range of suspects, now or when it was opened: commits measured
+    later narrow the range, and a run with outliers may narrow it too far.
     """
 
     def __init__(self, connection: Connection, project: int) -> None:
@@ -47,11 +46,11 @@ class AlertMembership:
             self._alerted.setdefault(row.key, []).append(row)
 
     def alert_of_change(self, series: str, change: SeriesChange) -> int | None:
-        """The id of the alert that a change of the series with this key belongs to."""
+        """The id of the alert of a change, by series key; None without an alert."""
         return self.alert_of(series, change.commit.hash, change.commit.position, change.index)
 
     def alert_of(self, series: str, commit: str, position: int, place: int) -> int | None:
-        """The same for the hash and the position of the change's commit, and its place among those with a number."""
+        """The same by hash and position of the change's commit, and its index among commits with a number."""
         same = [row for row in self._alerted.get(series, ()) if self._is_same(row, commit, position, place)]
         return min((abs(place - row.place), row.alert_id) for row in same)[1] if same else None
 
@@ -79,5 +78,5 @@ def _first_ranges(connection: Connection, project: int, rows: Sequence[Any]) -> 
             )
         )
     }
-    found = {number: tuple(positions.get(name) for name in ends) for number, ends in ranges.items()}
-    return {number: (start, end) for number, (start, end) in found.items() if start is not None and end is not None}
+    known = {number: tuple(positions.get(name) for name in ends) for number, ends in ranges.items()}
+    return {number: (start, end) for number, (start, end) in known.items() if start is not None and end is not None}

@@ -1,4 +1,4 @@
-"""Opens alerts, each with its first event and its messages in one transaction."""
+"""Open alerts, each with its first event and messages in one transaction."""
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,9 +26,9 @@ def open_regression_alert(
     thread: str | None = None,
     notified: LastNotification | None = None,
 ) -> int | None:
-    """Opens an alert with its message to each destination (destination -> payload).
+    """Open an alert with its message to each destination (destination -> payload).
 
-    Returns its id, or None if all regressions of the group belong to an alert by now: then nothing is sent.
+    Returns its id, or None, without messages, if all regressions of the group belong to alerts already.
     """
     with store.write(group.project, of_project=True) as connection:
         changes = {one.series.key: one.change for one in group.regressions}
@@ -73,9 +73,9 @@ def open_regression_alert(
 def open_health_alert(
     store: Store, project: str, finding: HealthFinding, *, thread: str, messages: Mapping[str, str], now_ms: int
 ) -> int | None:
-    """Opens an alert with its message to each destination (destination -> payload).
+    """Open an alert with its message to each destination (destination -> payload).
 
-    Returns its id, or None if an unresolved alert has its kind and subject, or the machine is gone: nothing is sent.
+    Returns its id, or None, without messages, if an unresolved alert has its kind and subject, or the machine is gone.
     """
     alert, machine = schema.alert, schema.machine
     with store.write(project, of_project=True) as connection:
@@ -113,9 +113,9 @@ def insert_alert(
     messages: Mapping[str, str] | None = None,
     author: str | None = None,
 ) -> int:
-    """Adds an open alert of series that no other alert holds, with its first event; returns its id.
+    """Insert an open alert of series without another alert, with its first event; return its id.
 
-    Without `messages` (None) nobody is notified, and the first message to come has the number 1.
+    `messages` None: no notification, and the first later message has the number 1.
     """
     table, thread = schema.alert, thread or uuid.uuid4().hex
     row = {
@@ -143,7 +143,7 @@ def add_event(
     kind: EventKind = EventKind.STATE,
     detail: str | None = None,
 ) -> None:
-    """Adds an event to an alert's history; `state` is that after the event."""
+    """Add an event to an alert's history; `state`: after the event."""
     values = {
         "alert_id": alert,
         "at_ms": now_ms,
@@ -157,7 +157,7 @@ def add_event(
 
 
 def commit_ids_of(connection: Connection, owner: int, commits: Iterable[Commit]) -> dict[str, int]:
-    """The ids of commits by their hashes."""
+    """Ids of commits by hash."""
     table = schema.commit
     rows = connection.execute(
         select(table.c.hash, table.c.id).where(

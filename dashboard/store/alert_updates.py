@@ -1,6 +1,6 @@
-"""Updates of alerts by programs: series are followed, others join, and state, range and finding change.
+"""Updates of alerts by programs: current changes of series, further series, state, range and finding.
 
-One update and its messages are one transaction, and nothing is written if somebody changed the alert meanwhile.
+An update and its messages are one transaction; nothing is written if the alert has changed since it was read.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from .alert_opening import add_event, commit_ids_of
 from .engine import Store
 from .mappers import project_id
 from .outbox import queue_messages
-from .statements import insert_new, is_among, is_one_of
+from .statements import id_in, insert_new, is_one_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class RegressionUpdate:
 def update_regression_alert(
     store: Store, alert: RegressionAlert, update: RegressionUpdate, *, messages: Mapping[str, str], now_ms: int
 ) -> bool:
-    """Writes an update with its messages (destination -> payload); False if the alert changed since it was read."""
+    """Write an update with its messages (destination -> payload); False if the alert has changed since it was read."""
     if not update.changes(alert):
         return True
     with store.write(alert.project, of_project=True) as connection:
@@ -58,7 +58,7 @@ def update_regression_alert(
         if owner is None:
             return False
         if update.state is AlertState.RESOLVED and not _is_as_read(connection, alert):
-            return False  # a change that is missing now may be found by the analysis that is under way
+            return False  # a running analysis may still find the change
         _follow(connection, owner, alert, update)
         values: dict[str, Any] = {}
         if update.between is not None:
@@ -77,9 +77,9 @@ def update_regression_alert(
 def update_health_alert(
     store: Store, alert: HealthAlert, finding: HealthFinding | None, *, messages: Mapping[str, str], now_ms: int
 ) -> bool:
-    """Writes the current finding, or resolves the alert if there is none, with its messages (destination -> payload).
+    """Write the current finding, or resolve the alert without one, with its messages (destination -> payload).
 
-    False if the alert changed since it was read.
+    False if the alert has changed since it was read.
     """
     with store.write(alert.project, of_project=True) as connection:
         owner = _owner_of_unchanged(connection, alert)
@@ -93,7 +93,7 @@ def update_health_alert(
 
 
 def _owner_of_unchanged(connection: Connection, alert: Alert) -> int | None:
-    """The project's id; None if the alert changed since it was read, or is gone."""
+    """The project's id; None if the alert has changed since it was read, or is gone."""
     table = schema.alert
     unchanged = connection.execute(
         select(table.c.project_id).where(table.c.id == alert.id, table.c.version == alert.version)
@@ -111,7 +111,7 @@ def _write(
     messages: Mapping[str, str],
     now_ms: int,
 ) -> None:
-    """Writes the columns, an event that tells a state change from an update, and the messages."""
+    """Write the columns, an event of the state or update, and the messages."""
     kind = EventKind.UPDATED if state is None else EventKind.STATE
     state = state or alert.state
     add_event(connection, alert.id, state, now_ms=now_ms, author=None, note=note, kind=kind)
@@ -138,11 +138,11 @@ def _is_as_read(connection: Connection, alert: RegressionAlert) -> bool:
 
 
 def _follow(connection: Connection, owner: int, alert: RegressionAlert, update: RegressionUpdate) -> None:
-    """Moves the alert's series to the current places of their changes, and adds those that join."""
+    """Move the alert's series to their current changes, and add further series."""
     part, series = schema.alert_series, schema.series
     held = {one.series.key: one for one in update.held}
-    mine = is_one_of(connection, series.c.key, held)
-    ids = {row.key: row.id for row in connection.execute(select(series.c.key, series.c.id).where(mine))}
+    is_held = is_one_of(connection, series.c.key, held)
+    ids = {row.key: row.id for row in connection.execute(select(series.c.key, series.c.id).where(is_held))}
     commits = commit_ids_of(connection, owner, (one.change.commit for one in held.values()))
     rows: dict[str, list[Row[Any]]] = {}
     for row in connection.execute(
@@ -152,25 +152,25 @@ def _follow(connection: Connection, owner: int, alert: RegressionAlert, update: 
     taken = {
         tuple(row)
         for row in connection.execute(
-            select(part.c.series_id, part.c.commit_id).where(is_among(connection, part.c.series_id, ids.values()))
+            select(part.c.series_id, part.c.commit_id).where(id_in(connection, part.c.series_id, ids.values()))
         )
     }
     joining = []
     for key, one in held.items():
         if key not in ids:
             continue
-        change, place = one.change, (ids[key], commits[one.change.commit.hash])
+        change, pair = one.change, (ids[key], commits[one.change.commit.hash])
         size = {"magnitude": change.magnitude, "low": change.low, "high": change.high}
         if key not in rows:
             joining.append(
-                {"series_id": place[0], "commit_id": place[1], "alert_id": alert.id, "place": change.index, **size}
+                {"series_id": pair[0], "commit_id": pair[1], "alert_id": alert.id, "place": change.index, **size}
             )
             continue
         distances = [abs(row.place - change.index) for row in rows[key]]
         row = rows[key][distances.index(min(distances))]
         values: dict[str, Any] = {"place": change.index}
-        if place not in taken:
-            values["commit_id"] = place[1]
+        if pair not in taken:
+            values["commit_id"] = pair[1]
         if update.notified is not None:
             values |= size
         connection.execute(
@@ -179,10 +179,10 @@ def _follow(connection: Connection, owner: int, alert: RegressionAlert, update: 
             .values(**values)
         )
     insert_new(connection, part, joining)
-    for key, its in rows.items():
-        if any(row.resolved != (key in update.resolved) for row in its):
+    for key, own in rows.items():
+        if any(row.resolved != (key in update.resolved) for row in own):
             connection.execute(
                 sql_update(part)
-                .where(part.c.alert_id == alert.id, part.c.series_id == its[0].series_id)
+                .where(part.c.alert_id == alert.id, part.c.series_id == own[0].series_id)
                 .values(resolved=key in update.resolved)
             )

@@ -24,7 +24,7 @@ from ..model.series import Commit
 from . import schema
 from .engine import Store
 from .mappers import Workloads, commits_by_id, project_id, select_series, series_record, workloads
-from .statements import is_among
+from .statements import id_in
 
 UNRESOLVED = tuple(state for state in AlertState if state is not AlertState.RESOLVED)
 
@@ -108,7 +108,7 @@ def regressions_by_id(
     connection: Connection, project: str, owner: int, ids: Iterable[int]
 ) -> dict[int, RegressionAlert]:
     """Those of the regression alerts that belong to the project."""
-    rows = connection.execute(alert_rows(owner).where(is_among(connection, schema.alert.c.id, list(ids)))).all()
+    rows = connection.execute(alert_rows(owner).where(id_in(connection, schema.alert.c.id, list(ids)))).all()
     found = alert_records(connection, project, owner, rows)
     return {alert.id: alert for alert in found if isinstance(alert, RegressionAlert)}
 
@@ -150,7 +150,7 @@ def _record(
 
 def _stated_rows(connection: Connection, alerts: Sequence[int]) -> Sequence[Row[Any]]:
     table = schema.stated_change
-    return connection.execute(select(table).where(is_among(connection, table.c.alert_id, alerts))).all()
+    return connection.execute(select(table).where(id_in(connection, table.c.alert_id, alerts))).all()
 
 
 def _alerted_series(connection: Connection, owner: int, alerts: Sequence[int]) -> dict[int, list[AlertedSeries]]:
@@ -171,7 +171,7 @@ def _alerted_series(connection: Connection, owner: int, alerts: Sequence[int]) -
         )
         .join(part, part.c.series_id == schema.series.c.id)
         .join(schema.commit, schema.commit.c.id == part.c.commit_id)
-        .where(is_among(connection, part.c.alert_id, alerts))
+        .where(id_in(connection, part.c.alert_id, alerts))
     ):
         one = AlertedSeries(
             series=series_record(row, known),
@@ -191,7 +191,7 @@ def _events(connection: Connection, alerts: Sequence[int]) -> dict[int, list[Ale
     """The history of each alert, oldest event first."""
     table = schema.alert_event
     found: dict[int, list[AlertEvent]] = {}
-    rows = connection.execute(select(table).where(is_among(connection, table.c.alert_id, alerts)).order_by(table.c.id))
+    rows = connection.execute(select(table).where(id_in(connection, table.c.alert_id, alerts)).order_by(table.c.id))
     for row in rows:
         event = AlertEvent(
             at=_time(row.at_ms),

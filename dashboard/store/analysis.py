@@ -1,4 +1,4 @@
-"""What the analysis takes from the history and puts back: stale series out, changepoints and summaries in."""
+"""Storage for the analysis: stale series are read, changepoints, episodes and summaries written."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from ..statistics.episodes import Episode
 from ..statistics.summary import Summary
 from . import schema
 from .chunks import Columns, decode, join
-from .classification import NOTHING_SAID, Judgements, judgements, verdict_of
+from .classification import UNCLASSIFIED, Classifications, read_classifications, verdict_of
 from .engine import Store
 from .mappers import Workloads, select_series, series_record
 from .point_buffer import mark_stale
-from .points import read_stretches
+from .points import read_chunks
 from .series_history import Newest
-from .statements import STATUS_CODES, insert_new, is_among
+from .statements import STATUS_CODES, id_in, insert_new
 
 _OK = STATUS_CODES[Status.OK]
 
@@ -35,32 +35,32 @@ class StaleProject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stale:
-    """A series to analyse as it is stored: what is sent to who does it."""
+class StaleSeries:
+    """A series to analyse, as stored; sent to workers."""
 
     id: int
     metric: str
     unit: str
-    revision: int  # what the findings are of
-    stretches: tuple[bytes, ...]
+    revision: int  # of the points
+    chunks: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedChange:
-    """A change and the ids of its commits: the first of the new level, the measured one before, and those between
-    which it lies with 95 %: after the first, by the second."""
+class StoredChange:
+    """A change with the ids of its commits: the first of the new level, the measured one before, and the 95 % range:
+    after its start, up to its end."""
 
     change: Changepoint
     commit_id: int
     previous_commit_id: int
     range_start_commit_id: int
     range_end_commit_id: int
-    posterior: tuple[tuple[int, float], ...]  # of the ids of the commits in the range
+    posterior: tuple[tuple[int, float], ...]  # ids of the commits in the range, with probabilities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedEpisode:
-    """An episode and the ids of its first and last commit, and of the measured one before."""
+class StoredEpisode:
+    """An episode with the ids of its first and last commit, and of the measured one before."""
 
     episode: Episode
     commit_id: int
@@ -70,29 +70,28 @@ class PlacedEpisode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesAnalysis:
-    """What the analysis found."""
+    """Findings in one series."""
 
     series_id: int
     revision: int
     better: Better
-    changes: tuple[PlacedChange, ...]
-    episodes: tuple[PlacedEpisode, ...]
+    changes: tuple[StoredChange, ...]
+    episodes: tuple[StoredEpisode, ...]
     newest: Newest | None
-    summary: Summary | None  # None for a series without a single row
+    summary: Summary | None  # None for a series without points
     uses_machine_noise: bool = False  # too short to estimate its own noise
 
 
-def follow_rules(store: Store, only: str | None) -> None:
-    """Makes stale what was analysed by other rules than this code's: all series of a project, in one transaction.
+def invalidate_outdated(store: Store, only: str | None) -> None:
+    """Mark all series of projects with another ANALYSIS_VERSION stale, one transaction per project.
 
-    From then on findings by other rules count no more, also those of a process that is at them now. `only` names a
-    project, if not all are meant.
+    From then on a process of another version cannot write findings. `only`: name of one project.
     """
     table, series = schema.project, schema.series
-    others = select(table.c.id, table.c.name).where(table.c.analysis_version != ANALYSIS_VERSION)
+    outdated = select(table.c.id, table.c.name).where(table.c.analysis_version != ANALYSIS_VERSION)
     with store.read() as connection:
-        found = connection.execute(others if only is None else others.where(table.c.name == only)).all()
-    for row in found:
+        rows = connection.execute(outdated if only is None else outdated.where(table.c.name == only)).all()
+    for row in rows:
         with store.write(row.name, of_project=True) as connection:
             done = connection.execute(
                 update(table)
@@ -115,9 +114,9 @@ def stale_projects(store: Store) -> tuple[StaleProject, ...]:
 
 
 def mark_peers_stale(store: Store, project: StaleProject) -> None:
-    """Marks the series stale whose findings rest on the noise of a machine and environment with stale series.
+    """Mark series stale that use the noise of a machine and environment with stale series.
 
-    Without this, findings in short histories would depend on the order of the imports.
+    Otherwise findings in short histories would depend on the order of imports.
     """
     series, peer = schema.series, schema.series.alias()
     query = select(series.c.id).where(
@@ -132,55 +131,54 @@ def mark_peers_stale(store: Store, project: StaleProject) -> None:
         ),
     )
     with store.read() as connection:
-        found = connection.execute(query).scalars().all()
-    if found:
+        ids = connection.execute(query).scalars().all()
+    if ids:
         with store.write(project.name, of_project=True) as connection:
-            mark_stale(connection, found)
+            mark_stale(connection, ids)
 
 
 def count_stale(store: Store, project: StaleProject) -> int:
-    """How many series of a project are stale."""
+    """Number of stale series of a project."""
     series = schema.series
     with store.read() as connection:
         query = select(func.count()).select_from(series).where(series.c.project_id == project.id, series.c.stale)
         return connection.execute(query).scalar_one()
 
 
-def take_stale(connection: Connection, project_id: int, *, after: int, limit: int) -> list[Stale]:
-    """Up to `limit` stale series whose id is above `after`, in the order of their ids."""
+def fetch_stale(connection: Connection, project_id: int, *, after: int, limit: int) -> list[StaleSeries]:
+    """Up to `limit` stale series with an id above `after`, by id."""
     series = schema.series
-    taken = connection.execute(
+    rows = connection.execute(
         select(series.c.id, series.c.metric, series.c.unit, series.c.revision)
         .where(series.c.project_id == project_id, series.c.stale, series.c.id > after)
         .order_by(series.c.id)
         .limit(limit)
     ).all()
-    stretches: dict[int, list[bytes]] = {}
-    for number, data in read_stretches(connection, [row.id for row in taken]):
-        stretches.setdefault(number, []).append(data)
+    chunks: dict[int, list[bytes]] = {}
+    for number, data in read_chunks(connection, [row.id for row in rows]):
+        chunks.setdefault(number, []).append(data)
     return [
-        Stale(
+        StaleSeries(
             id=row.id,
             metric=row.metric,
             unit=row.unit,
             revision=row.revision,
-            stretches=tuple(stretches.get(row.id, ())),
+            chunks=tuple(chunks.get(row.id, ())),
         )
-        for row in taken
+        for row in rows
     ]
 
 
-def points_of(stale: Stale) -> Columns | None:
-    """The series' points; None if it has none. A pure function, as the others that take what is sent elsewhere."""
-    return join([decode(stretch) for stretch in stale.stretches]) if stale.stretches else None
+def points_of(stale: StaleSeries) -> Columns | None:
+    """The series' points; None without any. Pure, because workers call it."""
+    return join([decode(chunk) for chunk in stale.chunks]) if stale.chunks else None
 
 
 def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis]) -> int:
-    """Writes the findings in place of the earlier ones; returns of how many series. These are stale no more, and the
-    findings of their machines want to be judged together. Until that is done, what was said of changes stays
-    (classification.py).
+    """Replace the findings of series; return how many. The series become fresh, and their machines await
+    classification, until which changes at the same commits keep theirs.
 
-    Series that have changed since the findings' revision are passed over, and stay stale.
+    Series that have changed since the findings' revision are skipped, and stay stale.
     """
     table = schema.series
     revisions = {analysis.series_id: analysis.revision for analysis in analyses}
@@ -189,48 +187,50 @@ def replace_analyses(connection: Connection, analyses: Sequence[SeriesAnalysis])
     analyses = [analysis for analysis in analyses if analysis.series_id in ids]
     if not ids:
         return 0
-    said = judgements(connection, ids)
-    for each in (schema.changepoint, schema.episode, schema.summary):
-        connection.execute(delete(each).where(is_among(connection, each.c.series_id, ids)))
-    changes = [row for analysis in analyses for row in _changepoint_rows(analysis, said)]
+    classified = read_classifications(connection, ids)
+    for findings in (schema.changepoint, schema.episode, schema.summary):
+        connection.execute(delete(findings).where(id_in(connection, findings.c.series_id, ids)))
+    changes = [row for analysis in analyses for row in _changepoint_rows(analysis, classified)]
     insert_new(connection, schema.changepoint, changes)
     insert_new(connection, schema.episode, [row for analysis in analyses for row in _episode_rows(analysis)])
-    insert_new(connection, schema.summary, [row for analysis in analyses for row in _summary_rows(analysis, said)])
+    insert_new(
+        connection, schema.summary, [row for analysis in analyses for row in _summary_rows(analysis, classified)]
+    )
     short = {analysis.series_id for analysis in analyses if analysis.uses_machine_noise}
-    for uses_noise, some in ((True, short), (False, ids - short)):
-        chosen = is_among(connection, table.c.id, some)
+    for uses_noise, series in ((True, short), (False, ids - short)):
+        chosen = id_in(connection, table.c.id, series)
         connection.execute(update(table).where(chosen).values(stale=False, uses_machine_noise=uses_noise))
-    want_judgement(connection, set(machine_of.values()))
+    request_classification(connection, set(machine_of.values()))
     return len(ids)
 
 
 def still_current(connection: Connection, revisions: Mapping[int, int]) -> dict[int, int]:
-    """Of these series those that still have the given revision, with their machines; none of a project that another
-    version of this code analyses by now."""
+    """The series that still have the given revision, with their machines; none of a project with another
+    ANALYSIS_VERSION."""
     table, project = schema.series, schema.project
     rows = connection.execute(
         select(table.c.id, table.c.revision, table.c.machine_id)
         .join(project, project.c.id == table.c.project_id)
-        .where(is_among(connection, table.c.id, revisions), project.c.analysis_version == ANALYSIS_VERSION)
+        .where(id_in(connection, table.c.id, revisions), project.c.analysis_version == ANALYSIS_VERSION)
     ).all()
     return {row.id: row.machine_id for row in rows if row.revision == revisions[row.id]}
 
 
-def want_judgement(connection: Connection, machines: Collection[int]) -> None:
-    """Notes, in the transaction that changes findings of these machines, that they are to be judged together again."""
+def request_classification(connection: Connection, machines: Collection[int]) -> None:
+    """Mark machines for classification, in the transaction that changes their findings."""
     table = schema.machine
-    of_these = is_among(connection, table.c.id, machines)
-    connection.execute(update(table).where(of_these).values(findings=table.c.findings + 1))
+    chosen = id_in(connection, table.c.id, machines)
+    connection.execute(update(table).where(chosen).values(findings=table.c.findings + 1))
 
 
-def _changepoint_rows(analysis: SeriesAnalysis, said: Judgements) -> list[dict[str, Any]]:
+def _changepoint_rows(analysis: SeriesAnalysis, classified: Classifications) -> list[dict[str, Any]]:
     return [
         {
             "series_id": analysis.series_id,
-            "commit_id": placed.commit_id,
-            "previous_commit_id": placed.previous_commit_id,
-            "range_start_commit_id": placed.range_start_commit_id,
-            "range_end_commit_id": placed.range_end_commit_id,
+            "commit_id": stored.commit_id,
+            "previous_commit_id": stored.previous_commit_id,
+            "range_start_commit_id": stored.range_start_commit_id,
+            "range_end_commit_id": stored.range_end_commit_id,
             "place": change.index,
             "before": change.before,
             "after": change.after,
@@ -238,13 +238,13 @@ def _changepoint_rows(analysis: SeriesAnalysis, said: Judgements) -> list[dict[s
             "low": change.low,
             "high": change.high,
             "p_value": change.p_value,
-            "chance": change.chance,
-            "posterior": [[commit, round(held, 4)] for commit, held in placed.posterior],
+            "p_adjusted": change.chance,
+            "posterior": [[commit, round(probability, 4)] for commit, probability in stored.posterior],
             "is_worse": (change.after > change.before) == (analysis.better is Better.LOWER),
-            **said.get((analysis.series_id, placed.commit_id), NOTHING_SAID),
+            **classified.get((analysis.series_id, stored.commit_id), UNCLASSIFIED),
         }
-        for placed in analysis.changes
-        for change in (placed.change,)
+        for stored in analysis.changes
+        for change in (stored.change,)
     ]
 
 
@@ -254,9 +254,9 @@ def _episode_rows(analysis: SeriesAnalysis) -> list[dict[str, Any]]:
             "series_id": analysis.series_id,
             "kind": episode.kind.value,
             "place": episode.first,
-            "commit_id": placed.commit_id,
-            "previous_commit_id": placed.previous_commit_id,
-            "last_commit_id": placed.last_commit_id,
+            "commit_id": stored.commit_id,
+            "previous_commit_id": stored.previous_commit_id,
+            "last_commit_id": stored.last_commit_id,
             "before": episode.before,
             "after": episode.after,
             "magnitude": episode.magnitude,
@@ -265,23 +265,23 @@ def _episode_rows(analysis: SeriesAnalysis) -> list[dict[str, Any]]:
             "p_value": episode.p_value,
             "is_worse": (episode.after > episode.before) == (analysis.better is Better.LOWER),
         }
-        for placed in analysis.episodes
-        for episode in (placed.episode,)
+        for stored in analysis.episodes
+        for episode in (stored.episode,)
     ]
 
 
-def _summary_rows(analysis: SeriesAnalysis, said: Judgements) -> list[dict[str, Any]]:
+def _summary_rows(analysis: SeriesAnalysis, classified: Classifications) -> list[dict[str, Any]]:
     summary = analysis.summary
     if analysis.newest is None or summary is None:
         return []
     if summary.change_commit_id is not None and summary.change_is_step and summary.value is not None:
-        its = said.get((analysis.series_id, summary.change_commit_id), NOTHING_SAID)
-        summary = summary._replace(verdict=verdict_of(its["kind"], summary.verdict is Verdict.REGRESSED))
+        change = classified.get((analysis.series_id, summary.change_commit_id), UNCLASSIFIED)
+        summary = summary._replace(verdict=verdict_of(change["kind"], summary.verdict is Verdict.REGRESSED))
     return [summary_row(analysis.series_id, analysis.newest, summary)]
 
 
 def summary_row(series: int, newest: Newest, summary: Summary) -> dict[str, Any]:
-    """A series in short, as it is stored."""
+    """The row of a series' summary."""
     return {
         "series_id": series,
         "commit_id": newest.commit_id,
@@ -301,14 +301,11 @@ def summary_row(series: int, newest: Newest, summary: Summary) -> dict[str, Any]
     }
 
 
-# What series are called, where only their ids are at hand.
-
-
 def series_names(store: Store, ids: Collection[int]) -> Mapping[int, str]:
-    """Of each id that there is: project, benchmark with its parameters, machine and environment."""
+    """Name of each series by id, for messages: project, benchmark with parameters, machine and environment."""
     number = schema.series.c.id
     with store.read() as connection:
-        rows = connection.execute(select_series(number).where(is_among(connection, number, ids))).all()
+        rows = connection.execute(select_series(number).where(id_in(connection, number, ids))).all()
     records = {row.id: series_record(row, Workloads()) for row in rows}
     return {
         number: f"{one.project}: {one.title} on {one.machine}, {one.environment}" for number, one in records.items()

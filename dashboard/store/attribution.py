@@ -8,14 +8,14 @@ from sqlalchemy import Connection, select, update
 from ..model.result_file import Context, ContextMeasurement, ContextRun, Value
 from ..model.series import Status
 from . import schema
-from .ids import Names
+from .ids import NameIds
 from .statements import STATUS_CODES, insert_new, insert_or_replace
 
 # Writes what stands in a context file beside the values: machine, workloads, details, profiles, compiled code.
 
 
 def write_context(
-    connection: Connection, names: Names, commit: int, machine: int, context: Context, ids: Mapping[str, int]
+    connection: Connection, names: NameIds, commit: int, machine: int, context: Context, ids: Mapping[str, int]
 ) -> None:
     """Adds what is new; `ids` are the rows of the context's runs by name."""
     _describe_machine(connection, machine, context)
@@ -112,7 +112,7 @@ class Attribution:
     def __init__(
         self,
         connection: Connection,
-        names: Names,
+        names: NameIds,
         commit: int,
         machine: int,
         environment: int,
@@ -141,7 +141,7 @@ class Attribution:
                 "environment_id": environment,
                 "commit_id": commit,
                 "started_ms": run.started_ms,
-                "card": run.card,
+                "gpu": run.card,
                 "context": dict(run.data),
             }
             self._ids[run.name] = names.run(connection, run.name, values)

@@ -1,4 +1,4 @@
-"""What a bisect came to, where people look: a note on the commit, and the culprit of the alerts that it is about."""
+"""Record a bisect's result as a note on the commit and as the stated culprit of the alerts."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -19,47 +19,53 @@ AUTHOR = "warpwatch bisect"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Culprit:
-    """A commit that a bisect names. Hashes are full ones, of commits with results."""
+    """A commit found by a bisect, by full hashes of commits with results."""
 
     commit: str
-    previous: str  # the newest measured one before it, which is good
+    previous: str  # the newest measured commit before it, which is good
     confidence: str  # "99.4 %"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bisected:
-    """What a bisect of a series (its key) between two commits came to; without a culprit it found none."""
+class BisectResult:
+    """Result of a bisect of a series (key) between two commits."""
 
     series: str
     good: str
     bad: str
-    says: str  # in a sentence
-    culprit: Culprit | None
+    summary: str  # a sentence
+    culprit: Culprit | None  # None: not found
 
 
-def record_bisect(store: Store, project: str, bisected: Bisected, *, now_ms: int) -> tuple[int, ...]:
-    """Notes it on the culprit and in the waiting alerts of the series whose change lies in the range; returns these.
+def record_bisect(store: Store, project: str, bisected: BisectResult, *, now_ms: int) -> tuple[int, ...]:
+    """Add a note to the culprit and to the open alerts of the series with a change in the range; return these alerts.
 
-    The alerts state the culprit, unless a person stated another. Raises NothingToAnnotateError if a commit has no
-    results.
+    The alerts get the culprit as their stated change, unless a person stated another. Raises NothingToAnnotateError if
+    a commit has no results.
     """
     culprit = bisected.culprit
     if culprit is not None:
         notes = annotations(store, project, commit=culprit.commit)
-        if (bisected.series, AUTHOR, bisected.says) not in [(each.series, each.author, each.text) for each in notes]:
+        if (bisected.series, AUTHOR, bisected.summary) not in [(each.series, each.author, each.text) for each in notes]:
             add_annotation(
-                store, project, culprit.commit, series=bisected.series, author=AUTHOR, text=bisected.says, now_ms=now_ms
+                store,
+                project,
+                culprit.commit,
+                series=bisected.series,
+                author=AUTHOR,
+                text=bisected.summary,
+                now_ms=now_ms,
             )
     with store.write(project, of_project=True) as connection:
-        found = _alerts_between(connection, project, bisected)
-        for alert, state in found:
-            _tell(connection, project, alert, state, bisected, now_ms)
+        alerts = _alerts_between(connection, project, bisected)
+        for alert, state in alerts:
+            _update_alert(connection, project, alert, state, bisected, now_ms)
             _follow(connection, project, alert, bisected)
-    return tuple(alert for alert, _ in found)
+    return tuple(alert for alert, _ in alerts)
 
 
 def bisected_alerts(store: Store, alerts: Collection[int]) -> frozenset[int]:
-    """Those of the alerts that a bisect has told of."""
+    """The alerts with an event of a bisect."""
     event = schema.alert_event
     with store.read() as connection:
         rows = connection.execute(
@@ -68,8 +74,8 @@ def bisected_alerts(store: Store, alerts: Collection[int]) -> frozenset[int]:
         return frozenset(row.alert_id for row in rows)
 
 
-def _positions(connection: Connection, project: str, bisected: Bisected) -> tuple[int, int] | None:
-    """Of the range's ends; None where one has no results, or is not ordered yet."""
+def _positions(connection: Connection, project: str, bisected: BisectResult) -> tuple[int, int] | None:
+    """Positions of the range's ends; None if one has no results or is not ordered yet."""
     table = schema.commit
     owner = project_id(connection, project)
     rows = connection.execute(
@@ -77,12 +83,12 @@ def _positions(connection: Connection, project: str, bisected: Bisected) -> tupl
             table.c.project_id == owner, table.c.hash.in_([bisected.good, bisected.bad])
         )
     )
-    at = {row.hash: row.position for row in rows}
-    good, bad = at.get(bisected.good), at.get(bisected.bad)
+    position_of = {row.hash: row.position for row in rows}
+    good, bad = position_of.get(bisected.good), position_of.get(bisected.bad)
     return None if good is None or bad is None else (good, bad)
 
 
-def _alerts_between(connection: Connection, project: str, bisected: Bisected) -> list[tuple[int, AlertState]]:
+def _alerts_between(connection: Connection, project: str, bisected: BisectResult) -> list[tuple[int, AlertState]]:
     alert, part = schema.alert, schema.alert_series
     positions = _positions(connection, project, bisected)
     if positions is None:
@@ -104,12 +110,14 @@ def _alerts_between(connection: Connection, project: str, bisected: Bisected) ->
     return [(row.id, AlertState(row.state)) for row in rows]
 
 
-def _tell(connection: Connection, project: str, alert: int, state: AlertState, bisected: Bisected, now_ms: int) -> None:
-    said = schema.stated_change
-    before = connection.execute(select(said).where(said.c.alert_id == alert)).one_or_none()
-    is_persons = before is not None and not before.author.startswith(AUTHOR)
+def _update_alert(
+    connection: Connection, project: str, alert: int, state: AlertState, bisected: BisectResult, now_ms: int
+) -> None:
+    stated = schema.stated_change
+    before = connection.execute(select(stated).where(stated.c.alert_id == alert)).one_or_none()
+    is_by_person = before is not None and not before.author.startswith(AUTHOR)
     kind, detail = EventKind.NOTED, None
-    if bisected.culprit is not None and not is_persons:
+    if bisected.culprit is not None and not is_by_person:
         commit, previous = (
             _commit_id(connection, project, each) for each in (bisected.culprit.commit, bisected.culprit.previous)
         )
@@ -123,9 +131,9 @@ def _tell(connection: Connection, project: str, alert: int, state: AlertState, b
             "author": author,
             "stated_ms": now_ms,
         }
-        insert_or_replace(connection, said, [row])
+        insert_or_replace(connection, stated, [row])
         kind, detail = EventKind.MOVED, bisected.culprit.commit
-    add_event(connection, alert, state, now_ms=now_ms, author=AUTHOR, note=bisected.says, kind=kind, detail=detail)
+    add_event(connection, alert, state, now_ms=now_ms, author=AUTHOR, note=bisected.summary, kind=kind, detail=detail)
     table = schema.alert
     connection.execute(update(table).where(table.c.id == alert).values(version=table.c.version + 1))
 
@@ -133,15 +141,12 @@ def _tell(connection: Connection, project: str, alert: int, state: AlertState, b
 def _commit_id(connection: Connection, project: str, commit: str) -> int:
     table = schema.commit
     owner = project_id(connection, project)
-    wanted = select(table.c.id).where(table.c.project_id == owner, table.c.hash == commit)
-    return int(connection.execute(wanted).scalar_one())
+    query = select(table.c.id).where(table.c.project_id == owner, table.c.hash == commit)
+    return int(connection.execute(query).scalar_one())
 
 
-def _follow(connection: Connection, project: str, alert: int, bisected: Bisected) -> None:
-    """Has an alert's series remember the places that their changes have now.
-
-    Commits measured in between move a change among the commits that have a number, further than new data would.
-    """
+def _follow(connection: Connection, project: str, alert: int, bisected: BisectResult) -> None:
+    """Update the indices of the changes of an alert's series, which commits measured by the bisect have shifted."""
     part, change = schema.alert_series, schema.changepoint
     positions = _positions(connection, project, bisected)
     if positions is None:
@@ -154,12 +159,12 @@ def _follow(connection: Connection, project: str, alert: int, bisected: Bisected
         .where(
             part.c.alert_id == alert,
             change.c.is_worse,
-            change.c.kind.in_([ChangeKind.STEP.value, ChangeKind.MAY_BE_CHANCE.value]),
+            change.c.kind.in_([ChangeKind.STEP.value, ChangeKind.NOT_SIGNIFICANT.value]),
             schema.commit.c.position > good,
             schema.commit.c.position <= bad,
         )
         .order_by(change.c.place)
     ).all()
     for row in rows:
-        mine = (part.c.series_id == row.series_id) & (part.c.commit_id == row.commit_id)
-        connection.execute(update(part).where(mine).values(place=row.place))
+        row_key = (part.c.series_id == row.series_id) & (part.c.commit_id == row.commit_id)
+        connection.execute(update(part).where(row_key).values(place=row.place))

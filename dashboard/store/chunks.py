@@ -1,10 +1,10 @@
-"""Points of one series as columns, and as the bytes that the store keeps of them.
+"""Codec of points: columns of one series to bytes and back.
 
-A stretch of a series is kept in one row: a row a point would spend more on its keys and its header than on its numbers.
-Columns are eight bytes wide, laid out by significance (all first bytes, then all second ones), since neighbours share
-them, and compressed together with Zstandard (RFC 8878). Numbers of few digits, as asv writes its statistics, are kept
-as integers and a power of ten where that gives back the very same doubles, as in Afroozeh, Kuffó and Boncz, "ALP:
-Adaptive Lossless floating-Point Compression" (SIGMOD 2023). Only the sign of a zero is not kept.
+A chunk holds many points in one row: with a row for each point, keys and headers would exceed the numbers. Columns are
+eight bytes wide, transposed by significance (all first bytes, then all second ones), because neighbours share them, and
+compressed together with Zstandard (RFC 8878). Numbers of few digits, such as asv's statistics, are stored as integers
+with a power of ten if that restores the same doubles, as in Afroozeh, Kuffó and Boncz, "ALP: Adaptive Lossless
+floating-Point Compression" (SIGMOD 2023). Only the sign of a zero is lost.
 """
 
 import json
@@ -24,40 +24,40 @@ Ints = NDArray[np.int64]
 _FORMAT = 1
 _HEADER = struct.Struct("<BIIBBB")  # format, points, bytes of the reasons, digits of value, q25 and q75
 _SAMPLES_HEADER = struct.Struct("<BIIB")  # format, points, samples, digits
-_POWERS = tuple(10.0**digits for digits in range(17))  # by digits behind the point
-_LARGEST = 2.0**53  # up to which doubles are whole numbers without gaps
-_PLAIN = 255  # in place of the digits: the doubles themselves
+_POWERS = tuple(10.0**digits for digits in range(17))  # by decimal digits
+_LARGEST = 2.0**53  # above, doubles skip integers
+_PLAIN = 255  # in place of the digits: stored as doubles
 _NO_NUMBER = np.iinfo(np.int64).min
-_WORTH_A_LOOK = 4  # numbers; fewer are soon joined with others, and looked at then
+_FEWEST_TO_PACK = 4  # numbers; shorter chunks are soon joined, and packed then
 _LEVEL = 3
-_AT_ONCE = 1 << 15  # points that are laid out together: what a processor's caches hold
+_AT_ONCE = 1 << 15  # points transposed at once, which fit into a processor's caches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Columns:
-    """Points of one series in the order they were written. Every array has a place for each."""
+    """Points of one series in the order of writing; every array has one entry for each."""
 
     commit: Ints  # ids
     run: Ints
     value: Floats  # NaN: no number
-    q25: Floats  # NaN: not known
+    q25: Floats  # NaN: unknown
     q75: Floats
-    count: Ints  # of samples; -1: not known
-    status: Ints  # rows.STATUS_CODES
-    reason: Ints  # place in `reasons` from one on; 0: none
+    count: Ints  # of samples; -1: unknown
+    status: Ints  # statements.STATUS_CODES
+    reason: Ints  # index in `reasons`, from one; 0: none
     reasons: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.value)
 
-    def take(self, places: NDArray[Any] | slice) -> "Columns":
-        """The points at these places."""
-        return Columns(**{name: getattr(self, name)[places] for name in ARRAYS}, reasons=self.reasons)
+    def take(self, indices: NDArray[Any] | slice) -> "Columns":
+        """The points at the indices."""
+        return Columns(**{name: getattr(self, name)[indices] for name in ARRAYS}, reasons=self.reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SampleColumns:
-    """The samples of several points: `count` of them for each run, in the order taken."""
+    """The samples of several points: `count` for each run, in the order of measurement."""
 
     commit: Ints
     run: Ints
@@ -71,34 +71,34 @@ _WIDTHS: dict[str, Any] = {**dict.fromkeys(_INTS, np.int32), "status": np.int8, 
 
 
 def optional(column: NDArray[Any], absent: NDArray[np.bool_]) -> list[Any]:
-    """The numbers of a column, None where they are absent."""
+    """The numbers of a column, with None where absent."""
     numbers: list[Any] = column.tolist()
-    for place in np.flatnonzero(absent).tolist():
-        numbers[place] = None
+    for index in np.flatnonzero(absent).tolist():
+        numbers[index] = None
     return numbers
 
 
 def join(parts: Sequence[Columns]) -> Columns:
-    """The parts one after the other."""
+    """Concatenate the parts."""
     if len(parts) == 1:
         return parts[0]
     reasons = tuple(dict.fromkeys(reason for part in parts for reason in part.reasons))
-    place = {reason: number for number, reason in enumerate(reasons, start=1)}
+    code = {reason: number for number, reason in enumerate(reasons, start=1)}
     arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ARRAYS}
     if reasons:
-        renumbered = [np.array([0, *(place[reason] for reason in part.reasons)])[part.reason] for part in parts]
+        renumbered = [np.array([0, *(code[reason] for reason in part.reasons)])[part.reason] for part in parts]
         arrays["reason"] = np.concatenate(renumbered)
     return Columns(**arrays, reasons=reasons)
 
 
 def join_samples(parts: Sequence[SampleColumns]) -> SampleColumns:
-    """The parts one after the other."""
+    """Concatenate the parts."""
     names = ("commit", "run", "count", "samples")
     return SampleColumns(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
 def encode(points: Columns) -> bytes:
-    """The bytes of one stretch."""
+    """Encode one chunk."""
     table = np.empty((len(ARRAYS), len(points)), dtype="<i8")
     for row, name in enumerate(_INTS):
         table[row] = getattr(points, name)
@@ -113,56 +113,56 @@ def encode(points: Columns) -> bytes:
 
 
 def encode_each(points: Columns) -> list[bytes]:
-    """The bytes of stretches of one point each, of as many series: what `encode` gives, at a tenth of the time."""
+    """Encode chunks of one point each, of as many series, ten times as fast as `encode`."""
     table = np.empty((len(points), len(ARRAYS)), dtype="<i8")
-    for place, name in enumerate(_INTS):
-        table[:, place] = getattr(points, name)
-    for place, name in enumerate(_FLOATS, start=len(_INTS)):
-        table[:, place] = np.ascontiguousarray(getattr(points, name), dtype="<f8").view("<i8")
+    for column, name in enumerate(_INTS):
+        table[:, column] = getattr(points, name)
+    for column, name in enumerate(_FLOATS, start=len(_INTS)):
+        table[:, column] = np.ascontiguousarray(getattr(points, name), dtype="<f8").view("<i8")
     header = _HEADER.pack(_FORMAT, 1, 0, _PLAIN, _PLAIN, _PLAIN)
-    found = [codec.compress(header + row.tobytes()) for row in table]
-    for place in np.flatnonzero(points.reason).tolist():  # its stretch keeps the reason as well
-        found[place] = encode(points.take(slice(place, place + 1)))
-    return found
+    chunks = [codec.compress(header + row.tobytes()) for row in table]
+    for index in np.flatnonzero(points.reason).tolist():  # with the reason's text
+        chunks[index] = encode(points.take(slice(index, index + 1)))
+    return chunks
 
 
 def decode(data: bytes) -> Columns:
-    """The points of one stretch. Raises ValueError if a newer version wrote it."""
+    """Decode one chunk. Raises ValueError for the format of a newer version."""
     raw = codec.decompress(data)
     version, count, length, *digits = _HEADER.unpack_from(raw)
-    _want_format(version)
+    _require_format(version)
     end = _HEADER.size + length
     table = _from_significance(raw, end, len(ARRAYS), count)
-    found: dict[str, Any] = dict(zip(_INTS, table, strict=False))
+    columns: dict[str, Any] = dict(zip(_INTS, table, strict=False))
     for row, name in enumerate(_FLOATS):
-        found[name] = _unpack(table[len(_INTS) + row], digits[row])
-    return Columns(**found, reasons=tuple(json.loads(raw[_HEADER.size : end])) if length else ())
+        columns[name] = _unpack(table[len(_INTS) + row], digits[row])
+    return Columns(**columns, reasons=tuple(json.loads(raw[_HEADER.size : end])) if length else ())
 
 
-def decode_all(stretches: Sequence[bytes]) -> tuple[Ints, Columns]:
-    """How many points each of the stretches has, and the points of all, one after the other, in narrower columns.
+def decode_all(chunks: Sequence[bytes]) -> tuple[Ints, Columns]:
+    """The number of points of each chunk, and the points of all, concatenated, in narrower columns.
 
-    Those of one length are laid out together: one by one they take three times as long.
+    Chunks of one length are decoded together, three times as fast as one by one.
     """
-    raws = [codec.decompress(data) for data in stretches]
+    raws = [codec.decompress(data) for data in chunks]
     headers = [_HEADER.unpack_from(raw) for raw in raws]
     for header in headers:
-        _want_format(header[0])
+        _require_format(header[0])
     counts = np.array([header[1] for header in headers], dtype=np.int64)
     starts = np.cumsum(counts) - counts
     columns = {name: np.empty(int(counts.sum()), dtype=width) for name, width in _WIDTHS.items()}
     reasons: dict[str, int] = {}
     for count in sorted({*counts.tolist()} - {0}):
         alike = np.flatnonzero(counts == count)
-        for some in np.array_split(alike, min(-(-len(alike) * count // _AT_ONCE), len(alike))):
-            places = starts[some][:, None] + np.arange(count)
-            for name, rows in _of_one_length([(raws[n], headers[n]) for n in some.tolist()], reasons).items():
-                columns[name][places] = rows
+        for batch in np.array_split(alike, min(-(-len(alike) * count // _AT_ONCE), len(alike))):
+            indices = starts[batch][:, None] + np.arange(count)
+            for name, rows in _decode_equal_length([(raws[n], headers[n]) for n in batch.tolist()], reasons).items():
+                columns[name][indices] = rows
     return counts, Columns(**columns, reasons=tuple(reasons))
 
 
 def encode_samples(samples: SampleColumns) -> bytes:
-    """The bytes of the samples of one stretch."""
+    """Encode the samples of one chunk."""
     keys = np.array([samples.commit, samples.run, samples.count], dtype="<i8")
     numbers = np.empty((1, len(samples.samples)), dtype="<i8")
     digits = _pack(samples.samples, numbers[0])
@@ -171,17 +171,17 @@ def encode_samples(samples: SampleColumns) -> bytes:
 
 
 def decode_samples(data: bytes) -> SampleColumns:
-    """The samples of one stretch. Raises ValueError if a newer version wrote it."""
+    """Decode the samples of one chunk. Raises ValueError for the format of a newer version."""
     raw = codec.decompress(data)
     version, count, total, digits = _SAMPLES_HEADER.unpack_from(raw)
-    _want_format(version)
-    commit, run, its_count = _from_significance(raw, _SAMPLES_HEADER.size, 3, count)
+    _require_format(version)
+    commit, run, counts = _from_significance(raw, _SAMPLES_HEADER.size, 3, count)
     numbers = _from_significance(raw, _SAMPLES_HEADER.size + 3 * 8 * count, 1, total)[0]
-    return SampleColumns(commit=commit, run=run, count=its_count, samples=_unpack(numbers, digits))
+    return SampleColumns(commit=commit, run=run, count=counts, samples=_unpack(numbers, digits))
 
 
 class _Codec(threading.local):
-    """Zstandard's two ends, one of each a thread: they must not be shared, and cost more to make than a use of them."""
+    """Zstandard's compressor and decompressor of a thread: not thread-safe, and expensive to create."""
 
     def __init__(self) -> None:
         self.compress = zstandard.ZstdCompressor(level=_LEVEL).compress
@@ -191,7 +191,7 @@ class _Codec(threading.local):
 codec = _Codec()
 
 
-def _want_format(version: int) -> None:
+def _require_format(version: int) -> None:
     if version != _FORMAT:
         raise ValueError(f"points of format {version}; this version reads {_FORMAT}: upgrade warpwatch")
 
@@ -201,80 +201,82 @@ def _by_significance(table: Ints) -> bytes:
     return np.ascontiguousarray(table.view(np.uint8).reshape(rows, count, 8).transpose(0, 2, 1)).tobytes()
 
 
-def _from_significance(raw: bytes, place: int, rows: int, count: int) -> Ints:
-    if count == 1:  # they lie so already
-        return np.frombuffer(raw, dtype="<i8", count=rows, offset=place)[:, None]
-    laid = np.frombuffer(raw, dtype=np.uint8, count=rows * count * 8, offset=place).reshape(rows, 8, count)
-    return np.ascontiguousarray(laid.transpose(0, 2, 1)).view("<i8").reshape(rows, count)
+def _from_significance(raw: bytes, offset: int, rows: int, count: int) -> Ints:
+    if count == 1:  # the transposition is the identity
+        return np.frombuffer(raw, dtype="<i8", count=rows, offset=offset)[:, None]
+    transposed = np.frombuffer(raw, dtype=np.uint8, count=rows * count * 8, offset=offset).reshape(rows, 8, count)
+    return np.ascontiguousarray(transposed.transpose(0, 2, 1)).view("<i8").reshape(rows, count)
 
 
-def _of_one_length(
-    stretches: Sequence[tuple[bytes, tuple[int, ...]]], reasons: dict[str, int]
+def _decode_equal_length(
+    chunks: Sequence[tuple[bytes, tuple[int, ...]]], reasons: dict[str, int]
 ) -> dict[str, NDArray[Any]]:
-    """A row each. A stretch is its bytes and their header; `reasons` gets those that it lacks, numbered from one on."""
-    count, many = stretches[0][1][1], len(stretches)
-    bodies = b"".join([raw[_HEADER.size + header[2] :] for raw, header in stretches])
-    laid = np.frombuffer(bodies, dtype=np.uint8).reshape(many, len(ARRAYS), 8, count)
-    table = np.array(laid.transpose(1, 0, 3, 2), order="C").view("<i8").reshape(len(ARRAYS), many, count)  # a copy
-    found: dict[str, NDArray[Any]] = dict(zip(_INTS, table, strict=False))
-    for place, (raw, header) in enumerate(stretches):
+    """Columns with a row for each chunk, given as bytes and header; new reasons are added to `reasons`, from one."""
+    count, many = chunks[0][1][1], len(chunks)
+    bodies = b"".join([raw[_HEADER.size + header[2] :] for raw, header in chunks])
+    transposed = np.frombuffer(bodies, dtype=np.uint8).reshape(many, len(ARRAYS), 8, count)
+    table = (
+        np.array(transposed.transpose(1, 0, 3, 2), order="C").view("<i8").reshape(len(ARRAYS), many, count)
+    )  # a copy
+    columns: dict[str, NDArray[Any]] = dict(zip(_INTS, table, strict=False))
+    for chunk, (raw, header) in enumerate(chunks):
         if header[2]:
-            told = json.loads(raw[_HEADER.size : _HEADER.size + header[2]])
-            numbers = [0, *(reasons.setdefault(reason, len(reasons) + 1) for reason in told)]
-            found["reason"][place] = np.array(numbers)[found["reason"][place]]
+            own = json.loads(raw[_HEADER.size : _HEADER.size + header[2]])
+            codes = [0, *(reasons.setdefault(reason, len(reasons) + 1) for reason in own)]
+            columns["reason"][chunk] = np.array(codes)[columns["reason"][chunk]]
     for row, name in enumerate(_FLOATS):
-        found[name] = _unpack_each(table[len(_INTS) + row], np.array([header[3 + row] for _, header in stretches]))
-    return found
+        columns[name] = _unpack_each(table[len(_INTS) + row], np.array([header[3 + row] for _, header in chunks]))
+    return columns
 
 
 def _pack(numbers: Floats, row: Ints) -> int:
-    """Fills the row; returns the fewest digits behind the point with which the numbers are whole, or _PLAIN."""
-    if len(numbers) < _WORTH_A_LOOK:
+    """Fill the row; return the fewest decimal digits that represent the numbers exactly, or _PLAIN."""
+    if len(numbers) < _FEWEST_TO_PACK:
         row[:] = np.ascontiguousarray(numbers, dtype="<f8").view("<i8")
         return _PLAIN
     known = ~np.isnan(numbers)
     has_gaps = not known.all()
-    told = numbers[known] if has_gaps else numbers
-    if not len(told):
+    present = numbers[known] if has_gaps else numbers
+    if not len(present):
         row[:] = _NO_NUMBER
         return 0
-    largest = float(np.abs(told).max())
-    for digits in range(_digits(float(told[0])), len(_POWERS)):
+    largest = float(np.abs(present).max())
+    for digits in range(_digits(float(present[0])), len(_POWERS)):
         power = _POWERS[digits]
         if not largest * power < _LARGEST:
             break
-        whole = np.rint(told * power)
-        if (whole / power == told).all():
+        scaled = np.rint(present * power)
+        if (scaled / power == present).all():
             if has_gaps:
                 row[:] = _NO_NUMBER
-                row[known] = whole
+                row[known] = scaled
             else:
-                row[:] = whole
+                row[:] = scaled
             return digits
     row[:] = np.ascontiguousarray(numbers, dtype="<f8").view("<i8")
     return _PLAIN
 
 
 def _digits(number: float) -> int:
-    """Behind the point, of the shortest decimal that is the number."""
+    """Number of decimal digits of the shortest representation."""
     mantissa, _, exponent = repr(number).partition("e")
-    behind = mantissa.partition(".")[2]
-    return max((0 if behind == "0" else len(behind)) - int(exponent or 0), 0)
+    decimals = mantissa.partition(".")[2]
+    return max((0 if decimals == "0" else len(decimals)) - int(exponent or 0), 0)
 
 
 def _unpack_each(rows: Ints, digits: Ints) -> Floats:
-    """`_unpack` of each row, which has digits of its own."""
+    """`_unpack` for each row with its own digits."""
     is_plain = digits == _PLAIN
-    found: Floats = rows / np.array(_POWERS)[np.where(is_plain, 0, digits)][:, None]
-    found[rows == _NO_NUMBER] = np.nan
-    found[is_plain] = rows[is_plain].view("<f8")
-    return found
+    numbers: Floats = rows / np.array(_POWERS)[np.where(is_plain, 0, digits)][:, None]
+    numbers[rows == _NO_NUMBER] = np.nan
+    numbers[is_plain] = rows[is_plain].view("<f8")
+    return numbers
 
 
 def _unpack(row: Ints, digits: int) -> Floats:
     if digits == _PLAIN:
         return row.view("<f8")
-    found = row / _POWERS[digits]
+    numbers = row / _POWERS[digits]
     if row.min(initial=0) == _NO_NUMBER:
-        found[row == _NO_NUMBER] = np.nan
-    return found
+        numbers[row == _NO_NUMBER] = np.nan
+    return numbers

@@ -1,4 +1,9 @@
-"""Classification of a machine's findings: its changes and controls out, the verdict on each back in."""
+"""Storage for the classification of a machine's changes: changes and controls are read, classifications written.
+
+A machine counts `findings` up in each transaction that changes one, and records in `judged` the count that was
+classified last, so that an interrupted classification is repeated. A new analysis keeps the classification of changes
+at the same commits; a new change is unclassified, and no page, report or alert calls it a regression.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,84 +21,70 @@ from ..statistics.detection import ANALYSIS_VERSION
 from ..statistics.machine_attribution import Floats, Ints, Shift
 from . import schema
 from .chunks import decode_all
-from .commit_index import Calendar, calendar
+from .commit_index import CommitIndex, read_commit_index
 from .engine import Store
 from .mappers import Workloads, limits_of, workloads
-from .points import read_stretches
-from .statements import is_among, update_each
+from .points import read_chunks
+from .statements import id_in, update_each
 
-# What was said of a change when the findings of its machine were judged together, and what it says until then.
-#
-# A series that is analysed anew keeps what was said of those of its changes that stand at the same commits. A new
-# change is nobody's yet: it might be the machine's, so no page, report or alert calls it a regression before it is
-# judged.
+CLASSIFICATION_COLUMNS = ("kind", "control", "control_share", "control_share_low", "control_share_high", "q_value")
+UNCLASSIFIED: Mapping[str, Any] = {**dict.fromkeys(CLASSIFICATION_COLUMNS), "kind": ChangeKind.UNJUDGED.value}
 
-SAID = ("kind", "control", "control_share", "control_share_low", "control_share_high", "q_value")
-NOTHING_SAID: Mapping[str, Any] = {**dict.fromkeys(SAID), "kind": ChangeKind.UNJUDGED.value}
-
-Judgements = Mapping[tuple[int, int], Mapping[str, Any]]  # by the ids of series and commit
+Classifications = Mapping[tuple[int, int], Mapping[str, Any]]  # by the ids of series and commit
 
 
-def judgements(connection: Connection, series: Collection[int]) -> Judgements:
-    """What is said of the changes of these series."""
+def read_classifications(connection: Connection, series: Collection[int]) -> Classifications:
+    """The classifications of the changes of these series."""
     table = schema.changepoint
     rows = connection.execute(
-        select(table.c.series_id, table.c.commit_id, *(table.c[name] for name in SAID)).where(
-            is_among(connection, table.c.series_id, series)
+        select(table.c.series_id, table.c.commit_id, *(table.c[name] for name in CLASSIFICATION_COLUMNS)).where(
+            id_in(connection, table.c.series_id, series)
         )
     )
-    return {(row.series_id, row.commit_id): dict(zip(SAID, row[2:], strict=True)) for row in rows}
+    return {(row.series_id, row.commit_id): dict(zip(CLASSIFICATION_COLUMNS, row[2:], strict=True)) for row in rows}
 
 
 def verdict_of(kind: str, is_worse: bool) -> Verdict:
-    """The verdict on a series whose last step is of a kind: a level that the machine moved has not changed.
-
-    Of what is not judged yet, or may be chance, nothing can be told.
-    """
-    if kind in {ChangeKind.UNJUDGED.value, ChangeKind.MAY_BE_CHANCE.value}:
+    """The verdict on a series by the kind of its last step; a change by the machine is no change."""
+    if kind in {ChangeKind.UNJUDGED.value, ChangeKind.NOT_SIGNIFICANT.value}:
         return Verdict.INCONCLUSIVE
     if kind == ChangeKind.MACHINE_STATE.value:
         return Verdict.UNCHANGED
     return Verdict.REGRESSED if is_worse else Verdict.IMPROVED
 
 
-# A machine's findings as they are judged together: its changes and its controls out, what that says of each back in.
-#
-# A machine counts its findings up in the transaction that changes one, and notes which it was judged with: whatever
-# ends a process in between, the next one sees that there is something to do.
-
-_MOST_CONTROLS = 60  # of baselines, or of other series, that are read
+_MOST_CONTROLS = 60  # of baselines, or of other series
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnjudgedMachine:
-    """A machine whose findings have changed since they were judged."""
+class UnclassifiedMachine:
+    """A machine whose findings have changed since their classification."""
 
     id: int
     project_id: int
     project: str
 
 
-class FoundSeries(NamedTuple):
-    """What the judgement asks of a series."""
+class MachineSeries(NamedTuple):
+    """A series of a machine, with the facts that classification uses."""
 
     id: int
     environment: int
-    is_listed: bool  # still measured, as far as the suite says
+    is_listed: bool  # in benchmarks.json
     suite: str
-    family: str | None  # of times that scatter alike; None for what a machine's state is not in
-    sign: int  # -1 for a rate, which goes down where its time goes up
-    memory_bound: bool | None  # None: not known
-    control: Control | None  # what it would speak for the machine as
+    family: str | None  # noise family; None if the machine's state does not affect the metric
+    sign: int  # -1 for a rate, which falls when its time rises
+    memory_bound: bool | None  # None: unknown
+    control: Control | None  # the kind of control that it is
     is_canary: bool
-    is_ours: bool  # and judged: a commit may be accused of it
-    is_exact: bool  # has no noise, so that no change is chance
+    is_ours: bool  # and judged
+    is_exact: bool  # without noise
 
 
-class FoundChange(NamedTuple):
-    """A changepoint, its commits as places in the project's order, and what was last said of it."""
+class MachineChange(NamedTuple):
+    """A changepoint with its commits as positions in the project's order, and its stored classification."""
 
-    series: FoundSeries
+    series: MachineSeries
     commit_id: int
     place: int  # of the first commit of the new level
     range_start: int
@@ -102,47 +93,47 @@ class FoundChange(NamedTuple):
     low: float
     high: float
     chance: float
-    said: tuple[Any, ...]
+    stored: tuple[Any, ...]  # CLASSIFICATION_COLUMNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ControlLevels:
-    """Logarithms of controls on one card: a row for each control, a column for each commit, NaN where there is none."""
+    """Logarithms of the levels of controls on one GPU: a row for each control, a column for each commit; NaN: none."""
 
-    places: Ints  # of the commits in the project's order
-    controls: tuple[FoundSeries, ...]
+    places: Ints  # positions of the commits
+    controls: tuple[MachineSeries, ...]
     levels: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MachineFindings:
-    """All that is judged together. `controls` are by environment, noise family and card."""
+    """What is classified together. `controls` are by environment and noise family, for each GPU."""
 
-    machine: UnjudgedMachine
+    machine: UnclassifiedMachine
     findings: int
-    families: Mapping[int, int]  # by environment, the listed series that the false discovery rate counts
-    changes: tuple[FoundChange, ...]
+    families: Mapping[int, int]  # by environment, the number of listed series for the false discovery rate
+    changes: tuple[MachineChange, ...]
     controls: dict[tuple[int, str], tuple[ControlLevels, ...]]
 
 
-class Judgement(NamedTuple):
-    """What is said of a change."""
+class Classification(NamedTuple):
+    """The classification of a change."""
 
-    change: FoundChange
+    change: MachineChange
     kind: ChangeKind
     control: Control | None
     share: Shift | None
     q_value: float | None
 
     @property
-    def said(self) -> tuple[Any, ...]:
-        """As it is stored."""
+    def columns(self) -> tuple[Any, ...]:
+        """Values of CLASSIFICATION_COLUMNS."""
         share = (self.share.value, self.share.low, self.share.high) if self.share else (None, None, None)
         return (self.kind.value, self.control.value if self.control else None, *share, self.q_value)
 
 
-def unjudged_machines(store: Store, only: str | None) -> tuple[UnjudgedMachine, ...]:
-    """Those of one project, or of all, but of none that another version of this code analyses by now."""
+def unclassified_machines(store: Store, only: str | None) -> tuple[UnclassifiedMachine, ...]:
+    """The machines of one project, or of all projects that this ANALYSIS_VERSION analyses."""
     machine, project = schema.machine, schema.project
     query = (
         select(machine.c.id, machine.c.project_id, project.c.name)
@@ -152,11 +143,11 @@ def unjudged_machines(store: Store, only: str | None) -> tuple[UnjudgedMachine, 
     )
     with store.read() as connection:
         rows = connection.execute(query if only is None else query.where(project.c.name == only))
-        return tuple(UnjudgedMachine(id=row.id, project_id=row.project_id, project=row.name) for row in rows)
+        return tuple(UnclassifiedMachine(id=row.id, project_id=row.project_id, project=row.name) for row in rows)
 
 
-def read_findings(store: Store, machine: UnjudgedMachine) -> MachineFindings | None:
-    """Everything in one state of the store; None if the machine is judged, or gone."""
+def read_findings(store: Store, machine: UnclassifiedMachine) -> MachineFindings | None:
+    """Read in one transaction; None if the machine is classified already, or gone."""
     with store.read() as connection:
         table = schema.machine
         row = connection.execute(
@@ -166,9 +157,9 @@ def read_findings(store: Store, machine: UnjudgedMachine) -> MachineFindings | N
             return None
         known = workloads(connection, machine.project_id)
         series = _series(connection, machine.id, known, limits_of(row.context))
-        whole = calendar(connection, machine.project_id)
-        changes = _changes(connection, machine.id, series, whole)
-        asked = {(one.series.environment, one.series.family) for one in changes if one.series.family is not None}
+        index = read_commit_index(connection, machine.project_id)
+        changes = _changes(connection, machine.id, series, index)
+        families = {(one.series.environment, one.series.family) for one in changes if one.series.family is not None}
         return MachineFindings(
             machine=machine,
             findings=row.findings,
@@ -177,13 +168,13 @@ def read_findings(store: Store, machine: UnjudgedMachine) -> MachineFindings | N
             ),
             changes=changes,
             controls={
-                place: _controls(connection, _speakers(series.values(), place), whole) for place in sorted(asked)
+                family: _levels(connection, _controls(series.values(), family[0]), index) for family in sorted(families)
             },
         )
 
 
-def write_judgement(store: Store, findings: MachineFindings, judgements: Sequence[Judgement]) -> bool:
-    """Writes what is new of it, and what follows for the series in short. False if the findings have changed since."""
+def write_classifications(store: Store, findings: MachineFindings, classifications: Sequence[Classification]) -> bool:
+    """Write new classifications and the verdicts of the summaries. False if the findings have changed since."""
     table, change, summary = schema.machine, schema.changepoint, schema.summary
     with store.write(findings.machine.project, of_project=True) as connection:
         done = connection.execute(
@@ -193,14 +184,14 @@ def write_judgement(store: Store, findings: MachineFindings, judgements: Sequenc
         )
         if not done.rowcount:
             return False
-        new = [each for each in judgements if each.said != each.change.said]
+        new = [each for each in classifications if each.columns != each.change.stored]
         if new:
-            its = (change.c.series_id == bindparam("its_series")) & (change.c.commit_id == bindparam("its_commit"))
-            update_each(connection, change, update(change).where(its), [_said_row(each) for each in new])
-        behind = (change.c.series_id == summary.c.series_id) & (change.c.commit_id == summary.c.change_commit_id)
+            row = (change.c.series_id == bindparam("key_series")) & (change.c.commit_id == bindparam("key_commit"))
+            update_each(connection, change, update(change).where(row), [_update_row(each) for each in new])
+        last_step = (change.c.series_id == summary.c.series_id) & (change.c.commit_id == summary.c.change_commit_id)
         rows = connection.execute(
             select(summary.c.series_id, summary.c.verdict, change.c.kind, change.c.is_worse)
-            .join(change, behind)
+            .join(change, last_step)
             .join(schema.series, schema.series.c.id == summary.c.series_id)
             .where(
                 schema.series.c.machine_id == findings.machine.id,
@@ -209,20 +200,20 @@ def write_judgement(store: Store, findings: MachineFindings, judgements: Sequenc
             )
         ).all()
         verdicts = [(row.series_id, verdict_of(row.kind, row.is_worse), row.verdict) for row in rows]
-        moved = [
-            {"its_series": number, "verdict": now.value} for number, now, before in verdicts if now.value != before
+        changed = [
+            {"key_series": number, "verdict": now.value} for number, now, before in verdicts if now.value != before
         ]
-        if moved:
-            connection.execute(update(summary).where(summary.c.series_id == bindparam("its_series")), moved)
+        if changed:
+            connection.execute(update(summary).where(summary.c.series_id == bindparam("key_series")), changed)
     return True
 
 
-def _said_row(judgement: Judgement) -> dict[str, Any]:
-    its = {"its_series": judgement.change.series.id, "its_commit": judgement.change.commit_id}
-    return {**its, **dict(zip(SAID, judgement.said, strict=True))}
+def _update_row(classification: Classification) -> dict[str, Any]:
+    key = {"key_series": classification.change.series.id, "key_commit": classification.change.commit_id}
+    return {**key, **dict(zip(CLASSIFICATION_COLUMNS, classification.columns, strict=True))}
 
 
-def _series(connection: Connection, machine: int, known: Workloads, limits: Limits) -> dict[int, FoundSeries]:
+def _series(connection: Connection, machine: int, known: Workloads, limits: Limits) -> dict[int, MachineSeries]:
     series = schema.series
     rows = connection.execute(
         select(
@@ -239,10 +230,10 @@ def _series(connection: Connection, machine: int, known: Workloads, limits: Limi
         .where(series.c.machine_id == machine)
         .order_by(series.c.key)
     ).all()
-    speaks_for_itself = not known.controls and not any(each.baselines for each in known.values())
-    facts = cache(partial(_facts, known, limits, speaks_for_itself))  # the same of many series
+    no_controls = not known.controls and not any(each.baselines for each in known.values())
+    facts = cache(partial(_facts, known, limits, no_controls))  # equal for many series
     return {
-        number: FoundSeries(number, environment, listed, *facts(*its)) for number, environment, listed, *its in rows
+        number: MachineSeries(number, environment, listed, *facts(*rest)) for number, environment, listed, *rest in rows
     }
 
 
@@ -256,30 +247,30 @@ def _facts(
     workload_name: str | None,
     implementation: str | None,
 ) -> tuple[Any, ...]:
-    """What a FoundSeries has from its suite on."""
-    suite, its_metric = benchmark.rpartition(".")[0], metric(metric_name, unit)
+    """The fields of a MachineSeries from `suite` on."""
+    suite, series_metric = benchmark.rpartition(".")[0], metric(metric_name, unit)
     is_canary, is_rival = known.is_control(suite, implementation), known.is_rival(suite, implementation)
-    family, sign = _follows(its_metric)
-    speaks_as = Control.CANARIES if is_canary else Control.BASELINES if is_rival else Control.OTHERS
-    may_speak = family == "latency" and sign > 0 and its_metric.is_judged and (is_canary or is_rival or no_controls)
+    family, sign = _noise_family(series_metric)
+    kind = Control.CANARIES if is_canary else Control.BASELINES if is_rival else Control.OTHERS
+    is_control = family == "latency" and sign > 0 and series_metric.is_judged and (is_canary or is_rival or no_controls)
     workload = known.get((suite, workload_name or ""))
     memory_bound = bound_by_memory(workload, limits) if workload is not None else None
-    is_ours = its_metric.is_judged and not is_canary and not is_rival
-    control = speaks_as if may_speak else None
-    return suite, family, sign, memory_bound, control, is_canary, is_ours, its_metric.is_exact
+    is_ours = series_metric.is_judged and not is_canary and not is_rival
+    control = kind if is_control else None
+    return suite, family, sign, memory_bound, control, is_canary, is_ours, series_metric.is_exact
 
 
-def _follows(its_metric: Metric) -> tuple[str | None, int]:
-    """The family of times whose state is in a metric too, and which way it goes with them."""
-    if its_metric.follows_machine:
-        return its_metric.noise_family, 1
-    is_rate = its_metric.role is Role.RESTATED and its_metric.better is Better.HIGHER
+def _noise_family(series_metric: Metric) -> tuple[str | None, int]:
+    """The noise family whose machine state affects the metric, and the sign of its effect."""
+    if series_metric.follows_machine:
+        return series_metric.noise_family, 1
+    is_rate = series_metric.role is Role.RESTATED and series_metric.better is Better.HIGHER
     return ("latency", -1) if is_rate else (None, 1)
 
 
 def _changes(
-    connection: Connection, machine: int, series: dict[int, FoundSeries], whole: Calendar
-) -> tuple[FoundChange, ...]:
+    connection: Connection, machine: int, series: dict[int, MachineSeries], index: CommitIndex
+) -> tuple[MachineChange, ...]:
     table = schema.changepoint
     rows = connection.execute(
         select(
@@ -290,57 +281,57 @@ def _changes(
             table.c.magnitude,
             table.c.low,
             table.c.high,
-            table.c.chance,
-            *(table.c[name] for name in SAID),
+            table.c.p_adjusted,
+            *(table.c[name] for name in CLASSIFICATION_COLUMNS),
         )
         .join(schema.series, schema.series.c.id == table.c.series_id)
         .where(schema.series.c.machine_id == machine)
     ).all()
     ids = np.array([row[1:4] for row in rows], dtype=np.int64).reshape(-1, 3)
-    places = whole.position[np.searchsorted(whole.commits, ids)].tolist()
+    places = index.position[np.searchsorted(index.commits, ids)].tolist()
     return tuple(
-        FoundChange(series[number], commit, place, start, end, magnitude, low, high, chance, tuple(said))
-        for (number, commit, _, _, magnitude, low, high, chance, *said), (place, start, end) in zip(
+        MachineChange(series[number], commit, place, start, end, magnitude, low, high, chance, tuple(stored))
+        for (number, commit, _, _, magnitude, low, high, chance, *stored), (place, start, end) in zip(
             rows, places, strict=True
         )
     )
 
 
-def _speakers(series: Iterable[FoundSeries], place: tuple[int, str | None]) -> list[FoundSeries]:
-    """The controls of an environment; of those that are many the first by key, which is as good as by lot."""
-    found = []
+def _controls(series: Iterable[MachineSeries], environment: int) -> list[MachineSeries]:
+    """The controls of an environment; of many the first by key, which is a hash and thus random."""
+    controls = []
     for control in Control:
-        mine = [one for one in series if one.control is control and one.environment == place[0]]
-        found += mine if control is Control.CANARIES else mine[:_MOST_CONTROLS]
-    return found
+        of_kind = [one for one in series if one.control is control and one.environment == environment]
+        controls += of_kind if control is Control.CANARIES else of_kind[:_MOST_CONTROLS]
+    return controls
 
 
-def _controls(connection: Connection, speakers: Sequence[FoundSeries], whole: Calendar) -> tuple[ControlLevels, ...]:
-    """The levels of these on each card that measured any."""
-    row_of = {one.id: row for row, one in enumerate(speakers)}
-    stretches = list(read_stretches(connection, list(row_of)))
-    counts, points = decode_all([data for _, data in stretches])
-    good = np.flatnonzero(points.value > 0)  # what has no number is NaN
+def _levels(connection: Connection, controls: Sequence[MachineSeries], index: CommitIndex) -> tuple[ControlLevels, ...]:
+    """The levels of the controls on each GPU that measured any."""
+    row_of = {one.id: row for row, one in enumerate(controls)}
+    chunks = list(read_chunks(connection, list(row_of)))
+    counts, points = decode_all([data for _, data in chunks])
+    good = np.flatnonzero(points.value > 0)  # False for NaN
     if not len(good):
         return ()
-    rows = np.repeat([row_of[number] for number, _ in stretches], counts)[good]
-    cards = whole.card[np.searchsorted(whole.runs, points.run[good])]
-    places = whole.position[np.searchsorted(whole.commits, points.commit[good])]
+    rows = np.repeat([row_of[number] for number, _ in chunks], counts)[good]
+    gpus = index.gpu[np.searchsorted(index.runs, points.run[good])]
+    places = index.position[np.searchsorted(index.commits, points.commit[good])]
     logs = np.log(points.value[good])
     return tuple(
-        _on_card(speakers, rows[at], places[at], logs[at])
-        for card in sorted(set(cards.tolist()))
-        for at in [cards == card]
+        _levels_on_gpu(controls, rows[at], places[at], logs[at])
+        for gpu in sorted(set(gpus.tolist()))
+        for at in [gpus == gpu]
     )
 
 
-def _on_card(speakers: Sequence[FoundSeries], rows: Ints, places: Ints, logs: Floats) -> ControlLevels:
-    """Several runs of a commit count with their mean."""
+def _levels_on_gpu(controls: Sequence[MachineSeries], rows: Ints, places: Ints, logs: Floats) -> ControlLevels:
+    """The mean of a commit's runs on one GPU."""
     axis, column = np.unique(places, return_inverse=True)
-    shape = (len(speakers), len(axis))
+    shape = (len(controls), len(axis))
     cell = rows * len(axis) + column
     count = np.bincount(cell, minlength=shape[0] * shape[1])
     total = np.bincount(cell, weights=logs, minlength=shape[0] * shape[1])
     levels = np.full(len(count), np.nan)
     levels[count > 0] = total[count > 0] / count[count > 0]
-    return ControlLevels(places=axis, controls=tuple(speakers), levels=levels.reshape(shape))
+    return ControlLevels(places=axis, controls=tuple(controls), levels=levels.reshape(shape))

@@ -1,4 +1,4 @@
-"""The commits and runs that points belong to, as columns: what puts points in order."""
+"""A project's commits and runs as columns, by which points are ordered."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -13,11 +13,11 @@ from . import schema
 from .chunks import Columns, Ints, optional
 from .packed_entries import number_reasons
 
-_WEIGHTS = 1_000_003  # of places in a sum that tells orders apart; a prime, that ids' squares spread over
+_MODULUS = 1_000_003  # of the weights of positions in a checksum of the order; a prime
 
 
 class PointRow(NamedTuple):
-    """One point with what its commit and run say of when it was measured, and on which card."""
+    """One point with the order of its commit, the start of its run and the GPU."""
 
     series_id: int
     commit_id: int
@@ -31,45 +31,45 @@ class PointRow(NamedTuple):
     position: int
     date_ms: int
     started_ms: int | None
-    card: str | None
+    gpu: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Calendar:
+class CommitIndex:
     """Commits and runs by id, the ids in order."""
 
     commits: Ints
     position: Ints
     date_ms: Ints
     runs: Ints
-    started_ms: Ints  # -1: not known
-    card: Ints  # place in `cards` from one on; 0: not known
-    cards: tuple[str, ...]
+    started_ms: Ints  # -1: unknown
+    gpu: Ints  # index in `gpus`, from one; 0: unknown
+    gpus: tuple[str, ...]
 
     def order(self, points: Columns) -> Ints:
-        """The places of the points by commit, then by run."""
+        """Indices that sort the points by commit, then by run."""
         commit = np.searchsorted(self.commits, points.commit)
         run = np.searchsorted(self.runs, points.run)
         return np.lexsort((points.run, self.started_ms[run], self.date_ms[commit], self.position[commit]))
 
     def rows(self, series: int, points: Columns, *, positions: tuple[int, int] | None = None) -> list[PointRow]:
-        """The points by commit, then by run; with `positions`, those of the commits from one to the other."""
+        """The points by commit, then by run; `positions`: only commits from the one position to the other."""
         order = self.order(points)
         if positions is not None:
-            place = self.position[np.searchsorted(self.commits, points.commit[order])]
-            order = order[(positions[0] <= place) & (place <= positions[1])]
+            position = self.position[np.searchsorted(self.commits, points.commit[order])]
+            order = order[(positions[0] <= position) & (position <= positions[1])]
         return self.as_rows(itertools.repeat(series, len(order)), points.take(order))
 
     def as_rows(self, series: Iterable[int], points: Columns) -> list[PointRow]:
-        """The points as they stand, with the series of each."""
+        """The points in the given order; `series` has the series of each."""
         commit = np.searchsorted(self.commits, points.commit)
         run = np.searchsorted(self.runs, points.run)
         columns = (points.value, points.q25, points.q75)
         value, q25, q75 = (optional(column, np.isnan(column)) for column in columns)
         started = self.started_ms[run]
-        reasons, cards = (None, *points.reasons), (None, *self.cards)
+        reasons, gpus = (None, *points.reasons), (None, *self.gpus)
         reason = [reasons[n] for n in points.reason.tolist()]
-        card = [cards[n] for n in self.card[run].tolist()]
+        gpu = [gpus[n] for n in self.gpu[run].tolist()]
         return [
             PointRow(*each)
             for each in zip(
@@ -85,53 +85,53 @@ class Calendar:
                 self.position[commit].tolist(),
                 self.date_ms[commit].tolist(),
                 optional(started, started < 0),
-                card,
+                gpu,
                 strict=True,
             )
         ]
 
 
-class ProjectCalendar:
-    """The calendar of a project, read again when there are new commits or runs, or commits have changed places."""
+class ProjectCommitIndex:
+    """A project's commit index, cached until commits or runs are added or commits reordered."""
 
     def __init__(self, project: int) -> None:
         self._project = project
         self._state: tuple[Any, ...] | None = None
-        self._known: Calendar | None = None
+        self._known: CommitIndex | None = None
 
-    def read(self, connection: Connection) -> Calendar:
-        """The calendar with every commit and run that this transaction sees."""
+    def read(self, connection: Connection) -> CommitIndex:
+        """The index as this transaction sees it."""
         commit, run = schema.commit, schema.run
-        # Of one project alone: ids of several are given in an order that is not that in which they come to be seen.
+        # Of one project only: ids of several projects do not become visible in order.
         mine = commit.c.project_id == self._project
         number = cast(commit.c.id, BigInteger)
-        order = func.sum(commit.c.position * (number * number % _WEIGHTS))
+        order = func.sum(commit.c.position * (number * number % _MODULUS))
         commits = connection.execute(select(func.max(commit.c.id), func.count(commit.c.position), order).where(mine))
         newest_run = select(func.max(run.c.id)).where(run.c.project_id == self._project)
         state = (*commits.one(), connection.execute(newest_run).scalar())
         if self._known is None or self._state != state:
-            self._known, self._state = calendar(connection, self._project), state
+            self._known, self._state = read_commit_index(connection, self._project), state
         return self._known
 
 
-def calendar(connection: Connection, project: int) -> Calendar:
-    """The calendar of a project."""
+def read_commit_index(connection: Connection, project: int) -> CommitIndex:
+    """The index of a project."""
     commit, run = schema.commit, schema.run
     commits = select(commit.c.id, commit.c.position, commit.c.date_ms).where(commit.c.project_id == project)
-    runs = select(run.c.id, run.c.started_ms, run.c.card).where(run.c.project_id == project)
+    runs = select(run.c.id, run.c.started_ms, run.c.gpu).where(run.c.project_id == project)
     commit_rows = connection.execute(commits.order_by(commit.c.id)).all()
     run_rows = connection.execute(runs.order_by(run.c.id)).all()
     number, position, date_ms = zip(*commit_rows, strict=True) if commit_rows else ((), (), ())
-    run_id, started_ms, its_card = zip(*run_rows, strict=True) if run_rows else ((), (), ())
-    card, cards = number_reasons(its_card) if any(its_card) else (np.zeros(len(run_id), dtype=np.int64), ())
-    return Calendar(
+    run_id, started_ms, run_gpu = zip(*run_rows, strict=True) if run_rows else ((), (), ())
+    gpu, gpus = number_reasons(run_gpu) if any(run_gpu) else (np.zeros(len(run_id), dtype=np.int64), ())
+    return CommitIndex(
         commits=np.array(number, dtype=np.int64),
         position=_numbers(position, UNORDERED_POSITION),
         date_ms=np.array(date_ms, dtype=np.int64),
         runs=np.array(run_id, dtype=np.int64),
         started_ms=_numbers(started_ms, -1),
-        card=card,
-        cards=cards,
+        gpu=gpu,
+        gpus=gpus,
     )
 
 

@@ -17,7 +17,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError
 from .cache import Cache, generation, raise_generation, rows_changed
 from .migrate import UnknownSchemaError, has_schema, is_newest, migrate
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 _PATIENCE_S = 60  # for another process to finish writing
 
 
@@ -85,10 +85,10 @@ class Store:
         self,
         project: str | None,
         key: Hashable,
-        compute: Callable[[], Found],
+        compute: Callable[[], Result],
         *,
-        size: Callable[[Found], int] | None = None,
-    ) -> Found:
+        size: Callable[[Result], int] | None = None,
+    ) -> Result:
         """What `compute` reads of a project (None: of all), computed once until any process changes data of it.
 
         Nobody may change what is handed out. `size` gives the bytes of a large value.

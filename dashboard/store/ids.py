@@ -1,4 +1,4 @@
-"""Ids of rows that have a name and of series, looked up once and made when new."""
+"""Cached ids of named rows and of series, inserted when new."""
 
 import ast
 import hashlib
@@ -20,26 +20,26 @@ from .packed_entries import EntryHead
 from .statements import insert_new, insert_one
 
 
-class Names:
-    """Ids by name for one project, remembered between transactions that committed.
+class NameIds:
+    """Ids by name for one project, cached between transactions.
 
-    After one that did not, make a new one: it would remember rows that never came to be.
+    After a rollback, create a new one: the cache may have ids of rows that were not committed.
     """
 
     def __init__(self, project_id: int) -> None:
         self.project_id = project_id
         self._known: dict[tuple[Any, ...], int] = {}
-        self._read_whole: set[str] = set()
+        self._read_tables: set[str] = set()
 
     def machine(self, connection: Connection, name: str, details: Mapping[str, str]) -> int:
-        """The machine called `name`; its details are those given first."""
+        """The machine's id; the first details are kept."""
         return self._id(connection, schema.machine, {"name": name}, {"details": dict(details)})
 
     def environment(self, connection: Connection, name: str) -> int:
         return self._id(connection, schema.environment, {"name": name}, {})
 
     def commit(self, connection: Connection, commit: str, date_ms: int) -> int:
-        """The commit with this hash; its date is the one given first, until a repository knows better."""
+        """The commit's id; the first date is kept, until a repository states it."""
         return self._id(connection, schema.commit, {"hash": commit}, {"date_ms": date_ms})
 
     def benchmark(self, connection: Connection, name: str) -> int:
@@ -49,13 +49,13 @@ class Names:
         return self._id(connection, schema.run, {"name": name}, values)
 
     def workload(self, connection: Connection, suite: str, name: str, values: Mapping[str, Any]) -> None:
-        """The workload, brought to what the newest file says of it."""
+        """Insert the workload, or update it to the newest file."""
         row = self._id(connection, schema.workload, {"suite": suite, "name": name}, values)
         connection.execute(update(schema.workload).where(schema.workload.c.id == row).values(**values))
 
     def _id(self, connection: Connection, table: Table, name: Mapping[str, str], rest: Mapping[str, Any]) -> int:
         known = (table.name, *name.values())
-        if table in _READ_WHOLE and table.name not in self._read_whole:
+        if table in _READ_AT_ONCE and table.name not in self._read_tables:
             self._read_all(connection, table)
         row = self._known.get(known)
         if row is None:
@@ -68,45 +68,43 @@ class Names:
         return row
 
     def _read_all(self, connection: Connection, table: Table) -> None:
-        """A file names many of them, or each file one, and a question for each takes longer than all in one."""
-        name = _READ_WHOLE[table]
+        """Cache all rows with one query: files name many of them."""
+        name = _READ_AT_ONCE[table]
         rows = connection.execute(select(table.c[name], table.c.id).where(table.c.project_id == self.project_id))
         self._known.update({(table.name, name): row for name, row in rows})
-        self._read_whole.add(table.name)
+        self._read_tables.add(table.name)
 
 
-_READ_WHOLE = {schema.machine: "name", schema.environment: "name", schema.benchmark: "name", schema.commit: "hash"}
+_READ_AT_ONCE = {schema.machine: "name", schema.environment: "name", schema.benchmark: "name", schema.commit: "hash"}
 
 
 def project_row(connection: Connection, name: str, repository: str | None) -> tuple[int, str | None]:
-    """The project's id, made when new, and its repository: the one given, else the one remembered."""
+    """The project's id, inserted when new, and its repository: the given one, else the stored one."""
     project = schema.project
     known = select(project.c.id, project.c.repository).where(project.c.name == name)
     row = connection.execute(known).one_or_none()
     if row is None:
         values = {"name": name, "repository": repository}
-        made = connection.execute(insert(project).values(**values).returning(project.c.id))
-        return made.scalar_one(), repository
+        inserted = connection.execute(insert(project).values(**values).returning(project.c.id))
+        return inserted.scalar_one(), repository
     if repository is None or repository == row.repository:
         return row.id, row.repository
     connection.execute(update(project).where(project.c.id == row.id).values(repository=repository))
     return row.id, repository
 
 
-# Ids of series, looked up a machine and environment at a time and made when new. Only inside a write transaction.
-
 _series = schema.series
 MOST_SERIES_BYTES = 8_000
-_MOST_LAYOUTS = 8  # of a place that are remembered: benchmarks come and go, and files are not read in commits' order
+_MOST_LAYOUTS = 8  # cached for a machine and environment: files are not read in the order of commits
 
 
 class SeriesLimitError(Exception):
-    """A file with series that cannot be added; the message says why."""
+    """Series of a file cannot be added; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """The rows a file's points belong to, and the names that series keys are made of."""
+class FileIds:
+    """Ids of the rows that a file's points refer to, and the names in series keys."""
 
     project: int
     commit: int
@@ -118,55 +116,57 @@ class Place:
 
 
 class SeriesIds:
-    """Ids by parameters, remembered between transactions that committed."""
+    """Ids of series by parameters, cached between transactions; inserted inside write transactions."""
 
     def __init__(self, listed: Mapping[str, Listed], *, room: int | None = None) -> None:
         self._listed = dict(listed)
-        self._room = room  # for so many new ones; None: any number
+        self._room = room  # for new series; None: unlimited
         self._known: dict[tuple[int, int, int], dict[tuple[str, ...], int]] = {}
-        self._layouts: dict[tuple[int, int], list[tuple[list[Any], Ints]]] = {}  # of a place, the last used first
-        self._read_whole: set[tuple[int, int]] = set()
+        self._layouts: dict[
+            tuple[int, int], list[tuple[list[Any], Ints]]
+        ] = {}  # by machine and environment, the last used first
+        self._read_pairs: set[tuple[int, int]] = set()
 
-    def tell(self, listed: Mapping[str, Listed]) -> None:
-        """What a file itself says of benchmarks that are not listed yet."""
+    def add_listed(self, listed: Mapping[str, Listed]) -> None:
+        """Add a file's own descriptions of benchmarks that are not listed yet."""
         self._listed = {**listed, **self._listed} if listed else self._listed
 
     def is_listed(self, benchmark: str) -> bool:
-        """Whether anybody says what its parameters and unit are."""
+        """Whether the benchmark's parameters and unit are described."""
         return benchmark in self._listed
 
-    def of_all(self, connection: Connection, place: Place, heads: Sequence[EntryHead], names: Names) -> Ints:
-        """The id of each combination of each entry, in their order. Another file of a place mostly had the same."""
+    def ids_of_entries(self, connection: Connection, file: FileIds, heads: Sequence[EntryHead], names: NameIds) -> Ints:
+        """The id of each combination of each entry, in order; cached, because most files have the same entries."""
         layout = [(head.benchmark, head.choices, head.listed) for head in heads]
-        layouts = self._layouts.setdefault((place.machine, place.environment), [])
+        layouts = self._layouts.setdefault((file.machine, file.environment), [])
         number = next((number for number, (known, _) in enumerate(layouts) if known == layout), None)
         if number is not None:
             layouts.insert(0, layouts.pop(number))
             return layouts[0][1]
-        each = [self._of_entry(connection, place, head, names) for head in heads]
-        found = np.array(list(itertools.chain.from_iterable(each)), dtype=np.int64)
-        layouts.insert(0, (layout, found))
+        each = [self._ids_of_entry(connection, file, head, names) for head in heads]
+        ids = np.array(list(itertools.chain.from_iterable(each)), dtype=np.int64)
+        layouts.insert(0, (layout, ids))
         del layouts[_MOST_LAYOUTS:]
-        return found
+        return ids
 
-    def _of_entry(self, connection: Connection, place: Place, head: EntryHead, names: Names) -> list[int]:
+    def _ids_of_entry(self, connection: Connection, file: FileIds, head: EntryHead, names: NameIds) -> list[int]:
         combinations = head.combinations
         benchmark = names.benchmark(connection, head.benchmark)
-        known = self.of(connection, place, benchmark, head.benchmark, combinations)
+        known = self.ids_of(connection, file, benchmark, head.benchmark, combinations)
         return [known[parameters] for parameters in combinations]
 
-    def of(
+    def ids_of(
         self,
         connection: Connection,
-        place: Place,
+        file: FileIds,
         benchmark_id: int,
         benchmark: str,
         combinations: Iterable[tuple[str, ...]],
     ) -> Mapping[tuple[str, ...], int]:
-        """The ids of a benchmark's series at one place, those of the given parameter combinations among them."""
-        key = (benchmark_id, place.machine, place.environment)
-        if (place.machine, place.environment) not in self._read_whole:
-            self._read_all(connection, place)
+        """The ids of a benchmark's series on the file's machine and environment, at least of the combinations."""
+        key = (benchmark_id, file.machine, file.environment)
+        if (file.machine, file.environment) not in self._read_pairs:
+            self._read_all(connection, file)
         known = self._known.setdefault(key, {})
         new = [parameters for parameters in dict.fromkeys(combinations) if parameters not in known]
         if new:
@@ -174,48 +174,48 @@ class SeriesIds:
                 self._room -= len(new)
                 if self._room < 0:
                     raise SeriesLimitError("more new series than this upload may add to its project")
-            rows = [self._row(place, benchmark_id, benchmark, parameters) for parameters in new]
-            insert_new(connection, _series, rows)  # another import may have made some of them since they were read
+            rows = [self._row(file, benchmark_id, benchmark, parameters) for parameters in new]
+            insert_new(connection, _series, rows)  # a concurrent import may have inserted some
             parameters_of = dict(zip((row["key"] for row in rows), new, strict=True))
             for start in range(0, len(rows), 500):
                 keys = [row["key"] for row in rows[start : start + 500]]
-                made = connection.execute(select(_series.c.key, _series.c.id).where(_series.c.key.in_(keys)))
-                known.update({parameters_of[name]: row for name, row in made})
+                inserted = connection.execute(select(_series.c.key, _series.c.id).where(_series.c.key.in_(keys)))
+                known.update({parameters_of[name]: row for name, row in inserted})
         return known
 
-    def _read_all(self, connection: Connection, place: Place) -> None:
-        """Those of a machine and environment: a file has most of them."""
-        found = connection.execute(
+    def _read_all(self, connection: Connection, file: FileIds) -> None:
+        """Cache all series of a machine and environment: a file has most of them."""
+        rows = connection.execute(
             select(_series.c.benchmark_id, _series.c.id, _series.c.parameters).where(
-                _series.c.project_id == place.project,
-                _series.c.machine_id == place.machine,
-                _series.c.environment_id == place.environment,
+                _series.c.project_id == file.project,
+                _series.c.machine_id == file.machine,
+                _series.c.environment_id == file.environment,
             )
         ).all()
-        for benchmark, row, parameters in found:
-            key = (benchmark, place.machine, place.environment)
+        for benchmark, row, parameters in rows:
+            key = (benchmark, file.machine, file.environment)
             self._known.setdefault(key, {})[tuple(value for _, value in parameters)] = row
-        self._read_whole.add((place.machine, place.environment))
+        self._read_pairs.add((file.machine, file.environment))
 
-    def _row(self, place: Place, benchmark_id: int, benchmark: str, parameters: tuple[str, ...]) -> dict[str, Any]:
+    def _row(self, file: FileIds, benchmark_id: int, benchmark: str, parameters: tuple[str, ...]) -> dict[str, Any]:
         listed = self._listed.get(benchmark, Listed())
         names = listed.parameter_names
         if len(names) != len(parameters):
             names = tuple(f"parameter {n}" for n in range(1, len(parameters) + 1))
         value_of = dict(zip(names, plain(parameters), strict=True))
-        identity = [place.project_name, benchmark, parameters, place.machine_name, place.environment_name]
+        identity = [file.project_name, benchmark, parameters, file.machine_name, file.environment_name]
         unit = unit_of(benchmark, listed.unit, parameters)
         size = sum(len(text.encode()) for text in (*names, *parameters, unit or ""))
         if size > MOST_SERIES_BYTES:
             raise SeriesLimitError(
                 f"{benchmark[:200]}: the parameters of a series, with their names and its unit, have {size:,} bytes; "
-                f"at most {MOST_SERIES_BYTES:,} are kept"
+                f"the limit is {MOST_SERIES_BYTES:,}"
             )
         return {
-            "project_id": place.project,
+            "project_id": file.project,
             "benchmark_id": benchmark_id,
-            "machine_id": place.machine,
-            "environment_id": place.environment,
+            "machine_id": file.machine,
+            "environment_id": file.environment,
             "key": hashlib.blake2b(json.dumps(identity).encode(), digest_size=8).hexdigest(),
             "parameters": [list(pair) for pair in zip(names, parameters, strict=True)],
             "metric": metric_name(benchmark, listed.kind),
@@ -226,39 +226,37 @@ class SeriesIds:
 
 
 def count_series(connection: Connection, project_id: int) -> int:
-    """How many series the project has."""
+    """Number of series of the project."""
     return connection.execute(select(func.count()).where(_series.c.project_id == project_id)).scalar_one()
 
 
 def plain(parameters: Iterable[str]) -> tuple[str, ...]:
-    """Parameter values without the quotes and escapes of the `repr` that asv keeps of strings."""
+    """Parameter values without the quotes and escapes of `repr`, in which asv stores strings."""
     return tuple(_unquoted(v) if len(v) > 1 and v[0] == v[-1] and v[0] in "'\"" else v for v in parameters)
 
 
 def _unquoted(value: str) -> str:
-    """A string from its `repr`; with its escapes where no database could hold it (NUL, lone surrogates)."""
+    """A string from its `repr`; escapes stay if a database cannot store it (NUL, lone surrogates)."""
     if "\\" in value:
         with suppress(ValueError, SyntaxError):  # a UnicodeEncodeError is a ValueError
-            meant = ast.literal_eval(value)
-            if isinstance(meant, str) and "\0" not in meant and meant.encode():
-                return meant
+            text = ast.literal_eval(value)
+            if isinstance(text, str) and "\0" not in text and text.encode():
+                return text
     return value[1:-1]
 
 
-# Tells writers that rows whose ids they remember may be gone.
-#
-# PostgreSQL gives no id out twice, so whoever uses that of a removed row meets a foreign key. SQLite gives the last
-# ones out again, perhaps to other rows: there a count in the file's header, which belongs to the transaction, tells.
+# Invalidation of cached row ids after deletes. PostgreSQL never reuses an id, so that an id of a deleted row violates a
+# foreign key. SQLite reuses the last ids: there a counter in the file's header, which is transactional, is compared.
 
 
-def note_removal(connection: Connection) -> None:
-    """Call it where rows with ids go, in the same transaction."""
+def invalidate_row_ids(connection: Connection) -> None:
+    """Call in the transaction that deletes rows with ids."""
     if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(f"PRAGMA user_version = {(removals(connection) + 1) % 2**31}")
+        connection.exec_driver_sql(f"PRAGMA user_version = {(row_id_epoch(connection) + 1) % 2**31}")
 
 
-def removals(connection: Connection) -> int:
-    """Another number than before, if an id that was read before may be another row's now."""
+def row_id_epoch(connection: Connection) -> int:
+    """A number that changes when ids read before may belong to other rows."""
     if connection.dialect.name != "sqlite":
         return 0
     return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())

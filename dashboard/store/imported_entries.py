@@ -1,7 +1,7 @@
-"""Which of asv's benchmark entries are in: the marks of each commit, machine and environment, by benchmark.
+"""Fingerprints ("marks") of imported asv entries, by commit, machine, environment and benchmark.
 
-A mark is the entry's start and a digest of its values. asv re-saves a file with every benchmark it ever held, so an old
-entry comes again and again, and a new mark is a new run.
+A mark is the entry's start and a digest of its values. asv re-saves a file with every benchmark it ever had: a known
+mark is an old entry, and a new mark is a new run.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,46 +15,46 @@ from .chunks import codec
 from .statements import insert_or_replace
 
 Key = tuple[int, int, int]  # commit, machine, environment
-_MANY = 8  # questions from which it is cheaper to know which keys have marks
+_MANY = 8  # look-ups above which reading all keys is cheaper
 
 
-class Marks:
-    """The marks, read when first asked for. Use one a transaction, and save it before that ends."""
+class ImportedEntries:
+    """The marks, read on demand. Use one in a transaction, and save it before the end."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._known: dict[Key, dict[str, list[str]]] = {}
         self._changed: set[Key] = set()
-        self._asked = 0
-        self._stored: set[Key] | None = None  # keys that have marks, once it is worth knowing all
+        self._lookups = 0
+        self._stored: set[Key] | None = None  # all keys with marks, after _MANY look-ups
 
     def at(self, key: Key) -> Mapping[str, Sequence[str]]:
-        """What is in, by benchmark."""
+        """The marks by benchmark."""
         if key not in self._known:
             self._known[key] = self._read(key) if self._has(key) else {}
         return self._known[key]
 
     def _has(self, key: Key) -> bool:
-        self._asked += 1
-        if self._stored is None and self._asked > _MANY:
+        self._lookups += 1
+        if self._stored is None and self._lookups > _MANY:
             table = schema.recorded
             rows = self._connection.execute(select(table.c.commit_id, table.c.machine_id, table.c.environment_id))
             self._stored = {tuple(row) for row in rows}
         return self._stored is None or key in self._stored
 
     def _read(self, key: Key) -> dict[str, list[str]]:
-        found = self._connection.execute(select(schema.recorded.c.marks).where(_is_at(key))).scalar()
-        return {} if found is None else decode_marks(found)
+        data = self._connection.execute(select(schema.recorded.c.marks).where(_has_key(key))).scalar()
+        return {} if data is None else decode_marks(data)
 
     def add(self, key: Key, marks: Iterable[tuple[str, str]]) -> None:
-        """Adds benchmarks' marks, where `at` was asked before."""
+        """Add marks of benchmarks, after a call of `at`."""
         known = self._known[key]
         for benchmark, mark in marks:
             known.setdefault(benchmark, []).append(mark)
         self._changed.add(key)
 
     def save(self) -> None:
-        """Writes what was added."""
+        """Write the added marks."""
         rows = [
             {
                 "commit_id": key[0],
@@ -69,10 +69,9 @@ class Marks:
 
 
 def is_known(mark: str, known: Sequence[str]) -> bool:
-    """Whether an entry with this mark is in.
+    """Whether an entry with this mark was imported.
 
-    Marks of before schema 0003 have "-" in place of ":" and another digest: there the start alone tells, if there is
-    one.
+    Old marks have "-" in place of ":" and another digest: only their starts are compared.
     """
     if mark in known:
         return True
@@ -85,11 +84,11 @@ def encode_marks(marks: Mapping[str, Sequence[str]]) -> bytes:
 
 
 def decode_marks(data: bytes) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = orjson.loads(codec.decompress(data))
-    return found
+    marks: dict[str, list[str]] = orjson.loads(codec.decompress(data))
+    return marks
 
 
-def _is_at(key: Key) -> Any:
+def _has_key(key: Key) -> Any:
     table = schema.recorded
     commit, machine, environment = key
     return (table.c.commit_id == commit) & (table.c.machine_id == machine) & (table.c.environment_id == environment)

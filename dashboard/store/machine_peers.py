@@ -1,4 +1,4 @@
-"""The series of a machine in short, for its noise: what the analysis of short histories asks."""
+"""Noise of a machine's series, for the analysis of short histories."""
 
 import itertools
 from collections import Counter
@@ -13,40 +13,40 @@ from ..model.metric import metric
 from ..model.series import UNORDERED_POSITION
 from ..statistics.machine_noise import Peer, Peers, peer
 from . import schema
-from .commit_index import calendar
+from .commit_index import read_commit_index
 from .mappers import workloads
 from .points import batches, with_points
 
-_Place = tuple[int, int, str, str]  # machine, environment, unit, noise family: what peers share
-_COMMITS = 100  # of the project's newest, that are read
+_PeerKey = tuple[int, int, str, str]  # machine, environment, unit, noise family
+_COMMITS = 100  # newest commits of the project
 
 
 @dataclass(slots=True)
 class MachinePeers:
-    """Each machine's series of a project in times, read when first asked for and then kept."""
+    """Noise of a project's machines, read on demand and cached."""
 
     project_id: int
-    _known: dict[_Place, Peers[int]] = field(default_factory=dict)
+    _known: dict[_PeerKey, Peers[int]] = field(default_factory=dict)
 
     def scales(self, connection: Connection, levels: dict[int, float]) -> dict[int, float | None]:
-        """What the machine scatters at the level of each series, by series id."""
+        """The machine's noise scale at the level of each series, by series id; None: unknown."""
         series = schema.series
         rows = connection.execute(
             select(series.c.id, series.c.machine_id, series.c.environment_id, series.c.metric, series.c.unit).where(
                 series.c.id.in_(levels)
             )
         ).all()
-        place_of: dict[int, _Place] = {
+        key_of: dict[int, _PeerKey] = {
             row.id: (row.machine_id, row.environment_id, row.unit, family)
             for row in rows
             if (family := metric(row.metric, row.unit).noise_family) is not None
         }
-        for place in set(place_of.values()) - self._known.keys():
-            self._known[place] = Peers(_read(connection, self.project_id, place))
-        return {key: self._known[place].scale(key, levels[key]) for key, place in place_of.items()}
+        for key in set(key_of.values()) - self._known.keys():
+            self._known[key] = Peers(_read(connection, self.project_id, key))
+        return {number: self._known[key].scale(number, levels[number]) for number, key in key_of.items()}
 
 
-def _read(connection: Connection, project: int, place: _Place) -> dict[int, Peer]:
+def _read(connection: Connection, project: int, key: _PeerKey) -> dict[int, Peer]:
     series = schema.series
     known = workloads(connection, project)
     rows = connection.execute(
@@ -54,39 +54,39 @@ def _read(connection: Connection, project: int, place: _Place) -> dict[int, Peer
         .join_from(series, schema.benchmark, schema.benchmark.c.id == series.c.benchmark_id)
         .where(
             series.c.project_id == project,
-            series.c.machine_id == place[0],
-            series.c.environment_id == place[1],
-            series.c.unit == place[2],
+            series.c.machine_id == key[0],
+            series.c.environment_id == key[1],
+            series.c.unit == key[2],
         )
         .order_by(series.c.id)
     ).all()
-    whole = calendar(connection, project)
-    since = np.sort(whole.position)[-_COMMITS:].min(initial=UNORDERED_POSITION)
+    index = read_commit_index(connection, project)
+    since = np.sort(index.position)[-_COMMITS:].min(initial=UNORDERED_POSITION)
     points = {
         row.id: [
             point
-            for point in whole.rows(row.id, its, positions=(int(since), UNORDERED_POSITION))
+            for point in index.rows(row.id, columns, positions=(int(since), UNORDERED_POSITION))
             if point.value is not None
         ]
-        for some in batches(rows, 500)
-        for row, its in with_points(connection, some)
+        for batch in batches(rows, 500)
+        for row, columns in with_points(connection, batch)
     }
-    card = _usual_card(point.card for its in points.values() for point in its)
-    found: dict[int, Peer] = {}
+    gpu = _usual_gpu(point.gpu for series_points in points.values() for point in series_points)
+    peers: dict[int, Peer] = {}
     for row in rows:
-        its = [point for point in points.get(row.id, ()) if point.card in {None, card}]
-        levels = _levels((point.commit_id, point.value) for point in its if point.value is not None)
-        if levels and min(levels) > 0 and metric(row.metric, row.unit).noise_family == place[3]:
+        own = [point for point in points.get(row.id, ()) if point.gpu in {None, gpu}]
+        levels = _levels((point.commit_id, point.value) for point in own if point.value is not None)
+        if levels and min(levels) > 0 and metric(row.metric, row.unit).noise_family == key[3]:
             suite = row.name.rpartition(".")[0]
             is_control = known.is_rival(suite, row.implementation) or known.is_control(suite, row.implementation)
-            found[row.id] = peer(levels, is_control=is_control)
-    return found
+            peers[row.id] = peer(levels, is_control=is_control)
+    return peers
 
 
-def _usual_card(cards: Iterable[str | None]) -> str | None:
-    """The card that measured most: from one card to another levels jump, and that is no noise."""
-    counts = Counter(card for card in cards if card is not None)
-    return max(counts, key=lambda card: (counts[card], card), default=None)
+def _usual_gpu(gpus: Iterable[str | None]) -> str | None:
+    """The GPU with the most points: levels differ between GPUs, which is not noise."""
+    counts = Counter(gpu for gpu in gpus if gpu is not None)
+    return max(counts, key=lambda gpu: (counts[gpu], gpu), default=None)
 
 
 def _levels(values: Iterable[tuple[int, float]]) -> list[float]:

@@ -1,4 +1,4 @@
-"""Rows into records: what the queries share, and what the analysis asks without loading all of them."""
+"""Mappers of rows to records, shared by queries and analysis."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -14,18 +14,18 @@ from ..model.series import UNORDERED_POSITION, Commit, Series, Workload
 from ..model.verdict import ChangeKind, Control
 from . import schema
 from .ids import plain
-from .statements import is_among
+from .statements import id_in
 
-_REMEMBERED = 20_000  # records of this process: what they are made of is all that they hold
+_CACHED = 20_000  # records of this process
 
 
 class Workloads(dict[tuple[str, str], Workload]):
-    """A project's workloads by suite and name, and what each implementation is in a suite."""
+    """A project's workloads by suite and name, with the role of each implementation in a suite."""
 
     def is_rival(self, suite: str, implementation: str | None) -> bool:
-        """Whether any workload of the suite names it: one that a machine cannot run has no record of its own.
+        """Whether the implementation is a baseline in the suite.
 
-        What no workload of the suite names is what the other suites agree that it is.
+        If no workload of the suite names it, because no machine could run it, the other suites decide, if they agree.
         """
         if (suite, implementation) in self._named:
             return (suite, implementation) in self._rivals
@@ -33,26 +33,26 @@ class Workloads(dict[tuple[str, str], Workload]):
         return implementation in rivals and implementation not in ours
 
     def operator(self, suite: str, workload: str | None) -> str | None:
-        """The operator of a workload; of one without a record, what all recorded workloads of the suite agree on."""
+        """The operator of a workload; without a record, that of the suite's other workloads if they agree."""
         if (recorded := self.get((suite, workload or ""))) is not None:
             return recorded.operator
         operators = self._operators.get(suite, set())
         return next(iter(operators)) if len(operators) == 1 else None
 
     def is_control(self, suite: str, implementation: str | None) -> bool:
-        """Whether it is a canary of the suite."""
+        """Whether the implementation is a canary of the suite."""
         return (suite, implementation) in self.controls
 
     @cached_property
     def _operators(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
+        operators: dict[str, set[str]] = {}
         for (suite, _), workload in self.items():
-            found.setdefault(suite, set()).add(workload.operator)
-        return found
+            operators.setdefault(suite, set()).add(workload.operator)
+        return operators
 
     @cached_property
     def _named(self) -> frozenset[tuple[str, str]]:
-        """Every implementation that a workload of its suite names."""
+        """Suite and implementation of every named implementation."""
         return frozenset(
             (suite, name)
             for (suite, _), workload in self.items()
@@ -70,7 +70,7 @@ class Workloads(dict[tuple[str, str], Workload]):
 
     @cached_property
     def _names(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The names of rivals and those of ours, over all suites."""
+        """The names of baselines, and of our kernels, in all suites."""
         ours = frozenset(name for workload in self.values() for name in workload.kernels)
         return frozenset(name for _, name in self._rivals), ours
 
@@ -94,9 +94,9 @@ COMMIT_COLUMNS = (
 )
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHED)
 def moment(milliseconds: int | None) -> datetime | None:
-    """A time kept in milliseconds."""
+    """A stored time in milliseconds as datetime."""
     return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
@@ -105,7 +105,7 @@ def project_id(connection: Connection, name: str) -> int | None:
 
 
 def workloads(connection: Connection, project: int) -> Workloads:
-    """All workloads of a project that context files described."""
+    """All workloads of a project, from context files."""
     rows = connection.execute(select(schema.workload).where(schema.workload.c.project_id == project))
     return Workloads(((row.suite, row.name), _workload(row)) for row in rows)
 
@@ -126,7 +126,7 @@ def _workload(row: Row[Any]) -> Workload:
 
 
 def select_series(*more: Any) -> Select[Any]:
-    """A select of series with the names their records need, and more columns."""
+    """Select series with the names for their records, and further columns."""
     series = schema.series
     return (
         select(*SERIES_COLUMNS, *more)
@@ -138,7 +138,7 @@ def select_series(*more: Any) -> Select[Any]:
 
 
 def series_record(row: Row[Any], known: Workloads) -> Series:
-    """A row of `select_series`."""
+    """The record of a row of `select_series`."""
     suite = row.benchmark_name.rpartition(".")[0]
     return _series_of(
         row.key,
@@ -158,7 +158,7 @@ def series_record(row: Row[Any], known: Workloads) -> Series:
     )
 
 
-@lru_cache(maxsize=_REMEMBERED)  # what pages remember of thousands of series shares their records
+@lru_cache(maxsize=_CACHED)  # cached results share the records of thousands of series
 def _series_of(
     key: str,
     project: str,
@@ -195,20 +195,20 @@ def _series_of(
 
 
 def commits_by_id(connection: Connection, ids: Iterable[int]) -> dict[int, Commit]:
-    """Records of the given commits."""
-    wanted = sorted(set(ids))
-    if not wanted:
+    """Records of commits by id."""
+    numbers = sorted(set(ids))
+    if not numbers:
         return {}
-    rows = connection.execute(select(schema.commit).where(is_among(connection, schema.commit.c.id, wanted)))
+    rows = connection.execute(select(schema.commit).where(id_in(connection, schema.commit.c.id, numbers)))
     return {row.id: commit_record(row) for row in rows}
 
 
 def commit_record(row: Row[Any]) -> Commit:
-    """A row of the commit table."""
+    """The record of a row of the commit table."""
     return commit_of(row.position, *(getattr(row, column.name) for column in COMMIT_COLUMNS))
 
 
-@lru_cache(maxsize=_REMEMBERED)  # a history has a thousand, and those of the next one are the same
+@lru_cache(maxsize=_CACHED)  # histories of a project share a thousand commits
 def commit_of(
     position: int | None,
     date_ms: int,
@@ -233,9 +233,7 @@ def commit_of(
 def chosen_series(
     connection: Connection, project: int, *, benchmark: str, metric: str | None, machine: str | None
 ) -> Sequence[Row[Any]]:
-    """Rows of `select_series` by name: benchmarks that hold `benchmark`, letter case aside; of all metrics and machines
-    where these are None.
-    """
+    """Rows of `select_series` of benchmarks that contain `benchmark`, ignoring case; None: all metrics or machines."""
     series = schema.series
     where = [series.c.project_id == project, schema.benchmark.c.name.icontains(benchmark, autoescape=True)]
     if metric is not None:
@@ -254,21 +252,21 @@ def changes_of(connection: Connection, series_ids: Sequence[int]) -> dict[int, t
         select(table).where(table.c.series_id.in_(series_ids)).order_by(table.c.series_id, table.c.place)
     ).all()
     commits = commits_by_id(connection, commits_of_changes(rows))
-    found: dict[int, tuple[SeriesChange, ...]] = {}
+    changes: dict[int, tuple[SeriesChange, ...]] = {}
     for row in rows:
-        found[row.series_id] = (*found.get(row.series_id, ()), change_record(row, commits))
-    return found
+        changes[row.series_id] = (*changes.get(row.series_id, ()), change_record(row, commits))
+    return changes
 
 
 def commits_of_changes(rows: Iterable[Row[Any]]) -> Iterator[int]:
-    """The ids of all commits that rows of the changepoint table name."""
+    """The ids of all commits in rows of the changepoint table."""
     for row in rows:
         yield from (row.commit_id, row.previous_commit_id, row.range_start_commit_id, row.range_end_commit_id)
         yield from (commit for commit, _ in row.posterior)
 
 
 def change_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange:
-    """A row of the changepoint table."""
+    """The record of a row of the changepoint table."""
     return SeriesChange(
         index=row.place,
         commit=commits[row.commit_id],
@@ -283,8 +281,8 @@ def change_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange:
         p_value=row.p_value,
         is_worse=row.is_worse,
         kind=ChangeKind(row.kind),
-        chance=row.chance,
-        posterior=tuple((commits[commit], held) for commit, held in row.posterior),
+        chance=row.p_adjusted,
+        posterior=tuple((commits[commit], probability) for commit, probability in row.posterior),
         share=_share(row),
         q_value=row.q_value,
     )
@@ -305,20 +303,20 @@ def episodes_of(connection: Connection, series_ids: Sequence[int]) -> dict[int, 
         select(table).where(table.c.series_id.in_(series_ids)).order_by(table.c.series_id, table.c.place)
     ).all()
     commits = commits_by_id(connection, commits_of_episodes(rows))
-    found: dict[int, tuple[SeriesChange, ...]] = {}
+    episodes: dict[int, tuple[SeriesChange, ...]] = {}
     for row in rows:
-        found[row.series_id] = (*found.get(row.series_id, ()), episode_record(row, commits))
-    return found
+        episodes[row.series_id] = (*episodes.get(row.series_id, ()), episode_record(row, commits))
+    return episodes
 
 
 def commits_of_episodes(rows: Iterable[Row[Any]]) -> Iterator[int]:
-    """The ids of all commits that rows of the episode table name."""
+    """The ids of all commits in rows of the episode table."""
     for row in rows:
         yield from (row.commit_id, row.previous_commit_id, row.last_commit_id)
 
 
 def episode_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange:
-    """A row of the episode table."""
+    """The record of a row of the episode table."""
     return SeriesChange(
         index=row.place,
         commit=commits[row.commit_id],
@@ -337,22 +335,22 @@ def episode_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange
 
 
 def limits_of(context: Mapping[str, Any] | None) -> Limits:
-    """What a machine's context says that it can do, by who says so."""
-    told = [_ceilings(each) for name in ("ceilings", "measured_ceilings") if (each := (context or {}).get(name))]
+    """Peaks by datasheet and measured ceilings from a machine's context."""
+    ceilings = [_ceilings(each) for name in ("ceilings", "measured_ceilings") if (each := (context or {}).get(name))]
     return Limits(
-        peaks=next((each for each in told if each.source != "measured"), None),
-        measured=next((each for each in reversed(told) if each.source == "measured"), None),
+        peaks=next((each for each in ceilings if each.source != "measured"), None),
+        measured=next((each for each in reversed(ceilings) if each.source == "measured"), None),
     )
 
 
-def _ceilings(told: Mapping[str, Any]) -> Ceilings:
-    measured_at = told.get("measured_at")
+def _ceilings(raw: Mapping[str, Any]) -> Ceilings:
+    measured_at = raw.get("measured_at")
     return Ceilings(
-        name=told["name"],
-        source=told["source"],
-        bandwidth_bps=told["bandwidth_bps"],
-        flops=told["flops"],
-        note=told.get("note"),
-        l2_bandwidth_bps=told.get("l2_bandwidth_bps"),
+        name=raw["name"],
+        source=raw["source"],
+        bandwidth_bps=raw["bandwidth_bps"],
+        flops=raw["flops"],
+        note=raw.get("note"),
+        l2_bandwidth_bps=raw.get("l2_bandwidth_bps"),
         measured_at=datetime.fromisoformat(measured_at) if measured_at else None,
     )

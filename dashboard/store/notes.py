@@ -1,4 +1,4 @@
-"""Notes of people on a commit, or on one series at a commit: "new driver from here on"."""
+"""Notes on a commit, or on one series at a commit."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from ..model.result_file import storable
 from . import schema
 from .engine import Store
 
-RELEASES = "git tag"  # as their author: notes that the import takes from the repository, importers/project_history.py
+RELEASES = "git tag"  # author of notes that importers/project_history.py makes of tags
 
 _annotation, _commit, _series, _project = schema.annotation, schema.commit, schema.series, schema.project
 
 
 class NothingToAnnotateError(Exception):
-    """The commit or the series that a note is about is not recorded."""
+    """The commit or series of a note is not recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Annotation:
     author: str
     text: str
     created: datetime
-    owner: str | None  # Person.subject of who wrote it; None if nobody knows
+    owner: str | None  # Person.subject of the author; None: unknown
 
 
 def add_annotation(
@@ -44,12 +44,12 @@ def add_annotation(
     text: str,
     now_ms: int,
 ) -> int:
-    """Adds a note on a commit (full hash), or on a series (its key) at it; returns the note's id.
+    """Add a note on a commit (full hash), or on a series (key) at the commit; return its id.
 
-    Raises NothingToAnnotateError, and ValueError for a text or author that is empty or that no database takes.
+    Raises NothingToAnnotateError, and ValueError for an empty or unstorable text or author.
     """
     if not (text.strip() and author.strip() and storable(text) and storable(author)):
-        raise ValueError("a note has a text and an author; one of them is empty, or holds a character of no text")
+        raise ValueError("a note needs a text and an author; one of them is empty or contains control characters")
     with store.write(project, of_project=True) as connection:
         commit_id = connection.execute(
             select(_commit.c.id).join(_project).where(_project.c.name == project, _commit.c.hash == commit)
@@ -65,8 +65,8 @@ def add_annotation(
             "text": text.strip(),
             "created_ms": now_ms,
         }
-        made = connection.execute(insert(_annotation).values(**values).returning(_annotation.c.id))
-        return int(made.scalar_one())
+        inserted = connection.execute(insert(_annotation).values(**values).returning(_annotation.c.id))
+        return int(inserted.scalar_one())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +78,14 @@ class Release:
     date_ms: int
 
 
-def keep_releases(store: Store, project: str, releases: Sequence[Release]) -> None:
-    """Makes these the releases of the project; a tag that is gone goes. Commits without results are passed over."""
+def replace_releases(store: Store, project: str, releases: Sequence[Release]) -> None:
+    """Replace the releases of the project. Commits without results are skipped."""
     if not releases and not any(note.author == RELEASES for note in annotations(store, project)):
         return
     of_project = select(_commit.c.id, _commit.c.hash).join(_project).where(_project.c.name == project)
     with store.write(project, of_project=True) as connection:
         ids = {row.hash: row.id for row in connection.execute(of_project)}
-        wanted = [
+        rows = [
             {
                 "commit_id": ids[release.commit],
                 "series_id": None,
@@ -97,12 +97,14 @@ def keep_releases(store: Store, project: str, releases: Sequence[Release]) -> No
             if release.commit in ids and storable(release.name)
         ]
         columns = (_annotation.c.commit_id, _annotation.c.text)
-        mine = (_annotation.c.author == RELEASES) & _annotation.c.commit_id.in_(select(of_project.subquery().c.id))
-        known = {tuple(row) for row in connection.execute(select(*columns).where(mine))}
-        if known != {(each["commit_id"], each["text"]) for each in wanted}:
-            connection.execute(delete(_annotation).where(mine))
-            if wanted:
-                connection.execute(insert(_annotation), wanted)
+        is_release = (_annotation.c.author == RELEASES) & _annotation.c.commit_id.in_(
+            select(of_project.subquery().c.id)
+        )
+        known = {tuple(row) for row in connection.execute(select(*columns).where(is_release))}
+        if known != {(each["commit_id"], each["text"]) for each in rows}:
+            connection.execute(delete(_annotation).where(is_release))
+            if rows:
+                connection.execute(insert(_annotation), rows)
 
 
 def annotations(
@@ -113,11 +115,11 @@ def annotations(
     series: str | None = None,
     commits: Collection[str] | None = None,
 ) -> tuple[Annotation, ...]:
-    """A project's notes in the order of commits, then of time.
+    """A project's notes by commit, then by time.
 
-    Of one commit, or of some: those on it and on its series. Of one series: those on it and those on whole commits.
+    `commit`, `commits`: also notes on series at these commits. `series`: also notes on whole commits.
     """
-    wanted = (
+    query = (
         select(_annotation, _commit.c.hash, _series.c.key)
         .join(_commit, _commit.c.id == _annotation.c.commit_id)
         .join(_project, _project.c.id == _commit.c.project_id)
@@ -126,18 +128,18 @@ def annotations(
         .order_by(_commit.c.position, _annotation.c.created_ms, _annotation.c.id)
     )
     if commit is not None:
-        wanted = wanted.where(_commit.c.hash == commit)
+        query = query.where(_commit.c.hash == commit)
     if commits is not None:
-        wanted = wanted.where(_commit.c.hash.in_(commits))
+        query = query.where(_commit.c.hash.in_(commits))
     if series is not None:
-        wanted = wanted.where((_series.c.key == series) | _annotation.c.series_id.is_(None))
+        query = query.where((_series.c.key == series) | _annotation.c.series_id.is_(None))
     with store.read() as connection:
-        return tuple(_record(row) for row in connection.execute(wanted))
+        return tuple(_record(row) for row in connection.execute(query))
 
 
 def annotation(store: Store, project: str, annotation_id: int) -> Annotation | None:
-    """The note of that id, if it is the project's."""
-    wanted = (
+    """The project's note of that id."""
+    query = (
         select(_annotation, _commit.c.hash, _series.c.key)
         .join(_commit, _commit.c.id == _annotation.c.commit_id)
         .join(_project, _project.c.id == _commit.c.project_id)
@@ -145,7 +147,7 @@ def annotation(store: Store, project: str, annotation_id: int) -> Annotation | N
         .where(_project.c.name == project, _annotation.c.id == annotation_id)
     )
     with store.read() as connection:
-        row = connection.execute(wanted).one_or_none()
+        row = connection.execute(query).one_or_none()
     return _record(row) if row is not None else None
 
 
@@ -162,17 +164,17 @@ def _record(row: Row[Any]) -> Annotation:
 
 
 def delete_annotation(store: Store, project: str, annotation_id: int) -> bool:
-    """Removes a note; False if the project has no such note."""
+    """Delete a note; False if the project has no such note."""
     of_project = select(_commit.c.id).join(_project).where(_project.c.name == project)
     with store.write(project, of_project=True) as connection:
-        wanted = (_annotation.c.id == annotation_id) & _annotation.c.commit_id.in_(of_project)
-        return connection.execute(delete(_annotation).where(wanted)).rowcount == 1
+        is_chosen = (_annotation.c.id == annotation_id) & _annotation.c.commit_id.in_(of_project)
+        return connection.execute(delete(_annotation).where(is_chosen)).rowcount == 1
 
 
 def _series_id(connection: Connection, project: str, key: str) -> int:
-    found = connection.execute(
+    series_id = connection.execute(
         select(_series.c.id).join(_project).where(_project.c.name == project, _series.c.key == key)
     ).scalar_one_or_none()
-    if found is None:
+    if series_id is None:
         raise NothingToAnnotateError(f"{project} has no series {key!r}")
-    return int(found)
+    return int(series_id)

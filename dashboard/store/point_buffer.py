@@ -13,7 +13,7 @@ from . import schema
 from .chunks import ARRAYS, Columns, Ints, SampleColumns
 from .packed_entries import PackedEntries, number_reasons
 from .points import add_a_point_each, add_points, add_samples, batches
-from .statements import is_among
+from .statements import id_in
 
 _UPDATED_AT_ONCE = 5000
 
@@ -110,7 +110,7 @@ def mark_stale(connection: Connection, series: Sequence[int]) -> None:
     """Has the analysis take these series again, and drop what it finds of them at this moment."""
     table = schema.series
     for some in batches(series, _UPDATED_AT_ONCE):
-        chosen = is_among(connection, table.c.id, some)
+        chosen = id_in(connection, table.c.id, some)
         connection.execute(update(table).where(chosen).values(stale=True, revision=table.c.revision + 1))
 
 

@@ -1,7 +1,7 @@
-"""The points of series in the database: rows that each hold a stretch of one series (chunks.py).
+"""Read and write the points of series, stored in chunks (chunks.py).
 
-Points are only added. What an import brings is one stretch more of each series it touches; when a series has many short
-ones they are joined into a longer one, so that neither adding a point nor reading a history costs more than it should.
+Points are only added. An import adds one chunk to each series it touches. Many short chunks of a series are joined, so
+that both adding a point and reading a history stay cheap.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -23,59 +23,59 @@ from .chunks import (
     join,
     join_samples,
 )
-from .statements import insert_rows, is_among
+from .statements import id_in, insert_rows
 
-LONG = 256  # points from which a stretch is left as it is
-_MOST_SHORT = 24  # short stretches of a series before they are joined
-_SPREAD = 16  # series join their stretches at different times, so that no import has to join all of them
+LONG = 256  # points above which a chunk is not joined
+_MOST_SHORT = 24  # short chunks of a series before they are joined
+_SPREAD = 16  # varies that number by series, so that no import has to join the chunks of all series
 _AT_ONCE = 500  # ids in one query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """A range of run ids, to pass over the stretches that hold none of them."""
+    """A range of run ids, to skip chunks without any of them."""
 
     first: int
     last: int
 
 
 def read_points(connection: Connection, series: Collection[int], *, runs: Runs | None = None) -> dict[int, Columns]:
-    """Every point of these series in the order they were written; those without points are left out.
+    """Every point of the series in the order of writing; series without points are omitted.
 
-    With `runs`, stretches without a run in that range may be left out; points of other runs may still be among them.
+    With `runs`, chunks without a run in the range are skipped; points of other runs may remain.
     """
     parts: dict[int, list[Columns]] = {}
-    for number, data in read_stretches(connection, series, runs=runs):
+    for number, data in read_chunks(connection, series, runs=runs):
         parts.setdefault(number, []).append(decode(data))
     return {number: join(each) for number, each in parts.items()}
 
 
 def with_points(connection: Connection, rows: Sequence[Any]) -> Iterator[tuple[Any, Columns]]:
-    """Rows whose `id` is a series', each with its points; rows without points are left out."""
+    """Rows with a series' `id`, each with the points; rows without points are omitted."""
     points = read_points(connection, [row.id for row in rows])
     return ((row, points[row.id]) for row in rows if row.id in points)
 
 
-def read_stretches(
+def read_chunks(
     connection: Connection, series: Collection[int], *, runs: Runs | None = None
 ) -> Iterator[tuple[int, bytes]]:
-    """The series of each stretch and its bytes, as `decode` reads them; a series' own in the order written."""
-    yield from _stretches(connection, schema.chunk, series, runs)
+    """Series id and data of each chunk, for `decode`; a series' chunks in the order of writing."""
+    yield from _chunks(connection, schema.chunk, series, runs)
 
 
 def read_samples(connection: Connection, series: Collection[int]) -> dict[int, SampleColumns]:
-    """The samples that are kept of these series; series without any are left out."""
+    """The stored samples of the series; series without any are omitted."""
     parts: dict[int, list[SampleColumns]] = {}
-    for number, data in _stretches(connection, schema.sample_chunk, series, None):
+    for number, data in _chunks(connection, schema.sample_chunk, series, None):
         parts.setdefault(number, []).append(decode_samples(data))
     return {number: join_samples(each) for number, each in parts.items()}
 
 
-def _stretches(
+def _chunks(
     connection: Connection, table: Any, series: Collection[int], runs: Runs | None
 ) -> Iterator[tuple[int, bytes]]:
-    for some in batches(list(series), _AT_ONCE):
-        query = select(table.c.series_id, table.c.data).where(is_among(connection, table.c.series_id, some))
+    for batch in batches(list(series), _AT_ONCE):
+        query = select(table.c.series_id, table.c.data).where(id_in(connection, table.c.series_id, batch))
         if runs is not None:
             query = query.where(table.c.first_run <= runs.last, table.c.last_run >= runs.first)
         yield from connection.execute(query.order_by(table.c.id)).all()
@@ -84,14 +84,14 @@ def _stretches(
 def recorded_at(
     connection: Connection, project: int, commits: Collection[int], *, only_analysed: bool = False
 ) -> list[int]:
-    """The series of a project that have a point at one of these commits; with `only_analysed`, those not stale."""
+    """Ids of the series with a point at one of the commits; `only_analysed`: without stale series."""
     run, series, chunk = schema.run, schema.series, schema.chunk
     machines = connection.execute(
         select(run.c.machine_id, func.min(run.c.id), func.max(run.c.id))
-        .where(run.c.project_id == project, is_among(connection, run.c.commit_id, commits))
+        .where(run.c.project_id == project, id_in(connection, run.c.commit_id, commits))
         .group_by(run.c.machine_id)
     ).all()
-    found: set[int] = set()
+    ids: set[int] = set()
     for machine, first, last in machines:
         query = (
             select(chunk.c.series_id, chunk.c.data)
@@ -104,12 +104,12 @@ def recorded_at(
             )
         )
         rows = connection.execute(query.where(~series.c.stale) if only_analysed else query)
-        found.update(number for number, data in rows if np.isin(decode(data).commit, list(commits)).any())
-    return sorted(found)
+        ids.update(number for number, data in rows if np.isin(decode(data).commit, list(commits)).any())
+    return sorted(ids)
 
 
 def add_points(connection: Connection, points: Iterable[tuple[int, Columns]]) -> None:
-    """Adds a stretch to each of these series, whose points must not be there yet."""
+    """Add a chunk to each of the series; its points must be new."""
     rows = [_row(number, columns.run, encode(columns)) for number, columns in points]
     if rows:
         insert_rows(connection, schema.chunk, rows)
@@ -117,7 +117,7 @@ def add_points(connection: Connection, points: Iterable[tuple[int, Columns]]) ->
 
 
 def add_a_point_each(connection: Connection, series: Sequence[int], points: Columns) -> None:
-    """Adds a stretch of one point to each of these series: what `add_points` does, for all of them at once."""
+    """Add a chunk of one point to each of the series, faster than `add_points`."""
     rows = [
         {"series_id": number, "points": 1, "first_run": run, "last_run": run, "data": data}
         for number, run, data in zip(series, points.run.tolist(), encode_each(points), strict=True)
@@ -127,14 +127,14 @@ def add_a_point_each(connection: Connection, series: Sequence[int], points: Colu
 
 
 def add_samples(connection: Connection, samples: Iterable[tuple[int, SampleColumns]]) -> None:
-    """Adds the samples of points that are added."""
+    """Add the samples of added points."""
     rows = [_row(number, columns.run, encode_samples(columns)) for number, columns in samples]
     if rows:
         insert_rows(connection, schema.sample_chunk, rows)
 
 
 def replace_points(connection: Connection, series: int, points: Columns) -> None:
-    """Puts these in place of all points of a series, in stretches of the usual length."""
+    """Replace all points of a series."""
     connection.execute(delete(schema.chunk).where(schema.chunk.c.series_id == series))
     parts = [points.take(slice(start, start + 2 * LONG)) for start in range(0, len(points), 2 * LONG)]
     if parts:
@@ -142,19 +142,19 @@ def replace_points(connection: Connection, series: int, points: Columns) -> None
 
 
 def replace_samples(connection: Connection, series: int, samples: SampleColumns) -> None:
-    """Puts these in place of all samples of a series."""
+    """Replace all samples of a series."""
     connection.execute(delete(schema.sample_chunk).where(schema.sample_chunk.c.series_id == series))
     if len(samples.run):
         insert_rows(connection, schema.sample_chunk, [_row(series, samples.run, encode_samples(samples))])
 
 
 def keys_of(points: Columns) -> set[tuple[int, int]]:
-    """The commit and run of each point: there is one point of a series for each pair."""
+    """The commit and run of each point, unique within a series."""
     return set(zip(points.commit.tolist(), points.run.tolist(), strict=True))
 
 
 def batches(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    """The items, so many at a time."""
+    """Slices of at most `size` items."""
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
@@ -169,31 +169,31 @@ def _row(series: int, runs: Any, data: bytes) -> dict[str, Any]:
 
 
 def _join_short(connection: Connection, series: Sequence[int]) -> None:
-    """Joins the short stretches of those series that have many; of samples too."""
+    """Join the short chunks, also of samples, of series with many."""
     for table in (schema.chunk, schema.sample_chunk):
         crowded = []
-        for some in batches(series, _AT_ONCE):
+        for batch in batches(series, _AT_ONCE):
             rows = connection.execute(
                 select(table.c.series_id, func.count())
-                .where(is_among(connection, table.c.series_id, some), table.c.points < LONG)
+                .where(id_in(connection, table.c.series_id, batch), table.c.points < LONG)
                 .group_by(table.c.series_id)
                 .having(func.count() >= _MOST_SHORT)
             )
             crowded += [number for number, count in rows if count >= _MOST_SHORT + number % _SPREAD]
-        for some in batches(crowded, _AT_ONCE):
-            _join(connection, table, some)
+        for batch in batches(crowded, _AT_ONCE):
+            _join(connection, table, batch)
 
 
 def _join(connection: Connection, table: Any, series: Sequence[int]) -> None:
     short = connection.execute(
         select(table.c.id, table.c.series_id, table.c.data)
-        .where(is_among(connection, table.c.series_id, series), table.c.points < LONG)
+        .where(id_in(connection, table.c.series_id, series), table.c.points < LONG)
         .order_by(table.c.id)
     ).all()
     parts: dict[int, list[bytes]] = {}
     for _, number, data in short:
         parts.setdefault(number, []).append(data)
-    connection.execute(delete(table).where(is_among(connection, table.c.series_id, series), table.c.points < LONG))
+    connection.execute(delete(table).where(id_in(connection, table.c.series_id, series), table.c.points < LONG))
     rows = []
     for number, each in parts.items():
         if table is schema.chunk:

@@ -1,4 +1,4 @@
-"""What a project states: the thresholds of its warpwatch.toml, and accepted regressions."""
+"""A project's stated thresholds (warpwatch.toml) and accepted regressions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,23 +17,21 @@ if TYPE_CHECKING:
     from ..model.thresholds import StatedLimits
 
 
-# What a project states of the changes that count: the rules of its warpwatch.toml, and which commit they are of.
-#
-# Kept as rules: each series is resolved when it is judged, so that benchmarks which come later get theirs as well.
+# Thresholds are stored as rules and resolved for each series on use, so that they apply to new benchmarks too.
 
 _table = schema.stated_limits
 
 
 def state_limits(store: Store, project: str, stated: "StatedLimits", *, now_ms: int) -> bool:
-    """Keeps it, unless what a newer commit states is kept already; returns whether it holds now.
+    """Store the thresholds, unless those of a newer commit are stored; return whether these are in force.
 
-    Raises ValueError if there is no such project.
+    Raises ValueError for an unknown project.
     """
     with store.write(project, of_project=True) as connection:
         owner = project_id(connection, project)
         if owner is None:
             raise ValueError(f"no project {project!r} in the store")
-        # A clock that is ahead shall not keep what is stated later from holding.
+        # A commit dated in the future must not block later statements.
         committed_ms = min(max(round(stated.committed.timestamp() * 1000), 0), now_ms)
         row = {
             "project_id": owner,
@@ -42,29 +40,29 @@ def state_limits(store: Store, project: str, stated: "StatedLimits", *, now_ms: 
             "committed_ms": committed_ms,
             "rules": stated.model_dump(mode="json", exclude={"source", "commit", "committed"}, exclude_defaults=True),
         }
-        held = connection.execute(select(_table).where(_table.c.project_id == owner)).one_or_none()
-        if held is not None and held.committed_ms > committed_ms:
+        stored = connection.execute(select(_table).where(_table.c.project_id == owner)).one_or_none()
+        if stored is not None and stored.committed_ms > committed_ms:
             return False
-        if held is None or any(held._mapping[name] != value for name, value in row.items()):
+        if stored is None or any(stored._mapping[name] != value for name, value in row.items()):
             insert_or_replace(connection, _table, [{**row, "stated_ms": now_ms}])
     return True
 
 
 def stated_limits(store: Store, project: str) -> "StatedLimits | None":
-    """What holds of a project; None where nobody stated anything."""
+    """The thresholds in force; None if the project states none."""
     with store.read() as connection:
         owner = project_id(connection, project)
         return read_stated(connection, owner) if owner is not None else None
 
 
 def read_stated(connection: Connection, owner: int) -> "StatedLimits | None":
-    """What holds of the project with that id."""
+    """`stated_limits` by project id."""
     row = connection.execute(select(_table).where(_table.c.project_id == owner)).one_or_none()
     return _record(row) if row is not None else None
 
 
 def _record(row: Row[Any]) -> "StatedLimits":
-    # pydantic takes a tenth of a second, which who asks where nothing is stated need not wait
+    # pydantic takes a tenth of a second to import
     from ..model.thresholds import StatedLimits
 
     return StatedLimits(
@@ -75,17 +73,15 @@ def _record(row: Row[Any]) -> "StatedLimits":
     )
 
 
-# Regressions that a person said may be: which, and why. Kept, and counted for one range of commits alone.
-
 _acceptance_table = schema.acceptance
 
 
 def record_acceptances(
     store: Store, project: str, base: str, head: str, accepted: Iterable[Acceptance], *, now_ms: int
 ) -> None:
-    """Keeps what was said of this range (full hashes); what is kept already stays as it is.
+    """Store acceptances for a range of commits (full hashes); stored ones stay as they are.
 
-    Raises ValueError if there is no such project.
+    Raises ValueError for an unknown project.
     """
     with store.write(project, of_project=True) as connection:
         owner = connection.execute(select(schema.project.c.id).where(schema.project.c.name == project)).scalar()
@@ -99,7 +95,7 @@ def record_acceptances(
                 "pattern": each.pattern,
                 "reason": each.reason,
                 "author": each.by,
-                "said_ms": round(each.at.timestamp() * 1000),
+                "accepted_ms": round(each.at.timestamp() * 1000),
                 "source": each.source,
                 "at_most": each.at_most,
                 "recorded_ms": now_ms,
@@ -110,7 +106,7 @@ def record_acceptances(
 
 
 def acceptances(store: Store, project: str, base: str, head: str) -> tuple[Acceptance, ...]:
-    """What was said of exactly this range, the first first."""
+    """Acceptances for exactly this range, oldest first."""
     with store.read() as connection:
         rows = connection.execute(
             select(_acceptance_table)
@@ -122,15 +118,15 @@ def acceptances(store: Store, project: str, base: str, head: str) -> tuple[Accep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expired:
-    """A word that counted up to another head of the same base."""
+class ExpiredAcceptance:
+    """An acceptance for the same base and another head."""
 
-    said: Acceptance
-    until: str  # that head, full hash
+    acceptance: Acceptance
+    until: str  # full hash of that head
 
 
-def expired_acceptances(store: Store, project: str, base: str, head: str) -> tuple[Expired, ...]:
-    """What was said of the same base and other heads, the newest first."""
+def expired_acceptances(store: Store, project: str, base: str, head: str) -> tuple[ExpiredAcceptance, ...]:
+    """Acceptances for the same base and other heads, newest first."""
     with store.read() as connection:
         rows = connection.execute(
             select(_acceptance_table)
@@ -138,7 +134,7 @@ def expired_acceptances(store: Store, project: str, base: str, head: str) -> tup
             .where(schema.project.c.name == project, _acceptance_table.c.base == base, _acceptance_table.c.head != head)
             .order_by(_acceptance_table.c.id.desc())
         ).all()
-    return tuple(Expired(said=_acceptance_record(row), until=row.head) for row in rows)
+    return tuple(ExpiredAcceptance(acceptance=_acceptance_record(row), until=row.head) for row in rows)
 
 
 def _acceptance_record(row: Row[Any]) -> Acceptance:
@@ -148,5 +144,5 @@ def _acceptance_record(row: Row[Any]) -> Acceptance:
         by=row.author,
         source=row.source,
         at_most=row.at_most,
-        at=datetime.fromtimestamp(row.said_ms / 1000, UTC),
+        at=datetime.fromtimestamp(row.accepted_ms / 1000, UTC),
     )

@@ -18,8 +18,8 @@ from . import schema
 from .commits import mark_self_described
 from .engine import Store
 from .file_writer import FileWriter
-from .ids import Names, SeriesIds, count_series, project_row, removals
-from .imported_entries import Marks
+from .ids import NameIds, SeriesIds, count_series, project_row, row_id_epoch
+from .imported_entries import ImportedEntries
 from .point_buffer import PointBuffer
 
 
@@ -87,11 +87,11 @@ class ProjectWriter:
     def _write_all(self, files: Sequence[NewFile]) -> int:
         try:
             with self._store.write(self.project, of_project=True) as connection:
-                if self._removals != removals(connection):
+                if self._removals != row_id_epoch(connection):
                     self._read(connection)
                 described = {name for file in files for name in file.result.listed}
                 mark_self_described(connection, self.project_id, described)
-                marks, points = Marks(connection), PointBuffer(connection)
+                marks, points = ImportedEntries(connection), PointBuffer(connection)
                 writer = FileWriter(connection, self.project, self._names, self._series, marks, points)
                 added = sum(writer.write(file.result, file.machine, file.context) for file in files)
                 points.flush()
@@ -124,12 +124,12 @@ class ProjectWriter:
             select(files.c.path, files.c.digest, files.c.stamp).where(files.c.project_id == self.project_id)
         ).all()
         self._files: dict[str, tuple[str, str | None]] = {row.path: (row.digest, row.stamp) for row in rows}
-        self._names = Names(self.project_id)
+        self._names = NameIds(self.project_id)
         room = None
         if self._most_series is not None:
             room = max(0, self._most_series - count_series(connection, self.project_id))
         self._series = SeriesIds(self._listed, room=room)
-        self._removals = removals(connection)
+        self._removals = row_id_epoch(connection)
 
 
 def _remember(connection: Connection, project: int, files: Sequence[NewFile]) -> None:

@@ -1,4 +1,4 @@
-"""Which files the last import from each place could not take, and why: told on the machines' page until the next."""
+"""Files that the last import from each source could not read, with reasons; shown on the machines page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,29 +10,29 @@ from . import schema
 from .engine import Store
 from .mappers import moment, project_id
 
-_MOST = 100  # lines of a place; the last one says how many more there were
-_LONGEST = 2000  # letters
+_MOST = 100  # messages of a source; the last one has the number of the rest
+_LONGEST = 2000  # characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetAside:
-    """What one import left out."""
+class RejectedFiles:
+    """Files that one import left out."""
 
     source: str
     at: datetime
-    told: tuple[str, ...]  # "path: reason"
+    messages: tuple[str, ...]  # "path: reason"
 
 
-def note_set_aside(store: Store, project: str, source: str, told: Sequence[str], *, now_ms: int) -> None:
-    """Remembers it in place of what was told of that source before. A project that nothing went into has none."""
-    lines = [line[:_LONGEST] for line in told[:_MOST]]
-    if len(told) > _MOST:
-        lines[-1:] = [f"… and {len(told) - _MOST + 1:,} more files"]
+def record_rejected_files(store: Store, project: str, source: str, messages: Sequence[str], *, now_ms: int) -> None:
+    """Replace the messages of a source. A project without results is not created."""
+    lines = [line[:_LONGEST] for line in messages[:_MOST]]
+    if len(messages) > _MOST:
+        lines[-1:] = [f"… and {len(messages) - _MOST + 1:,} more files"]
     table = schema.set_aside
     with store.read() as connection:
         owner = project_id(connection, project)
-        is_there = select(table.c.number).where(table.c.project_id == owner, table.c.source == source).limit(1)
-        if owner is None or not (lines or connection.execute(is_there).first()):
+        has_messages = select(table.c.number).where(table.c.project_id == owner, table.c.source == source).limit(1)
+        if owner is None or not (lines or connection.execute(has_messages).first()):
             return
     with store.write(project, of_project=True) as connection:
         owner = project_id(connection, project)
@@ -40,15 +40,15 @@ def note_set_aside(store: Store, project: str, source: str, told: Sequence[str],
             return
         connection.execute(delete(table).where(table.c.project_id == owner, table.c.source == source))
         rows = [
-            {"project_id": owner, "source": source, "number": number, "told": line, "at_ms": now_ms}
+            {"project_id": owner, "source": source, "number": number, "message": line, "at_ms": now_ms}
             for number, line in enumerate(lines)
         ]
         if rows:
             connection.execute(insert(table), rows)
 
 
-def set_aside(store: Store, project: str) -> tuple[SetAside, ...]:
-    """What the last import from each place left out, the newest first."""
+def rejected_files(store: Store, project: str) -> tuple[RejectedFiles, ...]:
+    """Files left out by the last import from each source, the newest import first."""
     table = schema.set_aside
     with store.read() as connection:
         rows = connection.execute(
@@ -56,12 +56,12 @@ def set_aside(store: Store, project: str) -> tuple[SetAside, ...]:
             .where(table.c.project_id == project_id(connection, project))
             .order_by(table.c.at_ms.desc(), table.c.source, table.c.number)
         ).all()
-    found: dict[str, list[str]] = {}
+    messages: dict[str, list[str]] = {}
     for row in rows:
-        found.setdefault(row.source, []).append(row.told)
+        messages.setdefault(row.source, []).append(row.message)
     when = {row.source: moment(row.at_ms) for row in rows}
     return tuple(
-        SetAside(source=source, at=at, told=tuple(lines))
-        for source, lines in found.items()
+        RejectedFiles(source=source, at=at, messages=tuple(lines))
+        for source, lines in messages.items()
         if (at := when[source]) is not None
     )

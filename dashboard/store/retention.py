@@ -1,7 +1,7 @@
-"""What is kept for how long: samples dropped, old commits thinned, series that nobody measures any more removed.
+"""Retention: drop samples, thin old commits, remove unlisted series; and compaction of chunks.
 
-Without a policy nothing is lost: stretches of points are joined, no more. Ages are counted back from the newest commit
-of the project, not from this machine's clock.
+Without a policy nothing is lost: chunks are joined. Ages are relative to the newest commit of the project, not to the
+clock.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -12,29 +12,29 @@ import numpy as np
 from sqlalchemy import Connection, delete, func, select, text, update
 
 from . import schema
-from .analysis import want_judgement
+from .analysis import request_classification
 from .chunks import Columns, SampleColumns
-from .commit_index import Calendar, ProjectCalendar
+from .commit_index import CommitIndex, ProjectCommitIndex
 from .engine import Store
-from .ids import note_removal
+from .ids import invalidate_row_ids
 from .point_buffer import mark_stale
 from .points import LONG, batches, read_points, read_samples, replace_points, replace_samples
-from .statements import is_among
+from .statements import id_in
 
 _DAY_MS = 24 * 3600 * 1000
 _AT_ONCE = 200  # series in one transaction
-_GOLDEN, _TURN = 2654435769, 2**32  # their quotient is the golden ratio less one
-_OF_A_SERIES = ("changepoint", "episode", "summary", "annotation", "chunk", "sample_chunk")
+_GOLDEN, _TURN = 2654435769, 2**32  # their quotient is the golden ratio minus one
+_SERIES_TABLES = ("changepoint", "episode", "summary", "annotation", "chunk", "sample_chunk")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What may go. None: nothing of it."""
+    """What to drop; None: nothing."""
 
-    samples_days: int | None = None  # single samples of commits older than this go; their values stay
-    thin_after_days: int | None = None  # of commits older than this, every `thin_every`-th stays,
-    thin_every: int = 4  # and those that a changepoint, an alert or a note is about
-    unlisted_days: int | None = None  # series that benchmarks.json lists no more go when their newest value is older
+    samples_days: int | None = None  # drop the samples of older commits; their values stay
+    thin_after_days: int | None = None  # of older commits keep every `thin_every`-th,
+    thin_every: int = 4  # and those of changepoints, alerts and notes
+    unlisted_days: int | None = None  # remove series that are not in benchmarks.json and have only older values
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -45,15 +45,15 @@ class Policy:
 
 @dataclass(slots=True, kw_only=True)
 class Compaction:
-    """What a compaction did, or would do."""
+    """Result of a compaction, or of a dry run."""
 
     series_removed: int = 0
     points_removed: int = 0
     samples_removed: int = 0
-    stretches_joined: int = 0
+    chunks_joined: int = 0
 
 
-class _NotForRealError(Exception):
+class _DryRunError(Exception):
     """Rolls a transaction back."""
 
 
@@ -65,9 +65,10 @@ def compact(
     dry_run: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Compaction:
-    """Applies the policy to a project and joins stretches. With `dry_run` nothing changes; it tells what would.
+    """Apply the policy to a project and join chunks; `dry_run`: only count.
 
-    Each batch of series is a transaction: a kill leaves the rest for the next time. Series that lost points are stale.
+    Each batch of series is a transaction, so that a kill leaves the rest for the next call. Series that lost points
+    become stale.
     """
     done = Compaction()
     with store.read() as connection:
@@ -81,22 +82,22 @@ def compact(
         project_id = connection.execute(select(owner)).scalar()
     if project_id is None:
         return done
-    calendars = ProjectCalendar(project_id)
-    for number, some in enumerate(batches(ids, _AT_ONCE)):
+    commit_indexes = ProjectCommitIndex(project_id)
+    for number, batch in enumerate(batches(ids, _AT_ONCE)):
         progress(number * _AT_ONCE, len(ids))
         try:
             with store.write(project, of_project=True) as connection:
-                _Batch(connection, calendars.read(connection), policy, done).compact(some)
+                _Batch(connection, commit_indexes.read(connection), policy, done).compact(batch)
                 if dry_run:
-                    raise _NotForRealError
-        except _NotForRealError:
+                    raise _DryRunError
+        except _DryRunError:
             pass
     progress(len(ids), len(ids))
     return done
 
 
 def drop_project(store: Store, project: str) -> None:
-    """Removes a project and all that is recorded of it."""
+    """Remove a project with all its records."""
     with store.write(project, of_project=True) as connection:
         owner = connection.execute(select(schema.project.c.id).where(schema.project.c.name == project)).scalar()
         owned = {
@@ -112,11 +113,11 @@ def drop_project(store: Store, project: str) -> None:
                 if key.column.table.name in owned:
                     connection.execute(delete(table).where(key.parent.in_(owned[key.column.table.name])))
         connection.execute(delete(schema.project).where(schema.project.c.id == owner))
-        note_removal(connection)
+        invalidate_row_ids(connection)
 
 
 def reclaim(store: Store) -> None:
-    """Gives the room of removed rows back to the file system, or to the server's use."""
+    """Release the space of deleted rows (VACUUM)."""
     with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("VACUUM ANALYZE"))
@@ -124,7 +125,7 @@ def reclaim(store: Store) -> None:
         raw = connection.connection.dbapi_connection
         assert raw is not None
         cursor = raw.cursor()
-        cursor.execute("PRAGMA temp_store=FILE")  # the copy that it makes need not fit into memory
+        cursor.execute("PRAGMA temp_store=FILE")  # the copy may not fit into memory
         cursor.execute("VACUUM")
         cursor.execute("PRAGMA temp_store=MEMORY")
         cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -133,44 +134,44 @@ def reclaim(store: Store) -> None:
 
 @dataclass(slots=True)
 class _Batch:
-    """Some series within a transaction."""
+    """A batch of series within a transaction."""
 
     connection: Connection
-    calendar: Calendar
+    commit_index: CommitIndex
     policy: Policy
     done: Compaction
     _newest_ms: int = field(init=False, default=0)
 
     def compact(self, series: Collection[int]) -> None:
-        self._newest_ms = int(self.calendar.date_ms.max(initial=0))
+        self._newest_ms = int(self.commit_index.date_ms.max(initial=0))
         points = read_points(self.connection, series)
         gone = self._unlisted(series, points)
         self._remove(gone)
         kept = {number: each for number, each in points.items() if number not in gone}
         self.done.points_removed += sum(len(points[number]) for number in gone)
-        told = self._told_of(kept)
-        stretches = self._stretches(series)
+        referenced = self._referenced_commits(kept)
+        chunks = self._count_chunks(series)
         changed = []
         for number, each in kept.items():
-            stay = self._stay(each, told.get(number, frozenset()))
+            stay = self._is_kept(each, referenced.get(number, frozenset()))
             lost = int((~stay).sum())
             if lost:
                 changed.append(number)
                 self.done.points_removed += lost
                 self._move_alerts(number, each, stay)
-            count = stretches.get(number, 0)
+            count = chunks.get(number, 0)
             least = -(-int(stay.sum()) // (2 * LONG))
             if lost or count > max(least, 1):
-                self.done.stretches_joined += max(count - least, 0)
+                self.done.chunks_joined += max(count - least, 0)
                 replace_points(self.connection, number, each.take(stay) if lost else each)
-        self._compact_samples(kept, told)
+        self._compact_samples(kept, referenced)
         mark_stale(self.connection, changed)
 
     def _days_ago_ms(self, days: int) -> int:
         return self._newest_ms - days * _DAY_MS
 
     def _date_ms(self, commits: Any) -> Any:
-        return self.calendar.date_ms[np.searchsorted(self.calendar.commits, commits)]
+        return self.commit_index.date_ms[np.searchsorted(self.commit_index.commits, commits)]
 
     def _unlisted(self, series: Collection[int], points: Mapping[int, Columns]) -> set[int]:
         if self.policy.unlisted_days is None:
@@ -179,7 +180,7 @@ class _Batch:
         since = self._days_ago_ms(self.policy.unlisted_days)
         rows = self.connection.execute(
             select(table.c.id).where(
-                is_among(self.connection, table.c.id, series),
+                id_in(self.connection, table.c.id, series),
                 ~table.c.listed,
                 ~table.c.stale,
                 ~select(alerted.c.series_id).where(alerted.c.series_id == table.c.id).exists(),
@@ -191,57 +192,57 @@ class _Batch:
         if not series:
             return
         self.done.samples_removed += sum(len(each.samples) for each in read_samples(self.connection, series).values())
-        its = schema.series
-        machines = select(its.c.machine_id).where(is_among(self.connection, its.c.id, series)).distinct()
-        want_judgement(self.connection, self.connection.execute(machines).scalars().all())
-        for name in _OF_A_SERIES:
+        table = schema.series
+        machines = select(table.c.machine_id).where(id_in(self.connection, table.c.id, series)).distinct()
+        request_classification(self.connection, self.connection.execute(machines).scalars().all())
+        for name in _SERIES_TABLES:
             column = schema.metadata.tables[name].c.series_id
-            self.connection.execute(delete(column.table).where(is_among(self.connection, column, series)))
-        self.connection.execute(delete(schema.series).where(is_among(self.connection, schema.series.c.id, series)))
-        note_removal(self.connection)
+            self.connection.execute(delete(column.table).where(id_in(self.connection, column, series)))
+        self.connection.execute(delete(schema.series).where(id_in(self.connection, schema.series.c.id, series)))
+        invalidate_row_ids(self.connection)
         self.done.series_removed += len(series)
 
-    def _told_of(self, series: Collection[int]) -> dict[int, frozenset[int]]:
-        """The commits of each series that something was said of."""
+    def _referenced_commits(self, series: Collection[int]) -> dict[int, frozenset[int]]:
+        """The commits of each series with changepoints, alerts or notes."""
         if self.policy.thin_after_days is None:
             return {}
         change, alerted, note = schema.changepoint, schema.alert_series, schema.annotation
-        found: dict[int, set[int]] = {number: set() for number in series}
+        referenced: dict[int, set[int]] = {number: set() for number in series}
         for number, *commits in self.connection.execute(
             select(change.c.series_id, change.c.commit_id, change.c.previous_commit_id).where(
-                is_among(self.connection, change.c.series_id, series)
+                id_in(self.connection, change.c.series_id, series)
             )
         ):
-            found[number].update(commits)
+            referenced[number].update(commits)
         alert = schema.alert
         for number, *commits in self.connection.execute(
             select(alerted.c.series_id, alerted.c.commit_id, alert.c.previous_commit_id)
             .join(alert, alert.c.id == alerted.c.alert_id)
-            .where(is_among(self.connection, alerted.c.series_id, series))
+            .where(id_in(self.connection, alerted.c.series_id, series))
         ):
-            found[number].update(commits)
+            referenced[number].update(commits)
         stated = schema.stated_change
         for number, *commits in self.connection.execute(
             select(alerted.c.series_id, stated.c.commit_id, stated.c.previous_commit_id)
             .join(stated, stated.c.alert_id == alerted.c.alert_id)
-            .where(is_among(self.connection, alerted.c.series_id, series))
+            .where(id_in(self.connection, alerted.c.series_id, series))
         ):
-            found[number].update(commits)
+            referenced[number].update(commits)
         noted = set(self.connection.execute(select(note.c.commit_id)).scalars())
-        return {number: frozenset(commits | noted) for number, commits in found.items()}
+        return {number: frozenset(commits | noted) for number, commits in referenced.items()}
 
     def _move_alerts(self, series: int, points: Columns, stay: Any) -> None:
-        """An alert knows its place among the commits that have a number: fewer are before it now."""
+        """Update the index of alerts among the commits with a number, of which fewer are left."""
         table = schema.alert_series
         alerts = self.connection.execute(
             select(table.c.commit_id, table.c.place).where(table.c.series_id == series)
         ).all()
         if not alerts:
             return
-        commit = np.searchsorted(self.calendar.commits, points.commit)
-        order = np.lexsort((self.calendar.date_ms[commit], self.calendar.position[commit]))
+        commit = np.searchsorted(self.commit_index.commits, points.commit)
+        order = np.lexsort((self.commit_index.date_ms[commit], self.commit_index.position[commit]))
         numbers = order[~np.isnan(points.value[order])]
-        first = np.flatnonzero(np.diff(points.commit[numbers], prepend=-1))  # of each commit, runs of one count once
+        first = np.flatnonzero(np.diff(points.commit[numbers], prepend=-1))  # one of each commit
         before = np.concatenate([[0], np.cumsum(stay[numbers[first]])])
         for row in alerts:
             self.connection.execute(
@@ -250,36 +251,36 @@ class _Batch:
                 .values(place=int(before[min(row.place, len(before) - 1)]))
             )
 
-    def _stay(self, points: Columns, told: frozenset[int]) -> Any:
-        """Which points the policy keeps. Which commits are every n-th is the same for all series, and never changes.
+    def _is_kept(self, points: Columns, referenced: frozenset[int]) -> Any:
+        """For each point, whether the policy keeps it. Every n-th commit is the same for all series, and fixed.
 
-        A commit's position moves when an older one is measured later; its id stays. Steps of the golden ratio around a
-        circle spread ids evenly at any stride, so also where projects take turns, and what a larger n keeps, a smaller
-        one keeps as well.
+        Chosen by id, because positions change when an older commit is measured later. Multiples of the golden ratio
+        modulo one distribute ids evenly at any stride, also when projects alternate, and commits kept for a larger n
+        are kept for a smaller one.
         """
         if self.policy.thin_after_days is None:
             return np.ones(len(points), dtype=bool)
         is_new = self._date_ms(points.commit) >= self._days_ago_ms(self.policy.thin_after_days)
         is_nth = points.commit.astype(np.int64) * _GOLDEN % _TURN * self.policy.thin_every < _TURN
-        return is_new | is_nth | np.isin(points.commit, list(told))
+        return is_new | is_nth | np.isin(points.commit, list(referenced))
 
-    def _stretches(self, series: Collection[int]) -> dict[int, int]:
+    def _count_chunks(self, series: Collection[int]) -> dict[int, int]:
         table = schema.chunk
         rows = self.connection.execute(
-            select(table.c.series_id, func.count().label("stretches"))
-            .where(is_among(self.connection, table.c.series_id, series))
+            select(table.c.series_id, func.count().label("chunks"))
+            .where(id_in(self.connection, table.c.series_id, series))
             .group_by(table.c.series_id)
         )
-        return {row.series_id: row.stretches for row in rows}
+        return {row.series_id: row.chunks for row in rows}
 
-    def _compact_samples(self, series: Collection[int], told: Mapping[int, frozenset[int]]) -> None:
+    def _compact_samples(self, series: Collection[int], referenced: Mapping[int, frozenset[int]]) -> None:
         if self.policy.samples_days is None and self.policy.thin_after_days is None:
             return
         for number, samples in read_samples(self.connection, series).items():
             stay = np.ones(len(samples.run), dtype=bool)
             if self.policy.samples_days is not None:
                 stay &= self._date_ms(samples.commit) >= self._days_ago_ms(self.policy.samples_days)
-            stay &= self._stay_samples(samples, told.get(number, frozenset()))
+            stay &= self._are_samples_kept(samples, referenced.get(number, frozenset()))
             if stay.all():
                 continue
             single = np.repeat(stay, samples.count)
@@ -292,8 +293,8 @@ class _Batch:
             )
             replace_samples(self.connection, number, left)
 
-    def _stay_samples(self, samples: SampleColumns, told: frozenset[int]) -> Any:
-        """As of the points that they are of."""
+    def _are_samples_kept(self, samples: SampleColumns, referenced: frozenset[int]) -> Any:
+        """Like their points."""
         none = np.zeros(len(samples.run))
         points = Columns(
             commit=samples.commit,
@@ -305,4 +306,4 @@ class _Batch:
             status=samples.count,
             reason=samples.count,
         )
-        return self._stay(points, told)
+        return self._is_kept(points, referenced)

@@ -15,7 +15,7 @@ from ..model.series import Status
 from ..statistics.comparison import RunValue
 from ..statistics.summary import CommitLevels
 from .chunks import Columns, Floats, Ints
-from .commit_index import Calendar
+from .commit_index import CommitIndex
 from .packed_entries import number_or_none
 from .statements import STATUS_CODES
 
@@ -48,8 +48,8 @@ class SeriesHistory:
     commits: Ints  # ids of the commits with a number
     values: Columns  # runs with a number, in the same order
     starts: Ints  # place in `values` of the first run of each of `commits`
-    card: Ints  # of each run in `values`: place in `cards` from one on; 0: not known
-    cards: tuple[str, ...]
+    gpu: Ints  # of each run in `values`: index in `gpus`, from one; 0: unknown
+    gpus: tuple[str, ...]
 
     def __len__(self) -> int:
         """Commits with a number."""
@@ -64,7 +64,7 @@ class SeriesHistory:
     @property
     def is_of_one_card(self) -> bool:
         """Whether all numbers come from one physical GPU."""
-        return bool((self.card == self.card[:1]).all())
+        return bool((self.gpu == self.gpu[:1]).all())
 
     def runs(self) -> list[tuple[RunValue, ...]]:
         """The runs of each commit with a number."""
@@ -73,9 +73,9 @@ class SeriesHistory:
     def before(self, index: int) -> int:
         """Index of the last commit before `index` that one of its GPUs measured; the previous one if there is none."""
         if not self.is_of_one_card:
-            mine = set(self._cards_at(index))
+            mine = set(self._gpus_at(index))
             for earlier in range(index - 1, -1, -1):
-                if mine & set(self._cards_at(earlier)):
+                if mine & set(self._gpus_at(earlier)):
                     return earlier
         return index - 1
 
@@ -83,32 +83,32 @@ class SeriesHistory:
         end = self.starts[commit + 1] if commit + 1 < len(self.starts) else len(self.values)
         return slice(int(self.starts[commit]), int(end))
 
-    def _cards_at(self, commit: int) -> list[int]:
-        cards: list[int] = self.card[self._at(commit)].tolist()
-        return cards
+    def _gpus_at(self, commit: int) -> list[int]:
+        gpus: list[int] = self.gpu[self._at(commit)].tolist()
+        return gpus
 
     def _runs_at(self, commit: int) -> Iterator[RunValue]:
-        runs, names = self.values.take(self._at(commit)), (None, *self.cards)
-        for row, card in enumerate(self._cards_at(commit)):
+        runs, names = self.values.take(self._at(commit)), (None, *self.gpus)
+        for row, gpu in enumerate(self._gpus_at(commit)):
             count = int(runs.count[row])
             yield RunValue(
                 value=float(runs.value[row]),
                 q25=number_or_none(runs.q25[row]),
                 q75=number_or_none(runs.q75[row]),
                 sample_count=count if count >= 0 else None,
-                card=names[card],
+                card=names[gpu],
             )
 
 
-def series_history(points: Columns, calendar: Calendar) -> SeriesHistory:
+def series_history(points: Columns, commit_index: CommitIndex) -> SeriesHistory:
     """The history of a series with at least one point."""
-    place = calendar.position[np.searchsorted(calendar.commits, points.commit)]
+    place = commit_index.position[np.searchsorted(commit_index.commits, points.commit)]
     if (place[1:] <= place[:-1]).any():
-        points = points.take(calendar.order(points))
+        points = points.take(commit_index.order(points))
     measured = _without_skipped(points) if (points.status == _UNCHANGED).any() else points
     # A series that never had a number was not skipped for its code: its newest commit is the newest measured one.
     has_ok = (measured.status == _OK).any()
-    return _history(measured, calendar, _newest(points if has_ok else measured))
+    return _history(measured, commit_index, _newest(points if has_ok else measured))
 
 
 def _without_skipped(points: Columns) -> Columns:
@@ -121,26 +121,26 @@ def _without_skipped(points: Columns) -> Columns:
     return points.take(np.repeat(~is_skipped, np.diff(starts, append=len(points))))
 
 
-def _history(points: Columns, calendar: Calendar, newest: Newest) -> SeriesHistory:
+def _history(points: Columns, commit_index: CommitIndex, newest: Newest) -> SeriesHistory:
     starts = _starts(points.commit)
     commit = points.commit[starts]
     numbers = np.flatnonzero((points.status == _OK) & ~np.isnan(points.value))
     commit_of_number = np.searchsorted(starts, numbers, side="right") - 1
     first = _starts(commit_of_number)
     values = points if len(numbers) == len(points) else points.take(numbers)
-    card = calendar.card[np.searchsorted(calendar.runs, values.run)]
+    gpu = commit_index.gpu[np.searchsorted(commit_index.runs, values.run)]
     level = np.full(len(starts), np.nan)
     level[commit_of_number[first]] = _medians(values.value, first)
     comparable = ~np.isnan(level)
-    if len(first) and (card != card[0]).any():
-        is_of_newest = np.isin(card, card[first[-1] :])
+    if len(first) and (gpu != gpu[0]).any():
+        is_of_newest = np.isin(gpu, gpu[first[-1] :])
         comparable[commit_of_number[first]] = np.logical_or.reduceat(is_of_newest, first)
     last = points.status[starts[-1] :]
     absent = (last == _UNAVAILABLE) | (last == _UNCHANGED)
     return SeriesHistory(
         by_commit=CommitLevels(
             commit_id=commit,
-            date_ms=calendar.date_ms[np.searchsorted(calendar.commits, commit)],
+            date_ms=commit_index.date_ms[np.searchsorted(commit_index.commits, commit)],
             level=level,
             comparable=comparable,
             newest_failed=bool(np.isnan(level[-1]) and not absent.all()),
@@ -149,8 +149,8 @@ def _history(points: Columns, calendar: Calendar, newest: Newest) -> SeriesHisto
         commits=commit[commit_of_number[first]],
         values=values,
         starts=first,
-        card=card,
-        cards=calendar.cards,
+        gpu=gpu,
+        gpus=commit_index.gpus,
     )
 
 

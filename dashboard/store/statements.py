@@ -107,7 +107,7 @@ def _execute_many(connection: Connection, statement: Any, table: Table, rows: Se
 # databases take no more than some ten thousand parameters.
 
 
-def is_among(connection: Connection, column: Column[Any], ids: Collection[int]) -> ColumnElement[bool]:
+def id_in(connection: Connection, column: Column[Any], ids: Collection[int]) -> ColumnElement[bool]:
     """Whether the column is one of the ids."""
     numbers = ",".join([str(int(number)) for number in ids])
     if connection.dialect.name == "postgresql":

@@ -1,6 +1,6 @@
-"""Tokens that let a program add to one project without an account: shown once, kept as a hash, revocable.
+"""API tokens of programs for one project: shown once, stored as a hash, revocable.
 
-A token is 32 random bytes, so that a plain SHA-256 of it needs neither salt nor stretching: there is nothing to guess.
+A token is 32 random bytes, so that its SHA-256 needs neither salt nor stretching.
 """
 
 import hashlib
@@ -19,9 +19,9 @@ from .engine import Store
 from .ids import project_row
 
 _log = logging.getLogger(__name__)
-_PREFIX = "warpwatch_"  # so that scanners of leaked secrets can tell what it is
+_PREFIX = "warpwatch_"  # for scanners of leaked secrets
 _BYTES = 32
-_NOTED_EVERY_MS = 3_600_000  # a write for each request would make readers wait for writers
+_USE_RECORDED_EVERY_MS = 3_600_000  # a write for each request would be slow
 _token, _project = schema.token, schema.project
 
 
@@ -29,13 +29,13 @@ class Scope(StrEnum):
     """What a token allows."""
 
     UPLOAD = "upload"  # adding results
-    READ = "read"  # asking the API where reading wants a login
-    TRIAGE = "triage"  # that, and saying over the API what a regression is
+    READ = "read"  # reading over the API, if reading requires a login
+    TRIAGE = "triage"  # reading, and triage over the API
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A token as it is remembered: everything but itself."""
+    """A stored token, without its secret."""
 
     id: int
     project: str
@@ -43,23 +43,23 @@ class Token:
     scope: Scope
     created: datetime
     last_used: datetime | None
-    ends: datetime | None  # from when on it does not work: when it was revoked, or as it was made
+    ends: datetime | None  # end of validity: set at creation, or by revocation
 
     def works(self, now: datetime) -> bool:
-        """Whether it does at this time."""
+        """Whether the token is valid at this time."""
         return self.ends is None or now < self.ends
 
 
 def create_token(
     store: Store, project: str, *, name: str, scope: Scope = Scope.UPLOAD, now_ms: int, ends_ms: int | None = None
 ) -> str:
-    """Makes a token for a project, which is made too where it is new. Returns the token, which is nowhere kept.
+    """Create a token for a project, and the project if new. Returns the secret, which is not stored.
 
     Raises ValueError for a name that cannot be stored.
     """
-    for given in (project, name):
-        if not storable_name(given):
-            raise ValueError(f"{given[:80]!r} is no name; wanted some text of at most {LONGEST_NAME} bytes")
+    for text in (project, name):
+        if not storable_name(text):
+            raise ValueError(f"{text[:80]!r} is not a name; wanted a text of at most {LONGEST_NAME} bytes")
     secret = _PREFIX + secrets.token_urlsafe(_BYTES)
     with store.write(project, of_project=True) as connection:
         project_id, _ = project_row(connection, project, None)
@@ -82,7 +82,7 @@ def use_token(store: Store, secret: str, *, now_ms: int) -> Token | None:
         row = connection.execute(_select().where(wanted)).one_or_none()
     if row is None:
         return None
-    if row.last_used_ms is None or now_ms - row.last_used_ms >= _NOTED_EVERY_MS:
+    if row.last_used_ms is None or now_ms - row.last_used_ms >= _USE_RECORDED_EVERY_MS:
         try:
             with store.write("tokens") as connection:
                 connection.execute(update(_token).where(_token.c.id == row.id).values(last_used_ms=now_ms))

@@ -41,7 +41,7 @@ _COMPARED_MEANINGS = {
 }
 _KIND_MEANINGS = {
     ChangeKind.STEP: "The level changed at a commit and stayed",
-    ChangeKind.MAY_BE_CHANCE: "The level changed, but not significantly: q > 0.05 among all series of the run",
+    ChangeKind.NOT_SIGNIFICANT: "The level changed, but not significantly: q > 0.05 among all series of the run",
     ChangeKind.MACHINE_STATE: "The machine changed, or was in another of its states: caused by no commit",
     ChangeKind.TRANSIENT: "Values left their level and returned: caused by no commit",
     ChangeKind.DRIFT: "The level changed slowly over many commits: caused by no single commit",
@@ -89,7 +89,7 @@ def kind_word(kind: ChangeKind) -> str:
 
 def kind_name(kind: ChangeKind) -> str:
     """One of its changes within a sentence."""
-    return "doubtful step" if kind is ChangeKind.MAY_BE_CHANCE else kind.value
+    return "doubtful step" if kind is ChangeKind.NOT_SIGNIFICANT else kind.value
 
 
 def kind_meaning(kind: ChangeKind) -> str:
@@ -233,7 +233,7 @@ _WORDS = {
     State.INVALID: "Invalid",
     State.UNJUDGED: "Not yet judged",
     State.IMPROVED: "Improved",
-    State.MAY_BE_CHANCE: "May be chance",
+    State.NOT_SIGNIFICANT: "May be chance",
     State.UNCHANGED: "Unchanged",
     State.NEW_CARD: "New card",
     State.NEW: "Too new",
@@ -245,7 +245,7 @@ _MEANINGS = {
     State.INVALID: "No valid number at the newest commit: throttled, wrong or failed",
     State.UNJUDGED: "The level changed within the last 30 days; attribution to a commit or the machine is pending",
     State.IMPROVED: "The level got better within the last 30 days, and stayed so",
-    State.MAY_BE_CHANCE: "The level changed within the last 30 days, but not significantly among all series (q > 0.05)",
+    State.NOT_SIGNIFICANT: "The level changed within the last 30 days, but not significantly: q > 0.05 over all series",
     State.UNCHANGED: "No change of level within the last 30 days",
     State.NEW_CARD: "Another GPU measures it now. GPUs are not compared: the history starts anew, and has a verdict"
     f" from {ENOUGH_COMMITS} commits on",
@@ -267,7 +267,7 @@ def state_meaning(state: State) -> str:
 def state_detail(standing: Standing) -> str:
     """The numbers behind a state; empty where there are none."""
     row = standing.row
-    if standing.state is State.MAY_BE_CHANCE and row.change is not None and row.change_q is not None:
+    if standing.state is State.NOT_SIGNIFICANT and row.change is not None and row.change_q is not None:
         return f"{change(row.change)}, q {number(row.change_q)}"
     if standing.state is State.NEW_CARD:
         return f"{standing.card_commits} of {ENOUGH_COMMITS} commits on this card"

@@ -52,7 +52,7 @@ def _commit(folder: Path) -> str:
     ("make", "said"),
     [
         (lambda path: (path.mkdir(), (path / "x").write_text("")), "is a folder; wanted a file"),
-        (lambda path: path.symlink_to("nowhere"), "is a link to what is not there"),
+        (lambda path: path.symlink_to("nowhere"), "is a link to a missing file"),
         (lambda path: path.symlink_to("/etc/hostname"), "is a link out of the repository"),
         (lambda path: path.symlink_to(path.name), "is a link to itself"),
     ],

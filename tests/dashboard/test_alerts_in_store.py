@@ -15,7 +15,7 @@ from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.model.alert import AlertState
 from warpwatch.dashboard.model.comparison import Acceptance
 from warpwatch.dashboard.store import Store, alert_candidates, queries
-from warpwatch.dashboard.store.alert_candidates import alerts_now, held_regressions, new_regressions
+from warpwatch.dashboard.store.alert_candidates import alert_snapshot, new_regressions, regressions_by_alert
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.store.alert_updates import RegressionUpdate, update_regression_alert
 from warpwatch.dashboard.store.alerts import regression_alerts
@@ -212,7 +212,7 @@ def test_a_range_that_is_measured_in_between_is_the_same_regression(
         timed_history([1.0 if number < 60 else 2.0], first=number).load(store)
     assert new_regressions(store, "demo") == ()
     (alert,) = regression_alerts(store, "demo")
-    (one,) = held_regressions(store, "demo").held[alert.id]
+    (one,) = regressions_by_alert(store, "demo").of_alerts[alert.id]
     assert one.change.commit.hash == hash_of(64)
 
 
@@ -271,16 +271,16 @@ def test_a_look_sees_one_moment(store: Store, regressed: Any, monkeypatch: pytes
         return read(*words)
 
     monkeypatch.setattr(alert_candidates, "regressions_in", read_while_another_alerts)
-    before = alerts_now(store, "demo", recent_days=30, most_false=0.05)
+    before = alert_snapshot(store, "demo", recent_days=30, most_false=0.05)
     assert (len(before.new), before.held, before.alerts) == (1, {}, ())
-    after = alerts_now(store, "demo", recent_days=30, most_false=0.05)
+    after = alert_snapshot(store, "demo", recent_days=30, most_false=0.05)
     assert (after.new, [alert.id for alert in after.alerts], [*after.held]) == ((), [1], [1])
     assert after.changes[group.regressions[0].series.key]
 
 
 def test_a_resolved_alert_is_read_only_where_the_detector_still_tells_its_change(store: Store, regressed: Any) -> None:
     def known() -> list[AlertState]:
-        return [alert.state for alert in alerts_now(store, "demo", recent_days=30, most_false=0.05).alerts]
+        return [alert.state for alert in alert_snapshot(store, "demo", recent_days=30, most_false=0.05).alerts]
 
     open_regression_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=1000)
     assert known() == [AlertState.OPEN]

@@ -8,17 +8,17 @@ from sqlalchemy import update
 from tests.asv_results import AsvResults
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.model.thresholds import StatedLimits
-from warpwatch.dashboard.model.triage_item import CardFilter, Standing
+from warpwatch.dashboard.model.triage_item import TriageFilter, TriageState
 from warpwatch.dashboard.model.verdict import ChangeKind, Verdict
 from warpwatch.dashboard.store import Store, queries, schema
-from warpwatch.dashboard.store.alert_candidates import held_regressions, new_regressions
+from warpwatch.dashboard.store.alert_candidates import new_regressions, regressions_by_alert
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.store.policy import state_limits
 
 BENCH, OTHER = "suite.Bench.track_latency", "suite.Other.track_latency"
 COMMITS, STEP = 24, 18
 SLOWER = {BENCH: 1.05, OTHER: 1.3}
-ALL = CardFilter(standings=tuple(Standing))
+ALL = TriageFilter(states=tuple(TriageState))
 
 
 @pytest.fixture
@@ -63,8 +63,8 @@ def test_what_is_below_its_limit_is_no_regression_anywhere(moved: Store) -> None
     _state(moved, {"benchmark": "*.Bench.*", "threshold": 0.1})
     assert _verdicts(moved) == {BENCH: Verdict.UNCHANGED, OTHER: Verdict.REGRESSED}
     assert _regressed(moved) == {OTHER}
-    listed = queries.cards(moved, "demo", ALL)
-    assert [[one.series.benchmark for one in card.regressions] for card in listed.cards] == [[OTHER]]
+    listed = queries.triage_items(moved, "demo", ALL)
+    assert [[one.series.benchmark for one in item.regressions] for item in listed.items] == [[OTHER]]
     assert listed.below_limits == 1
     (steps,) = queries.steps_of_commits(moved, "demo").values()
     assert (steps.worse, steps.better) == (1, 0)
@@ -88,14 +88,14 @@ def test_a_step_below_its_limit_is_no_part_of_what_a_month_brought(moved: Store)
     assert brought() == {BENCH: 0.0, OTHER: 0.0}
 
 
-def test_what_may_be_chance_goes_by_the_limits_too(moved: Store) -> None:
+def test_steps_that_are_not_significant_follow_the_thresholds_too(moved: Store) -> None:
     with moved.write("demo") as connection:
-        connection.execute(update(schema.changepoint).values(kind=ChangeKind.MAY_BE_CHANCE.value, q_value=0.1))
+        connection.execute(update(schema.changepoint).values(kind=ChangeKind.NOT_SIGNIFICANT.value, q_value=0.1))
     assert len(new_regressions(moved, "demo", most_false=0.2)) == 1
     _state(moved, threshold=0.5)
     assert new_regressions(moved, "demo", most_false=0.2) == ()
-    listed = queries.cards(moved, "demo", ALL)
-    assert (listed.cards, listed.below_limits) == ((), 0)  # whoever doubts a step need not leave it out
+    listed = queries.triage_items(moved, "demo", ALL)
+    assert (listed.items, listed.below_limits) == ((), 0)  # whoever doubts a step need not leave it out
 
 
 def test_a_floor_is_a_limit_too_and_what_states_none_counts_from_nothing_on(moved: Store) -> None:
@@ -103,14 +103,16 @@ def test_a_floor_is_a_limit_too_and_what_states_none_counts_from_nothing_on(move
     assert _regressed(moved) == {OTHER}
     _state(moved, {"metric": "registers", "blocks": False}, day=2)
     assert _regressed(moved) == set(SLOWER)
-    assert queries.cards(moved, "demo", ALL).below_limits == 0
+    assert queries.triage_items(moved, "demo", ALL).below_limits == 0
 
 
 def test_an_alert_keeps_what_it_holds_whatever_is_stated_later(moved: Store) -> None:
     for group in new_regressions(moved, "demo"):
         assert open_regression_alert(moved, group, messages={}, now_ms=1) is not None
     _state(moved, threshold=0.5)
-    assert {one.series.benchmark for its in held_regressions(moved, "demo").held.values() for one in its} == set(SLOWER)
-    listed = queries.cards(moved, "demo", ALL)
-    assert {one.series.benchmark for card in listed.cards for one in card.regressions} == set(SLOWER)
+    assert {
+        one.series.benchmark for its in regressions_by_alert(moved, "demo").of_alerts.values() for one in its
+    } == set(SLOWER)
+    listed = queries.triage_items(moved, "demo", ALL)
+    assert {one.series.benchmark for item in listed.items for one in item.regressions} == set(SLOWER)
     assert listed.below_limits == 0

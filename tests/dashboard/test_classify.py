@@ -14,10 +14,10 @@ from warpwatch.dashboard.analysis.next_measurement import measure_again
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.model.changepoint import SeriesChange
 from warpwatch.dashboard.model.overview import State
-from warpwatch.dashboard.model.triage_item import CardFilter
+from warpwatch.dashboard.model.triage_item import TriageFilter
 from warpwatch.dashboard.model.verdict import ChangeKind, Control, Verdict
 from warpwatch.dashboard.store import Store, queries, schema
-from warpwatch.dashboard.store.alert_candidates import held_regressions, new_regressions
+from warpwatch.dashboard.store.alert_candidates import new_regressions, regressions_by_alert
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.text.labels import state_detail
 
@@ -165,28 +165,26 @@ def test_few_series_of_one_suite_speak_for_no_machine(sqlite_store: Store, asv: 
 def _doubt(store: Store, chance: float) -> None:
     """Has chance alone show as much in each of three series, so that their q is as large."""
     with store.write("demo") as connection:
-        connection.execute(update(schema.changepoint).values(chance=chance))
+        connection.execute(update(schema.changepoint).values(p_adjusted=chance))
         connection.execute(update(schema.machine).values(findings=schema.machine.c.findings + 1))
     judge(store)
 
 
-def test_what_may_be_chance_is_neither_regression_nor_improvement_until_more_runs_bear_it_out(
-    store: Store, asv: Any
-) -> None:
+def test_a_step_that_is_not_significant_is_no_verdict_until_more_runs_confirm_it(store: Store, asv: Any) -> None:
     _suite(asv, {"warpwatch": 1.06})
     asv.load(store)
-    for chance, kind in ((0.04, ChangeKind.STEP), (0.06, ChangeKind.MAY_BE_CHANCE)):
+    for chance, kind in ((0.04, ChangeKind.STEP), (0.06, ChangeKind.NOT_SIGNIFICANT)):
         _doubt(store, chance)
         (change,) = _changes(store, "w1 warpwatch")
         assert (change.kind, change.q_value) == (kind, chance)
     assert {row.verdict for row in queries.overview(store, "demo")} == {Verdict.INCONCLUSIVE}
     (first, *_) = standings = queries.standings(store, "demo")
-    assert {each.state for each in standings} == {State.MAY_BE_CHANCE}
+    assert {each.state for each in standings} == {State.NOT_SIGNIFICANT}
     assert (first.month, state_detail(first)) == (0.0, "+6.0 %, q 0.0600")
     assert queries.regressions(store, "demo") == ()
-    assert queries.cards(store, "demo", CardFilter()).total == 0
+    assert queries.triage_items(store, "demo", TriageFilter()).total == 0
     assert queries.steps_of_commits(store, "demo") == {}
-    (listed,) = queries.unaccused(store, "demo", ChangeKind.MAY_BE_CHANCE).groups
+    (listed,) = queries.unattributed_changes(store, "demo", ChangeKind.NOT_SIGNIFICANT).groups
     assert len(listed.regressions) == 3
     assert new_regressions(store, "demo") == ()
     (asked,) = new_regressions(store, "demo", most_false=0.1)
@@ -199,9 +197,9 @@ def test_an_alert_goes_on_where_a_later_run_doubts_what_it_was_opened_for(sqlite
     (group,) = new_regressions(sqlite_store, "demo")
     number = open_regression_alert(sqlite_store, group, messages={}, now_ms=1)
     _doubt(sqlite_store, 0.06)
-    assert len(held_regressions(sqlite_store, "demo").held[number or 0]) == 3
-    (card,) = queries.cards(sqlite_store, "demo", CardFilter()).cards
-    assert ([one.change.kind for one in card.regressions], card.gone) == ([ChangeKind.MAY_BE_CHANCE] * 3, ())
+    assert len(regressions_by_alert(sqlite_store, "demo").of_alerts[number or 0]) == 3
+    (card,) = queries.triage_items(sqlite_store, "demo", TriageFilter()).items
+    assert ([one.change.kind for one in card.regressions], card.gone) == ([ChangeKind.NOT_SIGNIFICANT] * 3, ())
 
 
 def test_the_order_of_the_analysis_and_a_kill_in_between_make_no_difference(store: Store, asv: Any) -> None:

@@ -52,7 +52,7 @@ def test_import_tells_a_file_set_aside_by_status_three(
 def test_import_of_nothing_is_an_error_with_a_reason(warpwatch: Callable[..., Any], tmp_path: Path) -> None:
     done = warpwatch("import", tmp_path)
     assert done.returncode == 1
-    assert "holds no result of asv, pytest-benchmark, NVBench and Google Benchmark" in done.stderr
+    assert "has no readable result of asv, pytest-benchmark, NVBench and Google Benchmark" in done.stderr
 
 
 def test_import_takes_what_the_file_does_not_say(warpwatch: Callable[..., Any]) -> None:

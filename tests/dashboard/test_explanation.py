@@ -1,4 +1,4 @@
-"""What a card says of a change: machine and kernel apart, and what is sure of it."""
+"""Explanation of a triage item: the parts of machine and kernel, severity, suspects."""
 
 import math
 from dataclasses import replace
@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import floats
 
-from warpwatch.dashboard.analysis.explanation import card_story, parts_of_change
+from warpwatch.dashboard.analysis.explanation import parts_of_change, triage_details
 from warpwatch.dashboard.model.changepoint import ControlShare, Regression, SeriesChange
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.series import Commit, Series
-from warpwatch.dashboard.model.triage_item import Card, Seen, Standing
+from warpwatch.dashboard.model.triage_item import ItemVersion, TriageItem, TriageState
 from warpwatch.dashboard.model.verdict import Control
 from warpwatch.dashboard.statistics.summary import sure_loss
 
@@ -80,8 +80,8 @@ SERIES = Series(
 COMMITS = tuple(replace(COMMIT, hash=f"{position:040x}", position=position) for position in range(12))
 
 
-def _card(found: int, chances: tuple[float, ...]) -> Card:
-    """A card at COMMITS[found]; the chances are those of COMMITS[1] and the following."""
+def _item(found: int, chances: tuple[float, ...]) -> TriageItem:
+    """An item at COMMITS[found]; the chances are those of COMMITS[1] and the following."""
     change = replace(
         CHANGE,
         commit=COMMITS[found],
@@ -90,35 +90,35 @@ def _card(found: int, chances: tuple[float, ...]) -> Card:
         range_end=COMMITS[len(chances)],
         posterior=tuple(zip(COMMITS[1:], chances, strict=False)),
     )
-    return Card(
-        seen=Seen(key="new", version="1"),
+    return TriageItem(
+        seen=ItemVersion(key="new", version="1"),
         machine="box",
         commit=change.commit,
-        standing=Standing.UNTRIAGED,
+        state=TriageState.UNTRIAGED,
         previous_commit=change.previous_commit,
         regressions=(Regression(series=SERIES, change=change),),
         gone=(),
         matching=1,
         total=1,
-        loss=0.1,
+        severity=0.1,
         alert=None,
     )
 
 
 def test_commits_that_the_values_all_but_rule_out_are_counted_and_not_listed() -> None:
-    story = card_story(_card(1, (0.85, 0.1, 0.0004, 0.0, 0.0)), None)
+    story = triage_details(_item(1, (0.85, 0.1, 0.0004, 0.0, 0.0)), None)
     assert [each.commit.position for each in story.suspects] == [1, 2]
     assert story.unlikely == 3
     assert story.log.endswith(f" {COMMITS[0].hash}..{COMMITS[1].hash}")
 
 
 def test_commits_that_are_all_as_unlikely_are_all_suspects() -> None:
-    story = card_story(_card(1, (0.0003,) * 11), None)
+    story = triage_details(_item(1, (0.0003,) * 11), None)
     assert (len(story.suspects), story.unlikely) == (11, 0)
 
 
 def test_commands_reach_the_suspects_where_the_level_begins_at_a_commit_that_is_none() -> None:
-    story = card_story(_card(6, (0.85, 0.1, 0.01, 0.0, 0.0, 0.0, 0.0)), None)
+    story = triage_details(_item(6, (0.85, 0.1, 0.01, 0.0, 0.0, 0.0, 0.0)), None)
     assert story.log.endswith(f" {COMMITS[0].hash}..{COMMITS[7].hash}")
     assert story.reproduce is not None
     assert f" {COMMITS[0].hash} {COMMITS[7].hash} --bench " in story.reproduce

@@ -316,7 +316,7 @@ def test_a_gigantic_file_is_refused_in_a_sentence_and_never_in_memory(tmp_path: 
         file.truncate(300_000_000)
     read = read_file(FileToRead(path=path, name=path.name, machine="box", known_digest=None))
     assert read.result is None
-    assert read.broken == f"{path.name} has 300 MB; at most 268 MB of one file are read"
+    assert read.broken == f"{path.name} has 300 MB; the limit of one file is 268 MB"
 
 
 def _values(store: Store) -> list[float | None]:

@@ -10,7 +10,7 @@ from warpwatch.dashboard.analysis import series_analysis
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.model.changepoint import SeriesChange
-from warpwatch.dashboard.model.triage_item import CardFilter
+from warpwatch.dashboard.model.triage_item import TriageFilter
 from warpwatch.dashboard.model.verdict import ChangeKind, Verdict
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
@@ -59,7 +59,7 @@ def test_what_is_found_is_told_as_a_regression_only_once_it_is_judged(
     _killed_before_the_judgement(store, asv, monkeypatch)
     assert _only_change(store).kind is ChangeKind.UNJUDGED
     assert queries.regressions(store, "demo") == new_regressions(store, "demo") == ()
-    assert queries.cards(store, "demo", CardFilter()).cards == ()
+    assert queries.triage_items(store, "demo", TriageFilter()).items == ()
     assert _verdicts(store) == {Verdict.INCONCLUSIVE}
     (group,) = queries.regressions(store, "demo", kind=ChangeKind.UNJUDGED)
     assert len(group.regressions) == 3

@@ -121,8 +121,10 @@ def test_what_a_result_file_calls_a_commit_is_never_a_command() -> None:
 OPEN = ControlShare(control=Control.CANARIES, value=0.4, low=0.1, high=0.7)
 
 
-@pytest.mark.parametrize("doubt", [{"kind": ChangeKind.MAY_BE_CHANCE, "q_value": 0.3}, {"share": OPEN}])
-def test_what_may_be_chance_or_the_machines_is_measured_at_both_ends_first(doubt: dict[str, object]) -> None:
+@pytest.mark.parametrize("doubt", [{"kind": ChangeKind.NOT_SIGNIFICANT, "q_value": 0.3}, {"share": OPEN}])
+def test_a_change_that_is_not_significant_or_the_machines_is_measured_at_both_ends_first(
+    doubt: dict[str, object],
+) -> None:
     wanted = measure_again(SERIES, replace(_change(dict.fromkeys(range(8, 16), 0.12), 10), **doubt))  # type: ignore[arg-type]
     assert wanted is not None
     assert [commit.position for commit in wanted.commits] == [9, 10]

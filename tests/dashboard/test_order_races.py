@@ -15,7 +15,7 @@ from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.model.series import UNORDERED_POSITION
 from warpwatch.dashboard.store import Store, schema
-from warpwatch.dashboard.store.commit_index import ProjectCalendar
+from warpwatch.dashboard.store.commit_index import ProjectCommitIndex
 from warpwatch.dashboard.store.commits import order_commits
 
 SERIES = series_analysis._WORTH_PROCESSES  # from which they are taken in batches
@@ -85,7 +85,7 @@ def test_commits_that_are_put_in_order_during_the_analysis_are_seen_in_order(
 def test_a_calendar_follows_the_order_without_new_commits(store: Store, unordered: Callable[[], None]) -> None:
     with store.read() as connection:
         project = connection.execute(select(schema.project.c.id)).scalar_one()
-    known = ProjectCalendar(project)
+    known = ProjectCommitIndex(project)
     with store.read() as connection:
         assert known.read(connection).position.tolist() == [0, 1, 2, UNORDERED_POSITION]
         assert known.read(connection) is known.read(connection)
@@ -101,7 +101,7 @@ def test_a_calendar_has_commits_whose_ids_are_lower_than_other_projects(store: S
         connection.execute(insert(schema.project), [{"name": "demo"}, {"name": "other"}])
         mine, others = connection.execute(select(schema.project.c.id).order_by(schema.project.c.id)).scalars()
         connection.execute(insert(commit).values(id=7, project_id=others, hash="a" * 40, date_ms=1))
-    known = ProjectCalendar(mine)
+    known = ProjectCommitIndex(mine)
     with store.read() as connection:
         assert known.read(connection).commits.tolist() == []
     with store.write("demo") as connection:

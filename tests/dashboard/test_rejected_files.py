@@ -10,7 +10,7 @@ from tests.dashboard.pages.browsing import local_client
 from warpwatch.dashboard.cli.import_ import import_
 from warpwatch.dashboard.settings import AccessSettings, Settings
 from warpwatch.dashboard.store import Store
-from warpwatch.dashboard.store.rejected_files import note_set_aside, set_aside
+from warpwatch.dashboard.store.rejected_files import record_rejected_files, rejected_files
 from warpwatch.dashboard.web.app import create_app
 
 
@@ -47,17 +47,17 @@ def test_a_file_is_told_with_its_reason_until_it_goes_in(asv: AsvResults, databa
 
 
 def test_each_source_has_its_own_and_the_newest_counts(store: Store, asv: AsvResults) -> None:
-    note_set_aside(store, "demo", "/a", ["a.json: empty"], now_ms=1)
-    assert set_aside(store, "demo") == ()  # nothing went in, so there is no project
+    record_rejected_files(store, "demo", "/a", ["a.json: empty"], now_ms=1)
+    assert rejected_files(store, "demo") == ()  # nothing went in, so there is no project
     asv.benchmark("suite.Time.time_it")
     asv.commit(1, {"suite.Time.time_it": asv.row([1e-3])})
     asv.load(store)
-    note_set_aside(store, "demo", "/a", ["a.json: empty"], now_ms=1)
-    note_set_aside(store, "demo", "/b", [f"{number}.json: cut off" for number in range(250)], now_ms=2)
-    note_set_aside(store, "demo", "/a", ["c.json: empty", "d.json: empty"], now_ms=3)
-    found = set_aside(store, "demo")
-    assert [(each.source, len(each.told)) for each in found] == [("/a", 2), ("/b", 100)]
-    assert found[0].told == ("c.json: empty", "d.json: empty")
-    assert found[1].told[-1] == "… and 151 more files"
-    note_set_aside(store, "demo", "/b", [], now_ms=4)
-    assert [each.source for each in set_aside(store, "demo")] == ["/a"]
+    record_rejected_files(store, "demo", "/a", ["a.json: empty"], now_ms=1)
+    record_rejected_files(store, "demo", "/b", [f"{number}.json: cut off" for number in range(250)], now_ms=2)
+    record_rejected_files(store, "demo", "/a", ["c.json: empty", "d.json: empty"], now_ms=3)
+    found = rejected_files(store, "demo")
+    assert [(each.source, len(each.messages)) for each in found] == [("/a", 2), ("/b", 100)]
+    assert found[0].messages == ("c.json: empty", "d.json: empty")
+    assert found[1].messages[-1] == "… and 151 more files"
+    record_rejected_files(store, "demo", "/b", [], now_ms=4)
+    assert [each.source for each in rejected_files(store, "demo")] == ["/a"]

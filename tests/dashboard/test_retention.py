@@ -58,12 +58,12 @@ def test_without_a_policy_stretches_are_joined_and_nothing_is_lost(history: Stor
     before, samples = _values(history, "Bench"), _samples(history)
     done = compact(history, "demo", Policy())
     assert (done.points_removed, done.samples_removed, done.series_removed) == (0, 0, 0)
-    assert done.stretches_joined > 0
+    assert done.chunks_joined > 0
     assert (_values(history, "Bench"), _samples(history)) == (before, samples)
     with history.read() as connection:
         counts = select(func.count()).select_from(schema.chunk).group_by(schema.chunk.c.series_id)
         assert set(connection.execute(counts).scalars()) == {1}
-    assert compact(history, "demo", Policy()).stretches_joined == 0
+    assert compact(history, "demo", Policy()).chunks_joined == 0
 
 
 def test_old_samples_go_and_their_values_stay(history: Store) -> None:

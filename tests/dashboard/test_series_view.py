@@ -11,7 +11,7 @@ from warpwatch.dashboard.model.history import MarkKind
 from warpwatch.dashboard.model.series import Status
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.notes import RELEASES, add_annotation, annotations
-from warpwatch.dashboard.store.queries import Wanted
+from warpwatch.dashboard.store.queries import HistoryRequest
 
 LONG = 400
 
@@ -27,14 +27,14 @@ def _key(store: Store) -> str:
 def test_a_short_history_comes_as_it_is(store: Store, timed_history: Callable[..., AsvResults]) -> None:
     timed_history(_values()[230:270]).load(store)
     key = _key(store)
-    whole, shown = queries.history(store, key), queries.shown_history(store, key, Wanted())
+    whole, shown = queries.history(store, key), queries.shown_history(store, key, HistoryRequest())
     assert whole is not None
     assert shown is not None
     assert shown.history == whole
     assert not shown.extent.is_thinned
     assert shown.newest == whole.points[-1]
     assert [point.commit.hash for point in shown.listed] == [hash_of(n) for n in range(39, 19, -1)]
-    assert queries.shown_history(store, "0" * 16, Wanted()) is None
+    assert queries.shown_history(store, "0" * 16, HistoryRequest()) is None
 
 
 def test_a_long_one_keeps_its_extremes_its_changes_and_its_levels(
@@ -43,7 +43,7 @@ def test_a_long_one_keeps_its_extremes_its_changes_and_its_levels(
     values = _values()
     values[77] = 1.3
     timed_history(values).load(store)
-    shown = queries.shown_history(store, _key(store), Wanted(most=60))
+    shown = queries.shown_history(store, _key(store), HistoryRequest(most=60))
     assert shown is not None
     assert (shown.extent.points, shown.extent.drawn) == (LONG, len(shown.history.points))
     assert len(shown.history.points) < 120
@@ -58,7 +58,7 @@ def test_a_long_one_keeps_its_extremes_its_changes_and_its_levels(
 
 def test_what_is_looked_at_closely_is_drawn_whole(store: Store, timed_history: Callable[..., AsvResults]) -> None:
     timed_history(_values()).load(store)
-    wanted = Wanted(most=60, first=hash_of(100)[:8], last=hash_of(130)[:8])
+    wanted = HistoryRequest(most=60, first=hash_of(100)[:8], last=hash_of(130)[:8])
     shown = queries.shown_history(store, _key(store), wanted)
     assert shown is not None
     assert (shown.extent.points_inside, shown.extent.drawn_inside) == (31, 31)
@@ -73,7 +73,7 @@ def test_unmeasured_points_are_counted_and_the_newest_told(store: Store, asv: As
     for number in range(15):
         asv.commit(number, {"suite.Bench.time_it": asv.row([1.0] if number < 3 else None, started_at=number + 1)})
     asv.load(store)
-    shown = queries.shown_history(store, _key(store), Wanted())
+    shown = queries.shown_history(store, _key(store), HistoryRequest())
     assert shown is not None
     assert (shown.points_without_number, len(shown.without_number)) == (12, 10)
     assert shown.newest_number is not None
@@ -126,7 +126,7 @@ def test_another_driver_or_library_is_marked_where_it_came_in(store: Store, asv:
         )
     asv.load(store)
     for _ in range(2):  # what the process remembers of the runs answers the second time
-        shown = queries.shown_history(store, _key(store), Wanted())
+        shown = queries.shown_history(store, _key(store), HistoryRequest())
         assert shown is not None
         assert [(mark.commit.hash, mark.kind, mark.text) for mark in shown.marks] == [
             (hash_of(2), MarkKind.MACHINE, "driver 550 → 580, PyTorch 2.12 → 2.13"),
@@ -138,7 +138,7 @@ def test_another_driver_or_library_is_marked_where_it_came_in(store: Store, asv:
 def test_notes_of_people_stand_at_their_commits(store: Store, timed_history: Callable[..., AsvResults]) -> None:
     timed_history([1.0, 2.0, 3.0]).load(store)
     add_annotation(store, "demo", hash_of(1), author="Ada", text="a <b>fan</b> failed", now_ms=1)
-    shown = queries.shown_history(store, _key(store), Wanted())
+    shown = queries.shown_history(store, _key(store), HistoryRequest())
     assert shown is not None
     (mark,) = shown.marks
     assert (mark.commit.hash, mark.kind, mark.text, mark.author) == (
@@ -175,7 +175,7 @@ def test_tags_are_releases_at_the_first_measured_commit_and_follow_the_repositor
         row = asv.row([1.0], started_at=START_MS + number)
         asv.commit(number, {"suite.Bench.time_it": row}, commit=hashes[number])
     asv.load(store, repository=repository)
-    shown = queries.shown_history(store, _key(store), Wanted())
+    shown = queries.shown_history(store, _key(store), HistoryRequest())
     assert shown is not None
     assert [(m.commit.hash, m.kind, m.text) for m in shown.marks] == [
         (hashes[2], MarkKind.RELEASE, "v1.0"),
@@ -216,7 +216,7 @@ def test_series_of_the_project_come_beside_and_others_do_not(store: Store, asv: 
     asv.commit(1, {"suite.Other.time_it": asv.row([3.0])})
     asv.load(store)
     own, other = (queries.find_series(store, "demo", search=word).series[0].key for word in ("Bench", "Other"))
-    shown = queries.shown_history(store, own, Wanted(beside=[other, own, "f" * 16, other]))
+    shown = queries.shown_history(store, own, HistoryRequest(beside=[other, own, "f" * 16, other]))
     assert shown is not None
     (beside,) = shown.beside
     assert beside.series.key == other

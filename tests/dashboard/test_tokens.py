@@ -32,7 +32,7 @@ def test_a_token_is_known_again_and_noted_as_used(store: Store) -> None:
 
 def test_a_name_that_no_database_takes_is_refused(sqlite_store: Store) -> None:
     for project, name in (("", "runner"), ("demo", "a\0b"), ("demo", "\ud800"), ("x" * 3000, "runner")):
-        with pytest.raises(ValueError, match="is no name"):
+        with pytest.raises(ValueError, match="is not a name"):
             create_token(sqlite_store, project, name=name, now_ms=1)
     assert tokens(sqlite_store) == ()
 

@@ -1,4 +1,4 @@
-"""People triage regressions: cards, states, notes, moved commits, and two who decide at once. Both databases."""
+"""People triage regressions: items, states, notes, moved commits, and two who decide at once. Both databases."""
 
 import threading
 from collections.abc import Callable
@@ -9,7 +9,14 @@ import pytest
 
 from tests.asv_results import START_MS, AsvResults, hash_of
 from warpwatch.dashboard.model.alert import AlertState, EventKind, LastNotification
-from warpwatch.dashboard.model.triage_item import WAITING, Card, CardFilter, CardOrder, Seen, Standing
+from warpwatch.dashboard.model.triage_item import (
+    WAITING,
+    ItemVersion,
+    TriageFilter,
+    TriageItem,
+    TriageOrder,
+    TriageState,
+)
 from warpwatch.dashboard.model.verdict import ChangeKind
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_candidates import new_regressions
@@ -18,7 +25,13 @@ from warpwatch.dashboard.store.alert_updates import RegressionUpdate, update_reg
 from warpwatch.dashboard.store.alerts import regression_alerts
 from warpwatch.dashboard.store.outbox import claim_next
 from warpwatch.dashboard.store.retention import Policy, compact, drop_project
-from warpwatch.dashboard.store.triage import ChangedMeanwhileError, Decision, NoSuchPlaceError, is_web_address, triage
+from warpwatch.dashboard.store.triage import (
+    ChangedMeanwhileError,
+    Decision,
+    NoMeasuredCommitError,
+    is_web_address,
+    triage,
+)
 
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0, 1.01, 1.0]
 SLOW = [2.0, 2.01, 1.99, 2.0, 2.01, 2.0, 2.01, 1.99, 2.0, 2.01]
@@ -35,41 +48,41 @@ def regressed(store: Store, timed_history: Callable[..., Any]) -> AsvResults:
     return results
 
 
-def the_card(store: Store) -> Card:
-    (found,) = queries.cards(store, "demo", CardFilter()).cards
+def the_item(store: Store) -> TriageItem:
+    (found,) = queries.triage_items(store, "demo", TriageFilter()).items
     return found
 
 
 def test_a_regression_that_no_alert_holds_is_an_untriaged_card(store: Store, regressed: AsvResults) -> None:
-    card = the_card(store)
-    assert (card.standing, card.alert, card.machine, card.total) == (Standing.UNTRIAGED, None, "box", 1)
-    assert (card.commit.hash, card.previous_commit.hash) == (hash_of(10), hash_of(9))
-    assert card.regressions[0].change.magnitude == pytest.approx(1.0, abs=0.02)
-    assert card == queries.card(store, "demo", card.seen.key)
-    assert queries.cards(store, "none", CardFilter()).any_at_all is False
+    item = the_item(store)
+    assert (item.state, item.alert, item.machine, item.total) == (TriageState.UNTRIAGED, None, "box", 1)
+    assert (item.commit.hash, item.previous_commit.hash) == (hash_of(10), hash_of(9))
+    assert item.regressions[0].change.magnitude == pytest.approx(1.0, abs=0.02)
+    assert item == queries.triage_item(store, "demo", item.seen.key)
+    assert queries.triage_items(store, "none", TriageFilter()).any_at_all is False
 
 
 def test_triaging_opens_an_alert_that_is_never_sent(store: Store, regressed: AsvResults) -> None:
-    seen = the_card(store).seen
+    seen = the_item(store).seen
     (alert,) = triage(store, "demo", [seen], Decision(state=AlertState.EXPECTED, note=" on purpose "), **WHO)
-    card = the_card(store)
-    assert (card.seen.key, card.standing) == (f"alert-{alert}", Standing.EXPECTED)
-    assert card.alert is not None
-    assert [(e.kind, e.state, e.author, e.note) for e in card.alert.events] == [
+    item = the_item(store)
+    assert (item.seen.key, item.state) == (f"alert-{alert}", TriageState.EXPECTED)
+    assert item.alert is not None
+    assert [(e.kind, e.state, e.author, e.note) for e in item.alert.events] == [
         (EventKind.STATE, AlertState.OPEN, "Ada", None),
         (EventKind.STATE, AlertState.EXPECTED, "Ada", "on purpose"),
     ]
     assert new_regressions(store, "demo") == ()
     assert claim_next(store, destinations=["http://hook"], worker="w", now_ms=2) is None
-    assert queries.card(store, "demo", seen.key) is None
+    assert queries.triage_item(store, "demo", seen.key) is None
 
 
 def test_an_alert_that_was_sent_is_the_same_card(store: Store, regressed: AsvResults) -> None:
     number = open_regression_alert(store, new_regressions(store, "demo")[0], messages={"http://hook": "{}"}, now_ms=5)
-    card = the_card(store)
-    assert (card.seen, card.standing, card.total) == (Seen(key=f"alert-{number}", version="1"), Standing.OPEN, 1)
-    assert card.regressions[0].change.commit.hash == hash_of(10)
-    triage(store, "demo", [card.seen], ACKNOWLEDGE, **WHO)
+    item = the_item(store)
+    assert (item.seen, item.state, item.total) == (ItemVersion(key=f"alert-{number}", version="1"), TriageState.OPEN, 1)
+    assert item.regressions[0].change.commit.hash == hash_of(10)
+    triage(store, "demo", [item.seen], ACKNOWLEDGE, **WHO)
     assert claim_next(store, destinations=["http://hook"], worker="w", now_ms=6) is not None
 
 
@@ -87,11 +100,11 @@ def test_a_change_that_moved_within_the_range_of_its_alert_is_on_the_card_of_tha
     store: Store, timed_history: Callable[..., Any]
 ) -> None:
     measured_in_between(store, timed_history)
-    card = the_card(store)
-    assert card.alert is not None
-    assert [one.change.commit.hash for one in card.regressions] == [hash_of(64)]
-    assert triage(store, "demo", [card.seen], ACKNOWLEDGE, **WHO) == (card.alert.id,)
-    assert [alert.id for alert in regression_alerts(store, "demo")] == [card.alert.id]
+    item = the_item(store)
+    assert item.alert is not None
+    assert [one.change.commit.hash for one in item.regressions] == [hash_of(64)]
+    assert triage(store, "demo", [item.seen], ACKNOWLEDGE, **WHO) == (item.alert.id,)
+    assert [alert.id for alert in regression_alerts(store, "demo")] == [item.alert.id]
 
 
 def test_a_change_within_the_range_of_an_alert_s_first_message_is_on_its_card(
@@ -111,8 +124,8 @@ def test_a_change_within_the_range_of_an_alert_s_first_message_is_on_its_card(
     assert update_regression_alert(
         store, alert, RegressionUpdate(held=(), resolved=frozenset(), between=narrowed), messages={}, now_ms=6
     )
-    card = the_card(store)
-    assert (card.alert and card.alert.id, card.regressions[0].change.commit.hash) == (alert.id, hash_of(64))
+    item = the_item(store)
+    assert (item.alert and item.alert.id, item.regressions[0].change.commit.hash) == (alert.id, hash_of(64))
 
 
 def test_no_second_alert_opens_for_a_change_that_belongs_to_one(
@@ -127,8 +140,8 @@ def test_no_second_alert_opens_for_a_change_that_belongs_to_one(
 
 def test_whose_it_is_its_link_and_its_notes_are_kept_and_taken_off(store: Store, regressed: AsvResults) -> None:
     first = Decision(assignee="Bo", link="https://example.org/issues/7", note="mine")
-    triage(store, "demo", [the_card(store).seen], first, **WHO)
-    alert = the_card(store).alert
+    triage(store, "demo", [the_item(store).seen], first, **WHO)
+    alert = the_item(store).alert
     assert alert is not None
     assert (alert.assignee, alert.link, alert.state, alert.version) == (
         "Bo",
@@ -136,8 +149,8 @@ def test_whose_it_is_its_link_and_its_notes_are_kept_and_taken_off(store: Store,
         AlertState.OPEN,
         2,
     )
-    triage(store, "demo", [the_card(store).seen], Decision(assignee=" ", link="", note="again"), **WHO)
-    alert = the_card(store).alert
+    triage(store, "demo", [the_item(store).seen], Decision(assignee=" ", link="", note="again"), **WHO)
+    alert = the_item(store).alert
     assert alert is not None
     assert (alert.assignee, alert.link) == (None, None)
     assert [(e.kind, e.detail, e.note) for e in alert.events[1:]] == [
@@ -146,28 +159,28 @@ def test_whose_it_is_its_link_and_its_notes_are_kept_and_taken_off(store: Store,
         (EventKind.ASSIGNED, None, "again"),
         (EventKind.LINKED, None, None),
     ]
-    triage(store, "demo", [the_card(store).seen], Decision(note="only a note"), **WHO)
-    again = the_card(store).alert
+    triage(store, "demo", [the_item(store).seen], Decision(note="only a note"), **WHO)
+    again = the_item(store).alert
     assert again is not None
     assert (again.events[-1].kind, again.events[-1].note) == (EventKind.NOTED, "only a note")
 
 
 def test_the_later_of_two_reads_what_the_other_did(store: Store, regressed: AsvResults) -> None:
-    as_new = the_card(store).seen
+    as_new = the_item(store).seen
     triage(store, "demo", [as_new], ACKNOWLEDGE, **WHO)
-    with pytest.raises(ChangedMeanwhileError, match="somebody has triaged it"):
+    with pytest.raises(ChangedMeanwhileError, match="it was triaged"):
         triage(store, "demo", [as_new], Decision(state=AlertState.EXPECTED), author="Bo", now_ms=2)
-    as_seen = the_card(store).seen
+    as_seen = the_item(store).seen
     triage(store, "demo", [as_seen], Decision(state=AlertState.FALSE_ALARM), **WHO)
     with pytest.raises(ChangedMeanwhileError, match=r"Ada set it to “false alarm”"):
         triage(store, "demo", [as_seen], Decision(note="late"), author="Bo", now_ms=3)
-    card = the_card(store)
-    assert card.alert is not None
-    assert all(event.author == "Ada" for event in card.alert.events)
+    item = the_item(store)
+    assert item.alert is not None
+    assert all(event.author == "Ada" for event in item.alert.events)
 
 
 def test_of_many_who_decide_at_once_one_does(store: Store, regressed: AsvResults) -> None:
-    seen = the_card(store).seen
+    seen = the_item(store).seen
     done: list[str] = []
 
     def decide(name: str) -> None:
@@ -189,7 +202,7 @@ def test_of_many_who_decide_at_once_one_does(store: Store, regressed: AsvResults
 
 @pytest.fixture
 def several(store: Store, timed_history: Callable[..., Any]) -> AsvResults:
-    """Three cards: two benchmarks double at commit 10, one of them grows at 20, and at 15 on another machine."""
+    """Three items: two benchmarks double at commit 10, one of them grows at 20, and at 15 on another machine."""
     timed_history([*STEADY, *SLOW, *SLOWER])
     results: AsvResults = timed_history([*STEADY, *SLOW, *SLOW], name="suite.Other.track_latency")
     for number, value in enumerate([*STEADY, *STEADY[:5], *[1.2 * v for v in STEADY], *[1.2] * 5]):
@@ -209,43 +222,44 @@ def several(store: Store, timed_history: Callable[..., Any]) -> AsvResults:
 
 
 def places(store: Store, **wanted: Any) -> list[tuple[int, str]]:
-    found = queries.cards(store, "demo", CardFilter(**wanted)).cards
-    return [(card.commit.position, card.machine) for card in found]
+    found = queries.triage_items(store, "demo", TriageFilter(**wanted)).items
+    return [(item.commit.position, item.machine) for item in found]
 
 
 def test_cards_are_by_commit_and_machine_newest_or_worst_first(store: Store, several: AsvResults) -> None:
     assert places(store) == [(20, "box"), (15, "shed"), (10, "box")]
-    assert places(store, order=CardOrder.WORST) == [(10, "box"), (20, "box"), (15, "shed")]
-    worst = queries.cards(store, "demo", CardFilter(order=CardOrder.WORST)).cards[0]
+    assert places(store, order=TriageOrder.WORST) == [(10, "box"), (20, "box"), (15, "shed")]
+    worst = queries.triage_items(store, "demo", TriageFilter(order=TriageOrder.WORST)).items[0]
     assert (worst.total, len(worst.regressions)) == (2, 2)
-    assert worst.loss == pytest.approx(2 * 0.69, abs=0.1)  # two that at least nearly doubled
+    assert worst.severity == pytest.approx(2 * 0.69, abs=0.1)  # two that at least nearly doubled
 
 
-def test_filters_narrow_and_every_standing_is_counted(store: Store, several: AsvResults) -> None:
+def test_filters_narrow_and_every_state_is_counted(store: Store, several: AsvResults) -> None:
     assert places(store, machine="shed") == [(15, "shed")]
     assert places(store, words="other LATENCY") == [(10, "box")]
     since = datetime.fromtimestamp(START_MS / 1000, UTC) + timedelta(hours=12)
     assert places(store, since=since) == [(20, "box"), (15, "shed")]
-    (narrow,) = queries.cards(store, "demo", CardFilter(words="other")).cards
+    (narrow,) = queries.triage_items(store, "demo", TriageFilter(words="other")).items
     assert (narrow.matching, narrow.total, len(narrow.regressions)) == (1, 2, 1)
     triage(store, "demo", [narrow.seen], Decision(state=AlertState.RESOLVED), **WHO)
-    listed = queries.cards(store, "demo", CardFilter(standings=WAITING))
-    assert {standing: n for standing, n in listed.counts.items() if n} == {Standing.UNTRIAGED: 2, Standing.RESOLVED: 1}
+    listed = queries.triage_items(store, "demo", TriageFilter(states=WAITING))
+    assert {state: n for state, n in listed.counts.items() if n} == {TriageState.UNTRIAGED: 2, TriageState.RESOLVED: 1}
     assert listed.total == 2
-    (kept,) = queries.cards(store, "demo", CardFilter(standings=(Standing.RESOLVED,))).cards
-    assert kept.total == 2  # the decision was about the whole card
+    (kept,) = queries.triage_items(store, "demo", TriageFilter(states=(TriageState.RESOLVED,))).items
+    assert kept.total == 2  # the decision was about the whole item
     assert places(store)[1:] == [
-        (card.commit.position, card.machine) for card in queries.cards(store, "demo", CardFilter(), offset=1).cards
+        (item.commit.position, item.machine)
+        for item in queries.triage_items(store, "demo", TriageFilter(), offset=1).items
     ]
 
 
 def test_many_cards_are_decided_together_or_not_at_all(store: Store, several: AsvResults) -> None:
-    seen = [card.seen for card in queries.cards(store, "demo", CardFilter()).cards]
+    seen = [item.seen for item in queries.triage_items(store, "demo", TriageFilter()).items]
     triage(store, "demo", [seen[1]], ACKNOWLEDGE, **WHO)
     with pytest.raises(ChangedMeanwhileError):
         triage(store, "demo", seen, Decision(state=AlertState.EXPECTED), **WHO)
     assert len(regression_alerts(store, "demo")) == 1
-    now = [card.seen for card in queries.cards(store, "demo", CardFilter()).cards]
+    now = [item.seen for item in queries.triage_items(store, "demo", TriageFilter()).items]
     triage(store, "demo", now, Decision(state=AlertState.EXPECTED), **WHO)
     assert {alert.state for alert in regression_alerts(store, "demo")} == {AlertState.EXPECTED}
     assert len(regression_alerts(store, "demo")) == 3
@@ -254,18 +268,18 @@ def test_many_cards_are_decided_together_or_not_at_all(store: Store, several: As
 def test_a_moved_commit_stands_beside_the_detectors_and_outlives_an_analysis(
     store: Store, regressed: AsvResults, timed_history: Callable[..., Any]
 ) -> None:
-    triage(store, "demo", [the_card(store).seen], Decision(move=-1, note="the revert shows it"), **WHO)
-    stated = the_card(store).alert.stated  # type: ignore[union-attr]
+    triage(store, "demo", [the_item(store).seen], Decision(move=-1, note="the revert shows it"), **WHO)
+    stated = the_item(store).alert.stated  # type: ignore[union-attr]
     assert (stated.commit.hash, stated.previous_commit.hash, stated.author) == (hash_of(9), hash_of(8), "Ada")
     timed_history([2.0, 2.01, 1.99] * 4, first=20).load(store)
-    card = the_card(store)
-    assert card.alert is not None
-    assert card.alert.stated == stated
-    assert card.commit.hash == card.regressions[0].change.commit.hash == hash_of(10)
-    (of_series,) = queries.stated_changes(store, card.regressions[0].series.key)
-    assert (of_series.detected.hash, of_series.stated, of_series.alert) == (hash_of(10), stated, card.alert.id)
-    triage(store, "demo", [card.seen], Decision(move=1), **WHO)
-    back = the_card(store)
+    item = the_item(store)
+    assert item.alert is not None
+    assert item.alert.stated == stated
+    assert item.commit.hash == item.regressions[0].change.commit.hash == hash_of(10)
+    (of_series,) = queries.stated_changes(store, item.regressions[0].series.key)
+    assert (of_series.detected.hash, of_series.stated, of_series.alert) == (hash_of(10), stated, item.alert.id)
+    triage(store, "demo", [item.seen], Decision(move=1), **WHO)
+    back = the_item(store)
     assert back.alert is not None
     assert back.alert.stated is None
     moves = [(e.note, e.detail) for e in back.alert.events if e.kind is EventKind.MOVED]
@@ -278,37 +292,37 @@ def test_a_commit_is_moved_to_measured_ones_alone(store: Store, asv: AsvResults)
     for number, value in enumerate(values):
         asv.commit(number, {"suite.Bench.track_latency": asv.row([value], started_at=number + 1, spread=0.002)})
     asv.load(store)
-    card = the_card(store)
-    assert (card.previous_commit.hash, card.commit.hash) == (hash_of(7), hash_of(9))
-    triage(store, "demo", [card.seen], Decision(move=-1), **WHO)
-    assert the_card(store).alert.stated.commit.hash == hash_of(7)  # type: ignore[union-attr]
+    item = the_item(store)
+    assert (item.previous_commit.hash, item.commit.hash) == (hash_of(7), hash_of(9))
+    triage(store, "demo", [item.seen], Decision(move=-1), **WHO)
+    assert the_item(store).alert.stated.commit.hash == hash_of(7)  # type: ignore[union-attr]
     for _ in range(4):
-        triage(store, "demo", [the_card(store).seen], Decision(move=1), **WHO)
-    assert the_card(store).alert.stated.commit.hash == hash_of(12)  # type: ignore[union-attr]
-    with pytest.raises(NoSuchPlaceError, match="cannot be moved later"):
-        triage(store, "demo", [the_card(store).seen], Decision(move=1, note="nor this"), **WHO)
-    assert the_card(store).alert.events[-1].note is None  # type: ignore[union-attr]
+        triage(store, "demo", [the_item(store).seen], Decision(move=1), **WHO)
+    assert the_item(store).alert.stated.commit.hash == hash_of(12)  # type: ignore[union-attr]
+    with pytest.raises(NoMeasuredCommitError, match="no measured commit after"):
+        triage(store, "demo", [the_item(store).seen], Decision(move=1, note="nor this"), **WHO)
+    assert the_item(store).alert.events[-1].note is None  # type: ignore[union-attr]
 
 
 def test_what_the_detector_tells_no_more_stays_on_the_card_of_its_alert(
     store: Store, regressed: AsvResults, timed_history: Callable[..., Any]
 ) -> None:
-    triage(store, "demo", [the_card(store).seen], ACKNOWLEDGE, **WHO)
+    triage(store, "demo", [the_item(store).seen], ACKNOWLEDGE, **WHO)
     for started in (100, 101, 102, 103):  # later runs say that it was never slow
         for number in range(10, 20):
             values = [STEADY[number - 10] + started / 100_000]
             row = regressed.row(values, started_at=started * 100 + number, spread=0.002)
             regressed.commit(number, {"suite.Bench.track_latency": row})
         regressed.load(store)
-    card = the_card(store)
-    assert card.regressions == ()
-    assert [one.series.benchmark for one in card.gone] == ["suite.Bench.track_latency"]
+    item = the_item(store)
+    assert item.regressions == ()
+    assert [one.series.benchmark for one in item.gone] == ["suite.Bench.track_latency"]
 
 
 def test_states_set_elsewhere_count_as_changes(store: Store, regressed: AsvResults) -> None:
     number = open_regression_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=5)
     assert number is not None
-    seen = the_card(store).seen
+    seen = the_item(store).seen
     (alert,) = regression_alerts(store, "demo")
     over = RegressionUpdate(held=(), resolved=frozenset(), state=AlertState.RESOLVED)
     assert update_regression_alert(store, alert, over, messages={}, now_ms=6)
@@ -317,7 +331,7 @@ def test_states_set_elsewhere_count_as_changes(store: Store, regressed: AsvResul
 
 
 def test_retention_keeps_what_people_said(store: Store, several: AsvResults) -> None:
-    seen = [card.seen for card in queries.cards(store, "demo", CardFilter()).cards]
+    seen = [item.seen for item in queries.triage_items(store, "demo", TriageFilter()).items]
     triage(store, "demo", seen, Decision(move=-1), **WHO)
     said = {alert.stated.commit.hash for alert in regression_alerts(store, "demo") if alert.stated}
     compact(store, "demo", Policy(thin_after_days=0, thin_every=1000))
@@ -329,7 +343,7 @@ def test_retention_keeps_what_people_said(store: Store, several: AsvResults) -> 
     assert said <= kept
     assert len(kept) < 30
     drop_project(store, "demo")
-    assert queries.cards(store, "demo", CardFilter()).cards == ()
+    assert queries.triage_items(store, "demo", TriageFilter()).items == ()
 
 
 @pytest.mark.parametrize(
@@ -356,13 +370,13 @@ def test_what_no_commit_is_accused_of_is_listed_by_commit_and_machine_and_never_
 ) -> None:
     spiky = [*STEADY, 1.6, 1.61, *STEADY]
     timed_history(spiky).load(store)
-    found = queries.unaccused(store, "demo", ChangeKind.TRANSIENT)
+    found = queries.unattributed_changes(store, "demo", ChangeKind.TRANSIENT)
     assert queries.regressions(store, "demo", kind=ChangeKind.TRANSIENT) == found.groups
     assert (found.total, found.any_at_all) == (1, True)
-    assert queries.cards(store, "demo", CardFilter()).any_at_all is False
+    assert queries.triage_items(store, "demo", TriageFilter()).any_at_all is False
     for wanted in ({"words": "other"}, {"machine": "shed"}, {"since": datetime.now(UTC)}, {"offset": 1}):
-        narrowed = queries.unaccused(store, "demo", ChangeKind.TRANSIENT, **wanted)  # type: ignore[arg-type]
+        narrowed = queries.unattributed_changes(store, "demo", ChangeKind.TRANSIENT, **wanted)  # type: ignore[arg-type]
         assert (narrowed.groups, narrowed.any_at_all) == ((), True), wanted
-    assert queries.unaccused(store, "demo", ChangeKind.TRANSIENT, words="LATENCY bench").total == 1
-    assert queries.unaccused(store, "demo", ChangeKind.MACHINE_STATE).any_at_all is False
-    assert queries.unaccused(store, "none", ChangeKind.DRIFT).groups == ()
+    assert queries.unattributed_changes(store, "demo", ChangeKind.TRANSIENT, words="LATENCY bench").total == 1
+    assert queries.unattributed_changes(store, "demo", ChangeKind.MACHINE_STATE).any_at_all is False
+    assert queries.unattributed_changes(store, "none", ChangeKind.DRIFT).groups == ()

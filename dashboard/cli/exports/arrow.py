@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...store.chunks import Floats, Ints
-from ...store.column_records import Measured, Words
+from ...store.column_records import Measured, TextColumn
 from .measurement_rows import COLUMNS, series_cells
 
 _WORD = pa.dictionary(pa.int32(), pa.string())  # text of which there are few kinds
@@ -47,7 +47,7 @@ def _table(found: Sequence[Measured]) -> pa.Table:
     shared = zip(*(series_cells(measured.series) for measured in found), strict=True)
     arrays = [pa.array(map(_text, cells), pa.string()).dictionary_encode().take(row_of) for cells in shared]
     arrays += [
-        _words([each.card for each in found]),
+        _words([each.gpu for each in found]),
         _words([each.commit for each in found]),
         pa.array(np.concatenate([each.date_ms for each in found])).cast(_MOMENT),
         pa.array(np.concatenate([each.position for each in found])),
@@ -75,12 +75,12 @@ def _known(columns: Sequence[Ints], kind: pa.DataType) -> pa.Array:
     return pa.array(numbers, pa.int64(), mask=numbers < 0).cast(kind)
 
 
-def _words(columns: Sequence[Words]) -> pa.Array:
+def _words(columns: Sequence[TextColumn]) -> pa.Array:
     """One dictionary of the words that occur, in the order in which they first do."""
     place: dict[str, int] = {}
     parts = []
     for column in columns:
-        used, inverse = np.unique(column.places, return_inverse=True)
+        used, inverse = np.unique(column.codes, return_inverse=True)
         known = [-1 if n < 0 else place.setdefault(column.words[n], len(place)) for n in used.tolist()]
         parts.append(np.array(known, dtype=np.int32)[inverse])
     places = np.concatenate(parts)

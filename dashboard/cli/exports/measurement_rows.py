@@ -68,7 +68,7 @@ def point_cells(measured: Measured) -> Iterator[tuple[Any, ...]]:
     started = optional(measured.started_ms, measured.started_ms < 0)
     numbers = (optional(each, np.isnan(each)) for each in (measured.value, measured.q25, measured.q75))
     return zip(
-        measured.card.texts(),
+        measured.gpu.texts(),
         measured.commit.texts(),
         map(_iso, measured.date_ms.tolist()),
         measured.position.tolist(),

@@ -28,19 +28,17 @@ from .roofline import rooflines
 from .search import search
 from .series import elsewhere, history, series
 from .series_list import find_series, metrics_and_implementations
-from .series_view import Wanted, shown_history
+from .series_view import HistoryRequest, shown_history
 from .standings import arrivals, standings
-from .triage_items import card, cards
-from .unattributed_changes import unaccused
+from .triage_items import triage_item, triage_items
+from .unattributed_changes import unattributed_changes
 
 __all__ = [
     "AmbiguousCommitError",
-    "Wanted",
+    "HistoryRequest",
     "arrivals",
     "between",
     "canaries",
-    "card",
-    "cards",
     "changes",
     "code_between",
     "commit_list",
@@ -84,5 +82,7 @@ __all__ = [
     "standings",
     "stated_changes",
     "steps_of_commits",
-    "unaccused",
+    "triage_item",
+    "triage_items",
+    "unattributed_changes",
 ]

@@ -1,4 +1,4 @@
-"""Commits that have results, what one of them changed, and everything recorded at it."""
+"""Commits with results: lists, and everything recorded at one of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from ...model.verdict import ChangeKind
 from ...statistics.noise import median
 from .. import schema
 from ..chunks import Ints, optional
-from ..commit_index import calendar
+from ..commit_index import read_commit_index
 from ..engine import Store
 from ..mappers import (
     Workloads,
@@ -32,15 +32,15 @@ from ..points import recorded_at
 from ..project_points import ProjectPoints, points_of_series, project_points
 from ..statements import STATUS_OF_CODE
 from .regressions import below_limits, watched_metrics
-from .series_list import SeriesPlace, series_places
+from .series_list import IndexedSeries, series_index
 
 
 class AmbiguousCommitError(Exception):
-    """A prefix that several commits share; the message names some of them."""
+    """A prefix of several commits; the message names some."""
 
 
 def commits(store: Store, project: str, *, limit: int = 100) -> tuple[Commit, ...]:
-    """The project's commits that have results, newest first."""
+    """The project's commits with results, newest first."""
     with store.read() as connection:
         owner = project_id(connection, project)
         rows = connection.execute(
@@ -61,19 +61,19 @@ def find_commit(store: Store, project: str, prefix: str) -> Commit | None:
 
 def commit_page(store: Store, project: str, prefix: str) -> CommitPage | None:
     """Everything recorded at the commit whose hash starts with `prefix`. Raises AmbiguousCommitError."""
-    held, places = project_points(store, project), series_places(store, project)
+    cached, indexed = project_points(store, project), series_index(store, project)
     with store.read() as connection:
         row = find_row(connection, project, prefix)
         if row is None:
             return None
         known = workloads(connection, row.project_id)
-        points = held if held is not None else _read_points(connection, row)
+        points = cached if cached is not None else _read_points(connection, row)
         return CommitPage(
             project=project,
             commit=commit_record(row),
             older=neighbour(connection, row, -1),
             newer=neighbour(connection, row, +1),
-            points=_points(connection, row, points, places),
+            points=_points(connection, row, points, indexed),
             changes=_changes(connection, row.id, known),
             compiled=compiled_of(connection, row.id),
         )
@@ -93,16 +93,16 @@ def find_row(connection: Connection, project: str, prefix: str) -> Row[Any] | No
     if not prefix or not rows:
         return None
     if len(rows) > 1:
-        some = ", ".join(row.hash[: len(prefix) + 4] for row in rows)
-        raise AmbiguousCommitError(f"several commits start with {prefix!r}: {some}; give more of the hash")
+        examples = ", ".join(row.hash[: len(prefix) + 4] for row in rows)
+        raise AmbiguousCommitError(f"several commits start with {prefix!r}: {examples}; give more of the hash")
     return rows[0]
 
 
 def commit_row(connection: Connection, project: int | None, commit: str) -> Row[Any] | None:
-    """The row of a full hash."""
+    """The row of a commit by full hash."""
     table = schema.commit
-    wanted = select(table).where(table.c.project_id == project, table.c.hash == commit)
-    return connection.execute(wanted).one_or_none()
+    query = select(table).where(table.c.project_id == project, table.c.hash == commit)
+    return connection.execute(query).one_or_none()
 
 
 def neighbour(connection: Connection, row: Row[Any] | None, step: int) -> Commit | None:
@@ -111,51 +111,51 @@ def neighbour(connection: Connection, row: Row[Any] | None, step: int) -> Commit
     if row is None or row.position is None:
         return None
     older = step < 0
-    found = connection.execute(
+    adjacent = connection.execute(
         select(table)
         .where(table.c.project_id == row.project_id)
         .where(table.c.position < row.position if older else table.c.position > row.position)
         .order_by(table.c.position.desc() if older else table.c.position)
         .limit(1)
     ).one_or_none()
-    return commit_record(found) if found is not None else None
+    return commit_record(adjacent) if adjacent is not None else None
 
 
 def _read_points(connection: Connection, commit: Row[Any]) -> ProjectPoints:
-    """Of the series with a point at the commit, all points."""
-    here = recorded_at(connection, commit.project_id, [commit.id])
-    return points_of_series(connection, calendar(connection, commit.project_id), here)
+    """All points of the series with a point at the commit."""
+    ids = recorded_at(connection, commit.project_id, [commit.id])
+    return points_of_series(connection, read_commit_index(connection, commit.project_id), ids)
 
 
 def _points(
-    connection: Connection, commit: Row[Any], every: ProjectPoints, places: Mapping[int, SeriesPlace]
+    connection: Connection, commit: Row[Any], every: ProjectPoints, indexed: Mapping[int, IndexedSeries]
 ) -> tuple[CommitPoint, ...]:
     at = np.flatnonzero(every.at([commit.id]))
-    which, firsts, counts = np.unique(
+    rows, firsts, counts = np.unique(
         np.searchsorted(every.starts, at, side="right") - 1, return_index=True, return_counts=True
     )
-    ids, firsts = every.series[which].tolist(), at[firsts]
-    nows = dict(zip(ids, _nows(every, firsts, counts), strict=True))
+    ids, firsts = every.series[rows].tolist(), at[firsts]
+    at_commit = dict(zip(ids, _values_at(every, firsts, counts), strict=True))
     position = commit.position if commit.position is not None else UNORDERED_POSITION
-    befores = dict(zip(ids, _befores(every, every.starts[which], firsts, position), strict=True))
-    its_commits = commits_by_id(connection, {before.commit for before in befores.values() if before is not None})
+    earlier = dict(zip(ids, _earlier_values(every, every.starts[rows], firsts, position), strict=True))
+    previous_commits = commits_by_id(connection, {each.commit for each in earlier.values() if each is not None})
     return tuple(
         CommitPoint(
-            series=place.series,
+            series=entry.series,
             value=now.value,
             status=STATUS_OF_CODE[now.status],
             reason=now.reason,
-            previous=before.value if (before := befores[number]) is not None else None,
-            previous_commit=its_commits[before.commit] if before is not None else None,
+            previous=before.value if (before := earlier[number]) is not None else None,
+            previous_commit=previous_commits[before.commit] if before is not None else None,
             runs=now.runs,
         )
-        for number, place in places.items()
-        if (now := nows.get(number)) is not None
+        for number, entry in indexed.items()
+        if (now := at_commit.get(number)) is not None
     )
 
 
-class _Now(NamedTuple):
-    """A series at the commit: the median over its runs, and what the last one says that has a number."""
+class _ValueAt(NamedTuple):
+    """A series at the commit: median over the runs, status and reason of the last run, with a number if any has one."""
 
     value: float | None
     status: int
@@ -163,64 +163,67 @@ class _Now(NamedTuple):
     runs: int
 
 
-class _Before(NamedTuple):
+class _EarlierValue(NamedTuple):
     """The newest earlier commit with a number, and the median there."""
 
     commit: int
     value: float
 
 
-def _nows(every: ProjectPoints, firsts: Ints, counts: Ints) -> list[_Now]:
-    """Of each series, whose points at the commit are so many from the first on."""
+def _values_at(every: ProjectPoints, firsts: Ints, counts: Ints) -> list[_ValueAt]:
+    """The value of each series, whose points at the commit are `counts` from `firsts` on."""
     points, last = every.points, firsts + counts - 1
     reasons = (None, *points.reasons)
-    alone = zip(
+    single = zip(
         optional(points.value[last], ~every.has_number[last]),
         points.status[last].tolist(),
         [reasons[n] for n in points.reason[last].tolist()],
         counts.tolist(),
         strict=True,
     )
-    found = [_Now(*each) for each in alone]
+    values = [_ValueAt(*each) for each in single]
     for n in np.flatnonzero(counts > 1).tolist():
         numbers = firsts[n] + np.flatnonzero(every.has_number[firsts[n] : last[n] + 1])
         if len(numbers):
-            shown = int(numbers[-1])
-            found[n] = _Now(
-                median(points.value[numbers]), int(points.status[shown]), reasons[points.reason[shown]], int(counts[n])
+            last_number = int(numbers[-1])
+            values[n] = _ValueAt(
+                median(points.value[numbers]),
+                int(points.status[last_number]),
+                reasons[points.reason[last_number]],
+                int(counts[n]),
             )
-    return found
+    return values
 
 
-def _befores(every: ProjectPoints, starts: Ints, firsts: Ints, position: int) -> list[_Before | None]:
-    """Of each series, by where its points start and the first of those at the commit, which stands at `position`.
+def _earlier_values(every: ProjectPoints, starts: Ints, firsts: Ints, position: int) -> list[_EarlierValue | None]:
+    """The newest earlier value of each series, whose points start at `starts`, those at the commit at `firsts`.
 
-    The point before that mostly tells; where it is one of several runs, has no number or is no earlier commit's, the
-    rest of the history is looked at.
+    Usually the point before `firsts`; if that is one of several runs, has no number or is of no earlier commit, the
+    rest of the history is searched.
     """
-    points, whole = every.points, every.calendar
+    points, index = every.points, every.commit_index
     last = np.maximum(firsts - 1, starts)
-    place = whole.position[np.searchsorted(whole.commits, points.commit[last])]
+    previous_position = index.position[np.searchsorted(index.commits, points.commit[last])]
     is_alone = (last == starts) | (points.commit[last - 1] != points.commit[last])
-    tells = (firsts > starts) & every.has_number[last] & (place < position) & is_alone
-    found: list[_Before | None] = [
-        _Before(*each) for each in zip(points.commit[last].tolist(), points.value[last].tolist(), strict=True)
+    is_found = (firsts > starts) & every.has_number[last] & (previous_position < position) & is_alone
+    values: list[_EarlierValue | None] = [
+        _EarlierValue(*each) for each in zip(points.commit[last].tolist(), points.value[last].tolist(), strict=True)
     ]
-    for n in np.flatnonzero(~tells).tolist():
-        found[n] = _before(every, slice(int(starts[n]), int(firsts[n])), position)
-    return found
+    for n in np.flatnonzero(~is_found).tolist():
+        values[n] = _earlier_value(every, slice(int(starts[n]), int(firsts[n])), position)
+    return values
 
 
-def _before(every: ProjectPoints, its: slice, position: int) -> _Before | None:
-    """Among the points of one series before the commit."""
-    whole, commit = every.calendar, every.points.commit[its]
+def _earlier_value(every: ProjectPoints, own: slice, position: int) -> _EarlierValue | None:
+    """The newest value among the points `own` of one series before a position."""
+    index, commit = every.commit_index, every.points.commit[own]
     numbers = np.flatnonzero(
-        every.has_number[its] & (whole.position[np.searchsorted(whole.commits, commit)] < position)
+        every.has_number[own] & (index.position[np.searchsorted(index.commits, commit)] < position)
     )
     if not len(numbers):
         return None
     newest = numbers[commit[numbers] == commit[numbers[-1]]]
-    return _Before(int(commit[newest[0]]), median(every.points.value[its][newest]))
+    return _EarlierValue(int(commit[newest[0]]), median(every.points.value[own][newest]))
 
 
 def _changes(connection: Connection, commit_id: int, known: Workloads) -> tuple[Regression, ...]:
@@ -231,8 +234,8 @@ def _changes(connection: Connection, commit_id: int, known: Workloads) -> tuple[
         .join(table, table.c.series_id == schema.series.c.id)
         .where(table.c.commit_id == commit_id)
     ).all()
-    found = commits_by_id(connection, commits_of_changes(rows))
-    changes = [Regression(series=series_record(row, known), change=change_record(row, found)) for row in rows]
+    commits = commits_by_id(connection, commits_of_changes(rows))
+    changes = [Regression(series=series_record(row, known), change=change_record(row, commits)) for row in rows]
     changes.sort(
         key=lambda one: (
             not one.series.is_watched,
@@ -245,7 +248,7 @@ def _changes(connection: Connection, commit_id: int, known: Workloads) -> tuple[
 
 
 def compiled_of(connection: Connection, commit_id: int, operator: str | None = None) -> tuple[CompiledCode, ...]:
-    """Each kernel and architecture of the commit, or of one operator at it, from the newest run that compiled it."""
+    """Compiled code of the commit, or of one operator, from the newest run of each kernel and architecture."""
     table, run = schema.compiled_code, schema.run
     where = [table.c.commit_id == commit_id, *([table.c.operator == operator] if operator is not None else [])]
     rows = connection.execute(
@@ -272,11 +275,8 @@ def compiled_record(row: Row[Any]) -> CompiledCode:
     )
 
 
-# The commits of a project that have results, a part at a time.
-
-
 def commit_list(store: Store, project: str, *, limit: int, offset: int = 0) -> tuple[int, tuple[Commit, ...]]:
-    """How many there are, and those of this part, newest first."""
+    """The number of commits with results, and a page of them, newest first."""
     table = schema.commit
     with store.read() as connection:
         own = table.c.project_id == project_id(connection, project)
@@ -287,20 +287,16 @@ def commit_list(store: Store, project: str, *, limit: int, offset: int = 0) -> t
         return total, tuple(commit_record(row) for row in rows)
 
 
-# How many series each of some commits made worse and better: what a list of commits tells beside their names.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """Series of ours whose level a commit moved, on whichever machine."""
+    """Number of our series with a step at a commit, on all machines."""
 
     worse: int = 0
     better: int = 0
 
 
 def steps_of_commits(store: Store, project: str) -> Mapping[str, Steps]:
-    """By hash, of all commits that began a step of a listed series of a judged metric, one that counts by the limits
-    that the project states."""
+    """Steps by commit hash: of listed series of judged metrics, at or above the project's thresholds."""
     return store.cached(project, "steps of commits", lambda: _counted(store, project))
 
 

@@ -180,7 +180,7 @@ def _measured_on(connection: Connection, machine: str, environment: str, rows: l
         environment=environment,
         runs=len(rows),
         newest_run=moment(newest.started_ms),
-        cards=tuple(dict.fromkeys(row.card for row in rows if row.card)),
+        cards=tuple(dict.fromkeys(row.gpu for row in rows if row.gpu)),
         driver=str(drivers[-1]) if drivers else None,
         before=commits_by_id(connection, [before])[before] if before is not None else None,
     )

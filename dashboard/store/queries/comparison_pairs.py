@@ -1,4 +1,4 @@
-"""Pairs of a comparison: the points of each series at and around two commits."""
+"""Pairs of a comparison: each series' points at two commits, and its history around them."""
 
 import itertools
 from collections import Counter
@@ -14,51 +14,48 @@ from ...model.series import UNORDERED_POSITION, Series, Status
 from ...statistics.comparison import RunValue
 from .. import schema
 from ..chunks import Floats, Ints
-from ..commit_index import PointRow, calendar
+from ..commit_index import PointRow, read_commit_index
 from ..engine import Store
 from ..mappers import project_id
 from ..points import batches
 from ..project_points import Flags, ProjectPoints, points_of_series, project_points, runs_of
 from ..statements import STATUS_CODES, STATUS_OF_CODE
 from .machine_code import codes
-from .series_list import series_places
+from .series_list import series_index
 
-# The points of many series at and around two commits, taken at once: a record a point would be too slow for
-# thousands.
-#
-# All series stand one after the other in the same columns; what is asked of each is a part of them.
+# The points of many series are slices of shared columns: a record for each point would be too slow for thousands.
 
-_SERIES_AT_ONCE = 1000  # whose points are in memory as they were read, those of other commits among them
+_SERIES_AT_ONCE = 1000  # series whose points, also of other commits, are in memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeriesPoints:
-    """One series' points, by commit, then by run; rows are made of those alone that somebody asks for."""
+    """One series' points, by commit, then by run; records are made on request."""
 
     series: int
-    ends: Sequence[PointRow]  # those at the two commits
+    ends: Sequence[PointRow]  # at the two commits
     has_reruns: bool  # a commit may have several numbers
     _all: ProjectPoints
-    _its: slice  # of all points
-    _wanted: Flags  # of all points
+    _slice: slice  # of `_all`
+    _is_included: Flags  # of `_all`
     _rows: list[PointRow] = field(default_factory=list)
 
     def rows(self) -> list[PointRow]:
-        """All of them."""
+        """Records of all points."""
         if not self._rows:
-            at = self._its.start + np.flatnonzero(self._wanted[self._its])
-            self._rows.extend(self._all.calendar.as_rows([self.series] * len(at), self._all.points.take(at)))
+            at = self._slice.start + np.flatnonzero(self._is_included[self._slice])
+            self._rows.extend(self._all.commit_index.as_rows([self.series] * len(at), self._all.points.take(at)))
         return self._rows
 
-    def levels(self, card: str | None) -> tuple[Ints, Floats]:
-        """Each commit that has a number of the card (None: of any), in order, and the median of its numbers."""
-        its = self._its
-        at = self._wanted[its] & self._all.has_number[its]
-        points, whole = self._all.points, self._all.calendar
-        if card is not None:
-            run = np.searchsorted(whole.runs, points.run[its])
-            at &= whole.card[run] == whole.cards.index(card) + 1
-        commit, value = points.commit[its][at], points.value[its][at]
+    def levels(self, gpu: str | None) -> tuple[Ints, Floats]:
+        """The commits with a number of the GPU (None: of any), in order, and the median of each."""
+        own = self._slice
+        at = self._is_included[own] & self._all.has_number[own]
+        points, index = self._all.points, self._all.commit_index
+        if gpu is not None:
+            run = np.searchsorted(index.runs, points.run[own])
+            at &= index.gpu[run] == index.gpus.index(gpu) + 1
+        commit, value = points.commit[own][at], points.value[own][at]
         if not self.has_reruns:
             return commit, value
         groups = itertools.groupby(zip(commit.tolist(), value.tolist(), strict=True), key=lambda pair: pair[0])
@@ -67,8 +64,8 @@ class SeriesPoints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Around:
-    """The commits at and around two, and the series that have a point at one of the two."""
+class PointsAround:
+    """The commits at and around two, and the series with a point at one of the two."""
 
     commits: Sequence[int]
     series: Mapping[int, SeriesPoints]
@@ -80,64 +77,66 @@ def points_around(
     ids: Collection[int],
     ends: Collection[int],
     reach: int,
-    held: ProjectPoints | None,
-) -> Around:
-    """The points of these series at the `ends`, and of the `reach` commits before and after the newest of these.
+    cached: ProjectPoints | None,
+) -> PointsAround:
+    """The points of the series at the `ends`, and at the `reach` commits before and after the newest end.
 
-    They are taken from those that are `held`; where none are they are read.
+    They come from `cached`, or are read without it.
     """
-    whole = held.calendar if held is not None else calendar(connection, project)
-    is_end = np.isin(whole.commits, list(ends))
-    placed = whole.position[is_end & (whole.position < UNORDERED_POSITION)]
-    wanted = is_end | (np.abs(whole.position - placed.max(initial=0)) <= reach)
-    commits = whole.commits[wanted].tolist()
-    if held is not None:
-        return Around(commits=commits, series=_around(held, ids, ends, commits))
-    found: dict[int, SeriesPoints] = {}
+    index = cached.commit_index if cached is not None else read_commit_index(connection, project)
+    is_end = np.isin(index.commits, list(ends))
+    positions = index.position[is_end & (index.position < UNORDERED_POSITION)]
+    is_near = is_end | (np.abs(index.position - positions.max(initial=0)) <= reach)
+    commits = index.commits[is_near].tolist()
+    if cached is not None:
+        return PointsAround(commits=commits, series=_around(cached, ids, ends, commits))
+    series: dict[int, SeriesPoints] = {}
     runs = runs_of(connection, commits)
     if runs is not None:
-        for some in batches(list(ids), _SERIES_AT_ONCE):
-            read = points_of_series(connection, whole, some, runs=runs)
-            found |= _around(_only(read, commits), some, ends, commits)
-    return Around(commits=commits, series=found)
+        for batch in batches(list(ids), _SERIES_AT_ONCE):
+            read = points_of_series(connection, index, batch, runs=runs)
+            series |= _around(_only(read, commits), batch, ends, commits)
+    return PointsAround(commits=commits, series=series)
 
 
 def _only(read: ProjectPoints, commits: Collection[int]) -> ProjectPoints:
-    """Of these commits alone, so that the rest need not stay in memory."""
+    """The points of these commits, so that the rest can be freed."""
     kept = np.flatnonzero(read.at(commits))
     ends = np.searchsorted(kept, read.starts)
-    some = np.diff(ends) > 0
-    return ProjectPoints(read.calendar, read.series[some], np.append(ends[:-1][some], ends[-1]), read.points.take(kept))
+    has_points = np.diff(ends) > 0
+    return ProjectPoints(
+        read.commit_index, read.series[has_points], np.append(ends[:-1][has_points], ends[-1]), read.points.take(kept)
+    )
 
 
 def _around(
     every: ProjectPoints, ids: Collection[int], ends: Collection[int], commits: Collection[int]
 ) -> dict[int, SeriesPoints]:
-    """Of the given `commits`, for those of the series with a point at one of the `ends`."""
+    """Points at `commits`, for the series with a point at one of the `ends`."""
     at_ends = np.flatnonzero(every.at(ends))
-    whose = np.searchsorted(every.starts, at_ends, side="right") - 1
-    asked = np.isin(every.series, list(ids))[whose]
-    at_ends, whose = at_ends[asked], whose[asked]
-    wanted = every.at(commits)
-    rows = every.calendar.as_rows(every.series[whose].tolist(), every.points.take(at_ends))
-    places, starts = np.unique(whose, return_index=True)
+    row = np.searchsorted(every.starts, at_ends, side="right") - 1
+    is_chosen = np.isin(every.series, list(ids))[row]
+    at_ends, row = at_ends[is_chosen], row[is_chosen]
+    is_included = every.at(commits)
+    rows = every.commit_index.as_rows(every.series[row].tolist(), every.points.take(at_ends))
+    series_rows, starts = np.unique(row, return_index=True)
     bounds = itertools.pairwise([*starts.tolist(), len(rows)])
-    slices = map(slice, every.starts[places].tolist(), every.starts[places + 1].tolist())
-    described = zip(every.series[places].tolist(), every.is_again[places].tolist(), slices, bounds, strict=True)
+    slices = map(slice, every.starts[series_rows].tolist(), every.starts[series_rows + 1].tolist())
+    columns = zip(
+        every.series[series_rows].tolist(), every.has_reruns[series_rows].tolist(), slices, bounds, strict=True
+    )
     return {
-        number: SeriesPoints(number, rows[start:end], again, every, its, wanted)
-        for number, again, its, (start, end) in described
+        number: SeriesPoints(number, rows[start:end], has_reruns, every, own, is_included)
+        for number, has_reruns, own, (start, end) in columns
     }
 
 
-# Two commits side by side: what `check` compares.
-#
-# A commit that was not measured because its machine code stood still is measured by the commit that ran the same
-# code. Runs of two physical cards are never compared, whatever their machine is called. Where runs of both were taken
-# beside each other, as a gate does, only those are compared: what lies between two days is then in neither.
+# A commit that was not measured because its machine code is unchanged is represented by one that ran the same code.
+# Runs of two GPUs are never compared. If both commits have runs in one session, as in a gate, only those are compared,
+# which excludes differences between days.
 
-HISTORY_COMMITS = 100  # that the noise is taken from: those before the later of the two, and as many after
-BESIDE_MS = 2 * 3600 * 1000  # between two runs of one sitting: three of each of two commits, a slow suite; and no night
+HISTORY_COMMITS = 100  # for the noise: before the later of the two commits, and as many after
+SESSION_GAP_MS = 2 * 3600 * 1000  # longest gap between runs of one session; shorter than a night
 
 _UNCHANGED = STATUS_CODES[Status.UNCHANGED]
 _NO_CODE: Mapping[int, str] = {}
@@ -145,7 +144,7 @@ _Rows = Sequence[PointRow]
 
 
 class Side(NamedTuple):
-    """What a series has at one commit: runs with a number, and the newest status and reason where that has none."""
+    """A series at one commit: runs with a number; newest status and reason if it has none."""
 
     runs: tuple[RunValue, ...]
     status: Status | None  # None: no record
@@ -153,23 +152,23 @@ class Side(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """One series at two commits, with the levels of the commits around them, in order, all of one card."""
+    """One series at two commits, with the levels of the commits around them, in order, all of one GPU."""
 
     series: Series
     base: Side
     head: Side
     levels: Floats
     commits: Ints  # of the levels
-    sides: tuple[int, int]  # the commits that were measured for base and head
+    sides: tuple[int, int]  # the commits measured for base and head
     is_one_measurement: bool  # both commits run the same machine code, and only one of them was measured
-    other_cards: tuple[str, str] | None  # the cards of base and head, where no card measured both
-    beside: bool  # every run of base was taken within BESIDE_MS of one of head, on one card, and the other way round
-    reruns: tuple[tuple[float, ...], ...]  # values of equal code on one card in one sitting, around the two commits
-    is_complete: bool = False  # both commits were to be measured: what has no record at one is gone there
+    other_gpus: tuple[str, str] | None  # the GPUs of base and head, if none measured both
+    same_session: bool  # every run of base is within SESSION_GAP_MS of one of head on the same GPU, and vice versa
+    reruns: tuple[tuple[float, ...], ...]  # values of equal code on one GPU in one session, around the two commits
+    is_complete: bool = False  # both commits were measured: a series without a record at one is gone there
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """The places of base and head among the levels; None if either has no number there."""
+        """Indices of base and head among the levels; None if either has no number."""
         order = self.commits.tolist()
         return (order.index(self.sides[0]), order.index(self.sides[1])) if set(self.sides) <= set(order) else None
 
@@ -184,16 +183,16 @@ def pairs(
     all_metrics: bool = False,
     since_ms: int | None = None,
 ) -> tuple[Pair, ...]:
-    """Series of judged metrics (or all) with a record at either commit, given by full hash; controls among them.
+    """Series of judged metrics (or all) with a record at either commit, by full hash; controls included.
 
-    With `since_ms`, only those with a record there of a run that started since then, which measured both commits.
+    `since_ms`: only series with a record of a run started since then, when both commits were measured.
     """
-    found = {
-        number: place
-        for number, place in series_places(store, project).items()
-        if (all_metrics or place.series.metric.is_judged) and machine in {None, place.series.machine}
+    chosen = {
+        number: indexed
+        for number, indexed in series_index(store, project).items()
+        if (all_metrics or indexed.series.metric.is_judged) and machine in {None, indexed.series.machine}
     }
-    held = project_points(store, project)
+    cached = project_points(store, project)
     with store.read() as connection:
         owner = project_id(connection, project)
         ends = connection.execute(
@@ -204,14 +203,14 @@ def pairs(
         id_of = {row.hash: row.id for row in ends}
         if owner is None or not {base, head} <= id_of.keys():
             return ()
-        around = points_around(connection, owner, found.keys(), list(id_of.values()), HISTORY_COMMITS, held)
+        around = points_around(connection, owner, chosen.keys(), list(id_of.values()), HISTORY_COMMITS, cached)
         code_of = codes(connection, owner, around.commits)
-    made = (
-        _pair(place.series, points, id_of[base], id_of[head], code_of.get(place.code, _NO_CODE))
-        for number, place in found.items()
+    compared = (
+        _pair(indexed.series, points, id_of[base], id_of[head], code_of.get(indexed.code, _NO_CODE))
+        for number, indexed in chosen.items()
         if (points := around.series.get(number)) is not None and _has_run_since(points, since_ms)
     )
-    return tuple(made if since_ms is None else (pair._replace(is_complete=True) for pair in made))
+    return tuple(compared if since_ms is None else (pair._replace(is_complete=True) for pair in compared))
 
 
 def _has_run_since(points: SeriesPoints, since_ms: int | None) -> bool:
@@ -223,15 +222,15 @@ def _pair(series: Series, points: SeriesPoints, base: int, head: int, code_of: M
     rows = points.ends if sides == (base, head) else points.rows()
     numbers: list[_Rows] = [[row for row in rows if row.commit_id == side and row.value is not None] for side in sides]
     is_exact = series.metric.is_exact
-    card, other_cards = (None, None) if is_exact else _common_card(*numbers)
-    commits, levels = points.levels(other_cards[1] if other_cards else card)
-    if card is not None:
-        numbers = [[row for row in side if row.card == card] for side in numbers]
-    is_beside = not is_exact and other_cards is None and bool(numbers[0] and numbers[1])
-    if is_beside:
-        beside = [_beside(numbers[0], numbers[1]), _beside(numbers[1], numbers[0])]
-        is_beside = all(beside)
-        numbers = beside if is_beside else numbers
+    gpu, other_gpus = (None, None) if is_exact else _common_gpu(*numbers)
+    commits, levels = points.levels(other_gpus[1] if other_gpus else gpu)
+    if gpu is not None:
+        numbers = [[row for row in side if row.gpu == gpu] for side in numbers]
+    same_session = not is_exact and other_gpus is None and bool(numbers[0] and numbers[1])
+    if same_session:
+        near = [_in_session_with(numbers[1], numbers[0]), _in_session_with(numbers[0], numbers[1])]
+        same_session = all(near)
+        numbers = near if same_session else numbers
     return Pair(
         series=series,
         base=_side([row for row in points.ends if row.commit_id == base], numbers[0]),
@@ -240,28 +239,28 @@ def _pair(series: Series, points: SeriesPoints, base: int, head: int, code_of: M
         commits=commits,
         sides=sides,
         is_one_measurement=sides[0] == sides[1] and base != head,
-        other_cards=other_cards,
-        beside=is_beside,
+        other_gpus=other_gpus,
+        same_session=same_session,
         reruns=() if is_exact else _reruns(points, sides, code_of),
     )
 
 
-def _beside(runs: _Rows, others: _Rows) -> _Rows:
-    """Those of the runs that have one of the others beside them."""
-    at = [row.started_ms for row in others if row.started_ms is not None]
+def _in_session_with(others: _Rows, runs: _Rows) -> _Rows:
+    """The runs within SESSION_GAP_MS of one of the others."""
+    starts = [row.started_ms for row in others if row.started_ms is not None]
     return [
         row
         for row in runs
-        if row.started_ms is not None and any(abs(row.started_ms - moment) <= BESIDE_MS for moment in at)
+        if row.started_ms is not None and any(abs(row.started_ms - start) <= SESSION_GAP_MS for start in starts)
     ]
 
 
 def _reruns(points: SeriesPoints, ends: Sequence[int], code_of: Mapping[int, str]) -> tuple[tuple[float, ...], ...]:
-    """The values of runs of the same thing that lie beside each other on one card.
+    """Values of re-runs, grouped: runs of equal code on one GPU in one session.
 
-    The same thing is a commit, or commits of equal machine code. Base and head stand alone: what runs around equal
-    code may be the change that is asked about. So do the commits of rivals and canaries, whose way over commits is
-    their history's to tell: a machine that slows down would be noise here.
+    Equal code is one commit, or commits of equal machine code. Base and head are never grouped with other commits: a
+    difference of the code around equal machine code may be the change in question. Nor are commits of baselines and
+    canaries, whose `code_of` is empty: drift of the machine would count as noise.
     """
     if not points.has_reruns and not code_of:
         return ()
@@ -270,56 +269,56 @@ def _reruns(points: SeriesPoints, ends: Sequence[int], code_of: Mapping[int, str
         if row.value is None or row.started_ms is None:
             continue
         code = row.commit_id if row.commit_id in ends else code_of.get(row.commit_id, row.commit_id)
-        runs.setdefault((code, row.card), []).append(row)
+        runs.setdefault((code, row.gpu), []).append(row)
     groups: list[tuple[float, ...]] = []
-    for found in runs.values():
-        found.sort(key=lambda row: (_started_ms(row), row.run_id))
-        edges = [n for n in range(1, len(found)) if _started_ms(found[n]) - _started_ms(found[n - 1]) > BESIDE_MS]
-        parts = itertools.pairwise([0, *edges, len(found)])
-        groups.extend(tuple(_value(row) for row in found[start:end]) for start, end in parts if end - start > 1)
+    for rows in runs.values():
+        rows.sort(key=lambda row: (_started_ms(row), row.run_id))
+        edges = [n for n in range(1, len(rows)) if _started_ms(rows[n]) - _started_ms(rows[n - 1]) > SESSION_GAP_MS]
+        sessions = itertools.pairwise([0, *edges, len(rows)])
+        groups.extend(tuple(_value(row) for row in rows[start:end]) for start, end in sessions if end - start > 1)
     return tuple(groups)
 
 
 def _measured_as(points: SeriesPoints, commit: int, code_of: Mapping[int, str]) -> int:
-    """The commit whose numbers stand for this one: itself, or the nearest measured one with the same machine code.
+    """The commit that represents this one: itself, or the nearest measured commit with the same machine code.
 
-    Earlier ones go first, as the code stands still since then.
+    Earlier commits are preferred: the code has not changed since.
     """
     if commit not in code_of:
         return commit
-    here = [row for row in points.ends if row.commit_id == commit]
-    if any(row.value is not None for row in here) or all(row.status != _UNCHANGED for row in here):
+    own = [row for row in points.ends if row.commit_id == commit]
+    if any(row.value is not None for row in own) or all(row.status != _UNCHANGED for row in own):
         return commit
     rows = points.rows()
     order = list(dict.fromkeys(row.commit_id for row in rows))
     same = {row.commit_id for row in rows if row.value is not None and code_of.get(row.commit_id) == code_of[commit]}
-    place = order.index(commit)
-    earlier = [each for each in order[:place] if each in same]
-    later = [each for each in order[place:] if each in same]
+    index = order.index(commit)
+    earlier = [each for each in order[:index] if each in same]
+    later = [each for each in order[index:] if each in same]
     return earlier[-1] if earlier else later[0] if later else commit
 
 
-def _common_card(base: _Rows, head: _Rows) -> tuple[str | None, tuple[str, str] | None]:
-    """The card that measured both sides, the one with most runs of several; else the cards of both.
+def _common_gpu(base: _Rows, head: _Rows) -> tuple[str | None, tuple[str, str] | None]:
+    """The GPU that measured both sides, with the most runs if several did; else the GPUs of base and head.
 
-    Runs that tell no card may be of any: then there is neither.
+    Neither if a run has no GPU recorded.
     """
-    if len(base) == len(head) == 1 and base[0].card == head[0].card:
-        return base[0].card, None
-    cards = [{row.card for row in side} for side in (base, head)]
-    if not all(cards) or any(None in each for each in cards):
+    if len(base) == len(head) == 1 and base[0].gpu == head[0].gpu:
+        return base[0].gpu, None
+    gpus = [{row.gpu for row in side} for side in (base, head)]
+    if not all(gpus) or any(None in each for each in gpus):
         return None, None
-    both = cards[0] & cards[1]
+    both = gpus[0] & gpus[1]
     if not both:
-        return None, (str(base[-1].card), str(head[-1].card))
+        return None, (str(base[-1].gpu), str(head[-1].gpu))
     if len(both) == 1:
         return both.pop(), None
-    counts = [Counter(row.card for row in side) for side in (base, head)]
-    return max(both, key=lambda card: (min(count[card] for count in counts), str(card))), None
+    counts = [Counter(row.gpu for row in side) for side in (base, head)]
+    return max(both, key=lambda gpu: (min(count[gpu] for count in counts), str(gpu))), None
 
 
 def _side(at: _Rows, numbers: _Rows) -> Side:
-    """What stands at a commit, and the numbers that count for it, which may be another's."""
+    """The rows of a commit, and the numbers that represent it, which may be another commit's."""
     runs = tuple([RunValue(_value(row), row.q25, row.q75, row.sample_count) for row in numbers])
     if not at:
         return Side(runs, None, None)
@@ -329,12 +328,12 @@ def _side(at: _Rows, numbers: _Rows) -> Side:
 
 
 def _value(row: PointRow) -> float:
-    """Of a row that has a number."""
+    """The value of a row with a number."""
     assert row.value is not None
     return row.value
 
 
 def _started_ms(row: PointRow) -> int:
-    """Of a row whose run says when it was."""
+    """The start of a row's run, which is recorded."""
     assert row.started_ms is not None
     return row.started_ms

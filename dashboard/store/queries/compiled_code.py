@@ -9,11 +9,11 @@ from sqlalchemy import Connection, select
 from ...model.changepoint import Regression, RegressionGroup
 from ...model.compiled_code import CodeChange, CompiledCode, compiled_difference
 from ...model.series import workload_of
-from ...model.triage_item import Card
+from ...model.triage_item import TriageItem
 from .. import schema
 from ..engine import Store
 from ..mappers import project_id, select_series, series_record, workloads
-from ..statements import is_among
+from ..statements import id_in
 from .commits import commit_row, compiled_of, compiled_record, find_row
 from .machine_code import codes
 
@@ -113,7 +113,7 @@ class CodeBetween:
     ran_another: int
 
 
-def code_between(store: Store, project: str, groups: Sequence[RegressionGroup | Card]) -> tuple[CodeBetween, ...]:
+def code_between(store: Store, project: str, groups: Sequence[RegressionGroup | TriageItem]) -> tuple[CodeBetween, ...]:
     """One record for each group, in order: the kernels of the operators and implementations of its series."""
     commit = schema.commit
     with store.read() as connection:
@@ -189,7 +189,7 @@ def _compiled(connection: Connection, commits: Sequence[int]) -> dict[int, list[
     rows = connection.execute(
         select(table)
         .join(run, run.c.id == table.c.run_id)
-        .where(is_among(connection, table.c.commit_id, commits))
+        .where(id_in(connection, table.c.commit_id, commits))
         .order_by(run.c.started_ms)
     )
     newest = {(row.commit_id, row.operator, row.kernel, row.architecture): row for row in rows}

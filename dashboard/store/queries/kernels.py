@@ -13,12 +13,12 @@ from ...model.verdict import Verdict
 from ...statistics.levels import medians_of_groups
 from .. import schema
 from ..chunks import Ints
-from ..commit_index import Calendar
+from ..commit_index import CommitIndex
 from ..engine import Store
 from ..mappers import Workloads, changes_of, commits_by_id, project_id, select_series, series_record, workloads
-from ..statements import STATUS_OF_CODE, is_among
+from ..statements import STATUS_OF_CODE, id_in
 from .latest import verdicts_within_limits
-from .series_lines import Line, lines, project_order
+from .series_lines import SeriesLine, lines, project_order
 
 _MOST_ROWS = 200
 
@@ -35,34 +35,34 @@ def kernel(
 ) -> Kernel | None:
     """The newest `commits` commits of an operator, or of the benchmark of that name; None if there is neither.
 
-    What is not asked for, or not there, is chosen: the machine with the newest run, the latency, our own kernel.
+    Defaults: the machine with the newest run, the latency, our own kernel.
     """
     with store.read() as connection:
         owner = project_id(connection, project)
         if owner is None:
             return None
         known = workloads(connection, owner)
-        found = _series(connection, owner, known, name)
-        if not found:
+        rows = _series(connection, owner, known, name)
+        if not rows:
             return None
-        machines = _machines(connection, owner, {one.machine for _, one in found})
+        machines = _machines(connection, owner, {one.machine for _, one in rows})
         chosen_machine = machine if machine in machines else machines[0]
-        found = [each for each in found if each[1].machine == chosen_machine]
-        metrics = sorted({one.metric.name for _, one in found}, key=_metric_order(found))
+        rows = [each for each in rows if each[1].machine == chosen_machine]
+        metrics = sorted({one.metric.name for _, one in rows}, key=_metric_order(rows))
         chosen_metric = metric if metric in metrics else metrics[0]
-        found = [each for each in found if each[1].metric.name == chosen_metric]
-        names = _implementations(found)
+        rows = [each for each in rows if each[1].metric.name == chosen_metric]
+        names = _implementations(rows)
         chosen = implementation if implementation in names else next(iter(names), None)
-        found = [each for each in found if chosen is None or each[1].implementation == chosen]
-        found.sort(key=lambda each: (natural(each[1].title), each[1].environment))
-        found = found[:_MOST_ROWS]
-        ids = [number for number, _ in found]
+        rows = [each for each in rows if chosen is None or each[1].implementation == chosen]
+        rows.sort(key=lambda each: (natural(each[1].title), each[1].environment))
+        rows = rows[:_MOST_ROWS]
+        ids = [number for number, _ in rows]
         order = project_order(store, connection, owner)
         histories = lines(connection, order, ids)
         ranks = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(line.rank for line in histories.values())]))
         shown = ranks[-commits:]
-        commit_ids = order.calendar.commits[np.argsort(order.rank)[shown]].tolist()
-        its_commits = commits_by_id(connection, commit_ids)
+        commit_ids = order.commit_index.commits[np.argsort(order.rank)[shown]].tolist()
+        shown_commits = commits_by_id(connection, commit_ids)
         runs = _run_names(connection, histories.values(), shown)
         changes = changes_of(connection, ids)
         verdicts = _verdicts(connection, known, ids)
@@ -74,16 +74,16 @@ def kernel(
             machine=chosen_machine,
             metric=chosen_metric,
             implementation=chosen,
-            commits=tuple(its_commits[number] for number in commit_ids),
+            commits=tuple(shown_commits[number] for number in commit_ids),
             older=len(ranks) > len(shown),
             rows=tuple(
                 ShapeRow(
                     series=one,
-                    cells=_cells(histories[number], shown, order.calendar, runs),
+                    cells=_cells(histories[number], shown, order.commit_index, runs),
                     changes=changes.get(number, ()),
                     verdict=verdicts.get(number, Verdict.MISSING),
                 )
-                for number, one in found
+                for number, one in rows
                 if number in histories
             ),
         )
@@ -98,15 +98,15 @@ def _series(connection: Connection, owner: int, known: Workloads, name: str) -> 
     else:
         where.append(benchmark.c.name == name)
     rows = connection.execute(select_series().where(*where)).all()
-    if not rows and not mine:  # of benchmarks that are gone, too
+    if not rows and not mine:  # also of unlisted benchmarks
         rows = connection.execute(select_series().where(*where[:1], *where[2:])).all()
     suites = {workload.benchmark for workload in mine}
-    found = [(row.id, series_record(row, known)) for row in rows]
-    return [each for each in found if not mine or each[1].suite in suites]
+    series_rows = [(row.id, series_record(row, known)) for row in rows]
+    return [each for each in series_rows if not mine or each[1].suite in suites]
 
 
 def _machines(connection: Connection, owner: int, names: set[str]) -> tuple[str, ...]:
-    """The one that ran last first."""
+    """Names of machines, the one with the newest run first."""
     machine, run = schema.machine, schema.run
     newest = select(run.c.started_ms).where(run.c.machine_id == machine.c.id).order_by(run.c.started_ms.desc()).limit(1)
     rows = connection.execute(
@@ -117,14 +117,14 @@ def _machines(connection: Connection, owner: int, names: set[str]) -> tuple[str,
     return tuple(row.name for row in sorted(rows, key=lambda row: (-(row.newest or 0), row.name)))
 
 
-def _metric_order(found: Sequence[tuple[int, Series]]) -> Any:
-    metrics = {one.metric.name: one.metric for _, one in found}
+def _metric_order(rows: Sequence[tuple[int, Series]]) -> Any:
+    metrics = {one.metric.name: one.metric for _, one in rows}
     return lambda name: (not metrics[name].is_latency, not metrics[name].is_judged, name)
 
 
-def _implementations(found: Sequence[tuple[int, Series]]) -> tuple[str, ...]:
+def _implementations(rows: Sequence[tuple[int, Series]]) -> tuple[str, ...]:
     """Ours first, the project's own kernel before its twins."""
-    rival = {one.implementation: one.is_baseline for _, one in found if one.implementation is not None}
+    rival = {one.implementation: one.is_baseline for _, one in rows if one.implementation is not None}
     return tuple(sorted(rival, key=lambda name: (rival[name], name != "warpwatch", name)))
 
 
@@ -133,52 +133,54 @@ def _verdicts(connection: Connection, known: Workloads, ids: Sequence[int]) -> M
     rows = connection.execute(
         select(series.c.id, series.c.project_id, summary.c.verdict, summary.c.change_commit_id)
         .join(summary, summary.c.series_id == series.c.id)
-        .where(is_among(connection, series.c.id, ids))
+        .where(id_in(connection, series.c.id, ids))
     ).all()
     return verdicts_within_limits(connection, known, rows)
 
 
-def _run_names(connection: Connection, histories: Iterable[Line], shown: Ints) -> Mapping[int, str]:
+def _run_names(connection: Connection, histories: Iterable[SeriesLine], shown: Ints) -> Mapping[int, str]:
     """Of every run at these commits, by its id."""
     table = schema.run
     ids = {number for line in histories for number in line.points.run[np.isin(line.rank, shown)].tolist()}
-    rows = connection.execute(select(table.c.id, table.c.name).where(is_among(connection, table.c.id, ids)))
+    rows = connection.execute(select(table.c.id, table.c.name).where(id_in(connection, table.c.id, ids)))
     return {row.id: row.name for row in rows}
 
 
-def _cells(line: Line, shown: Ints, calendar: Calendar, runs: Mapping[int, str]) -> tuple[Cell | None, ...]:
-    """Each commit's median, or why it has none."""
-    here = np.isin(line.rank, shown)
-    good = here & line.has_number
+def _cells(
+    line: SeriesLine, shown: Ints, commit_index: CommitIndex, runs: Mapping[int, str]
+) -> tuple[Cell | None, ...]:
+    """Each commit's median, or the reason why it has none."""
+    is_shown = np.isin(line.rank, shown)
+    good = is_shown & line.has_number
     ranks, group = np.unique(line.rank[good], return_inverse=True)
     medians = medians_of_groups(group, line.points.value[good]) if len(ranks) else np.empty(0)
     value = dict(zip(ranks.tolist(), medians.tolist(), strict=True))
-    cards = _cards(line, good, calendar)
-    last = {rank: place for place, rank in zip(np.flatnonzero(here).tolist(), line.rank[here].tolist(), strict=True)}
+    gpus = _gpus(line, good, commit_index)
+    last = dict(zip(line.rank[is_shown].tolist(), np.flatnonzero(is_shown).tolist(), strict=True))
     reasons = (None, *line.points.reasons)
 
     def cell(rank: int) -> Cell | None:
         if rank not in last:
             return None
-        place = last[rank]
-        status = STATUS_OF_CODE[0] if rank in value else STATUS_OF_CODE[int(line.points.status[place])]
+        index = last[rank]
+        status = STATUS_OF_CODE[0] if rank in value else STATUS_OF_CODE[int(line.points.status[index])]
         return Cell(
             value=value.get(rank),
             status=status,
-            reason=reasons[int(line.points.reason[place])],
-            cards=frozenset(cards.get(rank, ())),
-            run=runs[int(line.points.run[place])],
+            reason=reasons[int(line.points.reason[index])],
+            cards=frozenset(gpus.get(rank, ())),
+            run=runs[int(line.points.run[index])],
         )
 
     return tuple(cell(rank) for rank in shown.tolist())
 
 
-def _cards(line: Line, good: Any, calendar: Calendar) -> dict[int, set[str]]:
-    """The physical cards behind each commit's median, by its rank."""
-    names = (None, *calendar.cards)
-    found: dict[int, set[str]] = {}
-    numbers = calendar.card[calendar.runs.searchsorted(line.points.run[good])].tolist()
+def _gpus(line: SeriesLine, good: Any, commit_index: CommitIndex) -> dict[int, set[str]]:
+    """UUIDs of the GPUs behind each commit's median, by rank."""
+    names = (None, *commit_index.gpus)
+    gpus: dict[int, set[str]] = {}
+    numbers = commit_index.gpu[commit_index.runs.searchsorted(line.points.run[good])].tolist()
     for rank, number in zip(line.rank[good].tolist(), numbers, strict=True):
         if name := names[number]:
-            found.setdefault(rank, set()).add(name)
-    return found
+            gpus.setdefault(rank, set()).add(name)
+    return gpus

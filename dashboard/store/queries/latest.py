@@ -12,7 +12,7 @@ from ...model.series import Series, SpeedOfLight, Status, Workload, workload_of
 from ...model.verdict import Verdict
 from .. import schema
 from ..mappers import Workloads, limits_of, moment, select_series, series_record
-from ..statements import STATUS_CODES, STATUS_OF_CODE, is_among
+from ..statements import STATUS_CODES, STATUS_OF_CODE, id_in
 from .regressions import below_limits
 
 _MOVED = {Verdict.REGRESSED.value, Verdict.IMPROVED.value}
@@ -49,7 +49,7 @@ def latest(connection: Connection, known: Workloads, *where: Any) -> list[Latest
             schema.machine.c.context,
             schema.run.c.started_ms.label("run_started_ms"),
             schema.run.c.name.label("run_name"),
-            schema.run.c.card,
+            schema.run.c.gpu,
             behind.c.kind.label("change_kind"),
             behind.c.q_value.label("change_q"),
         )
@@ -98,7 +98,7 @@ def _limits(connection: Connection, rows: Sequence[Row[Any]]) -> Mapping[int, Li
     """
     run = schema.run
     told = connection.execute(
-        select(run.c.id, run.c.context).where(is_among(connection, run.c.id, {row.run_id for row in rows}))
+        select(run.c.id, run.c.context).where(id_in(connection, run.c.id, {row.run_id for row in rows}))
     )
     own = {row.id: limits_of(row.context) for row in told}
     found: dict[int, Limits] = {}

@@ -14,7 +14,7 @@ from ..mappers import project_id
 _COMMITS = 100  # of the project's newest
 
 
-class CodePlace(NamedTuple):
+class CodeKey(NamedTuple):
     """What a machine code belongs to: one workload x implementation on one machine in one environment."""
 
     machine_id: int
@@ -24,7 +24,7 @@ class CodePlace(NamedTuple):
     implementation: str
 
 
-def codes(connection: Connection, project: int, commits: Collection[int]) -> dict[CodePlace, dict[int, str]]:
+def codes(connection: Connection, project: int, commits: Collection[int]) -> dict[CodeKey, dict[int, str]]:
     """The machine code that each of the commits ran, by commit's id; of several runs the newest."""
     run, detail = schema.run, schema.detail
     rows = connection.execute(
@@ -41,7 +41,7 @@ def codes(connection: Connection, project: int, commits: Collection[int]) -> dic
         .where(run.c.project_id == project, run.c.commit_id.in_(commits), detail.c.code_sha256.is_not(None))
         .order_by(run.c.started_ms, run.c.id)
     )
-    found: dict[CodePlace, dict[int, str]] = {}
+    found: dict[CodeKey, dict[int, str]] = {}
     for row in rows:
         found.setdefault(_place(row), {})[row.commit_id] = row.code_sha256
     return found
@@ -71,7 +71,7 @@ def equal_code_pairs(store: Store, project: str, *, machine: str | None = None) 
                 detail.c.workload,
                 detail.c.implementation,
                 detail.c.code_sha256,
-                run.c.card,
+                run.c.gpu,
                 commit.c.hash,
                 latency.label("latency_s"),
             )
@@ -103,8 +103,8 @@ def equal_code_pairs(store: Store, project: str, *, machine: str | None = None) 
     )
 
 
-def _place(row: Any) -> CodePlace:
-    return CodePlace(
+def _place(row: Any) -> CodeKey:
+    return CodeKey(
         machine_id=row.machine_id,
         environment_id=row.environment_id,
         suite=row.suite,

@@ -19,10 +19,9 @@ from .latest import Latest, backends, latest
 
 
 def overview(store: Store, project: str, *, machine: str | None = None) -> tuple[OverviewRow, ...]:
-    """One row for each workload and implementation of ours that is listed: its latency, the rest beside it.
+    """One row for each listed workload and implementation of ours: its latency, with its other judged metrics.
 
-    Judged series without a latency have a row each. A project in which nothing is judged (memory only, say) shows all
-    its metrics.
+    Judged series without a latency have a row each. A project without judged metrics (memory only, say) shows all.
     """
     with store.read() as connection:
         owner = project_id(connection, project)
@@ -30,27 +29,27 @@ def overview(store: Store, project: str, *, machine: str | None = None) -> tuple
 
 
 def overview_rows(connection: Connection, owner: int, *, machine: str | None = None) -> tuple[OverviewRow, ...]:
-    """What `overview` tells of the project with that id."""
+    """`overview` of a project by id."""
     where = [schema.series.c.project_id == owner, schema.series.c.listed]
     if machine is not None:
         where.append(schema.machine.c.name == machine)
     known = workloads(connection, owner)
-    found = latest(connection, known, *where, _is_judged(connection, owner)) or latest(connection, known, *where)
-    shown = headlines([item for item in found if item.series.is_watched])
+    items = latest(connection, known, *where, _is_judged(connection, owner)) or latest(connection, known, *where)
+    shown = headlines([item for item in items if item.series.is_watched])
     ids = [i for item, _ in shown for i in (item.summary.commit_id, item.summary.change_commit_id) if i is not None]
     commits = commits_by_id(connection, ids)
-    return tuple(overview_row(item, beside, commits) for item, beside in shown)
+    return tuple(overview_row(item, others, commits) for item, others in shown)
 
 
-def headlines(found: Sequence[Latest]) -> list[tuple[Latest, tuple[Latest, ...]]]:
-    """Each series that stands for its measurement, with the other series of it: the latency, else every one alone."""
+def headlines(items: Sequence[Latest]) -> list[tuple[Latest, tuple[Latest, ...]]]:
+    """The latency of each measurement with its other series; without a latency every series alone."""
     shown: list[tuple[Latest, tuple[Latest, ...]]] = []
-    for _, group in itertools.groupby(sorted(found, key=_measurement), key=_measurement):
+    for _, group in itertools.groupby(sorted(items, key=_measurement), key=_measurement):
         series = list(group)
         times = [item for item in series if item.series.metric.is_latency] or series
         shown += [(item, tuple(x for x in series if x not in times)) for item in times]
-    place = {item.series.key: number for number, item in enumerate(found)}
-    return sorted(shown, key=lambda pair: place[pair[0].series.key])
+    order = {item.series.key: number for number, item in enumerate(items)}
+    return sorted(shown, key=lambda pair: order[pair[0].series.key])
 
 
 def _measurement(item: Latest) -> tuple[Any, ...]:
@@ -59,19 +58,19 @@ def _measurement(item: Latest) -> tuple[Any, ...]:
 
 
 def _is_judged(connection: Connection, project: int) -> Any:
-    """A condition on the project's series: that their metric is judged."""
+    """SQL condition: the series' metric is judged."""
     series = schema.series
     kinds = connection.execute(select(series.c.metric, series.c.unit).where(series.c.project_id == project).distinct())
     judged = [(name, unit) for name, unit in kinds if metric(name, unit).is_judged]
     return or_(false(), *(and_(series.c.metric == name, series.c.unit == unit) for name, unit in judged))
 
 
-def overview_row(item: Latest, beside: Sequence[Latest], commits: dict[int, Commit]) -> OverviewRow:
-    """A headline with what moved beside it."""
+def overview_row(item: Latest, others: Sequence[Latest], commits: dict[int, Commit]) -> OverviewRow:
+    """A headline with the other metrics that changed."""
     row = item.summary
     moved = [
         Moved(series=other.series, value=other.summary.value, verdict=other.verdict)
-        for other in beside
+        for other in others
         if other.verdict in {Verdict.REGRESSED, Verdict.IMPROVED} - {item.verdict}
     ]
     return OverviewRow(
@@ -95,11 +94,8 @@ def overview_row(item: Latest, beside: Sequence[Latest], commits: dict[int, Comm
     )
 
 
-# What else was recorded of the same measurement: bandwidth, cycles, memory beside the latency.
-
-
 def siblings(store: Store, key: str) -> tuple[OverviewRow, ...]:
-    """The series of that key and those of its other metrics, each as it stands; latency first, what is judged next."""
+    """The newest values of a series and of the other metrics of its measurement; latency first, then judged ones."""
     table = schema.series
     with store.read() as connection:
         row = connection.execute(
@@ -110,7 +106,7 @@ def siblings(store: Store, key: str) -> tuple[OverviewRow, ...]:
         if row is None:
             return ()
         suite = row.benchmark.rpartition(".")[0]
-        found = latest(
+        items = latest(
             connection,
             workloads(connection, row.project_id),
             table.c.project_id == row.project_id,
@@ -119,12 +115,12 @@ def siblings(store: Store, key: str) -> tuple[OverviewRow, ...]:
             table.c.workload.is_not_distinct_from(row.workload),
             schema.benchmark.c.name.startswith(f"{suite}.", autoescape=True),
         )
-        own = next((item.series for item in found if item.series.key == key), None)
+        own = next((item.series for item in items if item.series.key == key), None)
         if own is None:
             return ()
         same = [
             item
-            for item in found
+            for item in items
             if (item.series.suite, item.series.parameters) == (own.suite, own.parameters)
             and (item.series.key == key or item.series.metric.name != own.metric.name)
         ]
@@ -134,13 +130,10 @@ def siblings(store: Store, key: str) -> tuple[OverviewRow, ...]:
     return tuple(overview_row(item, (), commits) for item in same)
 
 
-# The report: every workload and implementation at the newest commit of each machine.
-
-
 def report(store: Store, *, project: str | None = None, machine: str | None = None) -> tuple[ReportRow, ...]:
     """Latencies at the newest commit of each machine and project, by machine, operator and workload.
 
-    Only series whose newest value is of that commit: what it did not measure is not in it.
+    Series that were not measured at that commit are left out.
     """
     rows: list[ReportRow] = []
     with store.read() as connection:
@@ -156,32 +149,32 @@ def report(store: Store, *, project: str | None = None, machine: str | None = No
                 for item in latest(connection, workloads(connection, owner.id), *where)
                 if item.series.metric.is_time and item.series.metric.is_judged and not item.series.is_control
             ]
-            found = [item for item, _ in headlines(judged)]
-            commits = commits_by_id(connection, {item.summary.commit_id for item in found})
-            newest = _newest_by_machine(found, commits)
-            kept = [item for item in found if commits[item.summary.commit_id] is newest[item.series.machine]]
-            took = backends(connection, sorted({item.summary.run_id for item in kept}))
-            rows.extend(_row(item, commits[item.summary.commit_id], took) for item in kept)
+            items = [item for item, _ in headlines(judged)]
+            commits = commits_by_id(connection, {item.summary.commit_id for item in items})
+            newest = _newest_by_machine(items, commits)
+            current = [item for item in items if commits[item.summary.commit_id] is newest[item.series.machine]]
+            backend_of = backends(connection, sorted({item.summary.run_id for item in current}))
+            rows.extend(_row(item, commits[item.summary.commit_id], backend_of) for item in current)
     return tuple(sorted(rows, key=_order))
 
 
 def _order(row: ReportRow) -> tuple[object, ...]:
-    """Ours before its rivals within a workload, and S512 before S2048."""
+    """Sort key: ours before baselines within a workload, and S512 before S2048."""
     size = tuple((int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", row.workload))
-    place = (row.project, row.machine, row.environment, row.kernel, row.benchmark)
-    return (*place, size, row.is_baseline, row.implementation != "warpwatch", row.implementation)
+    group = (row.project, row.machine, row.environment, row.kernel, row.benchmark)
+    return (*group, size, row.is_baseline, row.implementation != "warpwatch", row.implementation)
 
 
-def _newest_by_machine(found: Iterable[Latest], commits: dict[int, Commit]) -> dict[str, Commit]:
+def _newest_by_machine(items: Iterable[Latest], commits: dict[int, Commit]) -> dict[str, Commit]:
     newest: dict[str, Commit] = {}
-    for item in found:
+    for item in items:
         commit = commits[item.summary.commit_id]
         if item.series.machine not in newest or commit.position > newest[item.series.machine].position:
             newest[item.series.machine] = commit
     return newest
 
 
-def _row(item: Latest, commit: Commit, took: dict[tuple[int, str, str, str], str | None]) -> ReportRow:
+def _row(item: Latest, commit: Commit, backend_of: dict[tuple[int, str, str, str], str | None]) -> ReportRow:
     series, summary, workload = item.series, item.summary, item.workload
     latency_s = summary.value
     parameters = ", ".join(value for name, value in series.parameters if name != "implementation")
@@ -207,5 +200,5 @@ def _row(item: Latest, commit: Commit, took: dict[tuple[int, str, str, str], str
         ratios=item.ratios,
         run=summary.run_name,
         run_time=item.newest_run,
-        backend=took.get((summary.run_id, series.suite, series.workload or "", series.implementation or "")),
+        backend=backend_of.get((summary.run_id, series.suite, series.workload or "", series.implementation or "")),
     )

@@ -1,4 +1,4 @@
-"""One point of a series with everything recorded of it."""
+"""One point of a series with everything recorded for it."""
 
 from typing import Any
 
@@ -13,20 +13,18 @@ from ..engine import Store
 from ..mappers import moment, select_series, series_record, workloads
 from ..points import read_samples
 from .commits import compiled_of
-from .series_lines import Line, Records, lines, project_order
-
-# Where a value comes from: the run's machine and software, and what was noted while it was measured.
+from .series_lines import Records, SeriesLine, lines, project_order
 
 
 def origin(store: Store, key: str, run: str) -> Origin | None:
-    """What the run of that name recorded for the series; None without a context file."""
+    """Machine, software and conditions of a run of the series; None without a context file."""
     with store.read() as connection:
         row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
         return origin_of(connection, row, run) if row is not None else None
 
 
 def origin_of(connection: Connection, series: Any, run: str) -> Origin | None:
-    """The same for a row of `select_series`."""
+    """`origin` for a row of `select_series`."""
     runs, detail = schema.run, schema.detail
     row = connection.execute(
         select(runs).where(runs.c.project_id == series.project_id, runs.c.name == run)
@@ -52,28 +50,25 @@ def origin_of(connection: Connection, series: Any, run: str) -> Origin | None:
 
 
 def point_facts(store: Store, key: str, run: str | None = None) -> PointFacts | None:
-    """The newest point of the run whose name begins with `run`; without one the series' newest.
-
-    None if the series has no such point.
-    """
+    """The newest point of the run whose name starts with `run`, or of the series; None without such a point."""
     with store.read() as connection:
         row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
         if row is None:
             return None
         order = project_order(store, connection, row.project_id)
         line = lines(connection, order, [row.id]).get(row.id)
-        place = _place(connection, row, line, run) if line is not None else None
-        if line is None or place is None:
+        index = _index(connection, row, line, run) if line is not None else None
+        if line is None or index is None:
             return None
-        run_place = np.searchsorted(order.calendar.runs, line.points.run)
-        before = _before(line, place, order.calendar.card[run_place])
+        run_rows = np.searchsorted(order.commit_index.runs, line.points.run)
+        before = _before(line, index, order.commit_index.gpu[run_rows])
         known = workloads(connection, row.project_id)
         series = series_record(row, known)
         workload = workload_of(series, known)
-        around = [number for number in (place - 1, place, place + 1, before) if number is not None]
-        wanted = np.array([number for number in around if 0 <= number < len(line.rank)], dtype=np.int64)
-        records = Records(connection, [(line, wanted)])
-        told = dict(zip(wanted.tolist(), records.points(line, wanted), strict=True))
+        around = [number for number in (index - 1, index, index + 1, before) if number is not None]
+        shown = np.array([number for number in around if 0 <= number < len(line.rank)], dtype=np.int64)
+        records = Records(connection, [(line, shown)])
+        points = dict(zip(shown.tolist(), records.points(line, shown), strict=True))
         samples = _samples(connection, row.id)
 
         def compiled(number: int | None) -> tuple[CompiledCode, ...]:
@@ -83,20 +78,20 @@ def point_facts(store: Store, key: str, run: str | None = None) -> PointFacts | 
 
         return PointFacts(
             series=series,
-            point=told[place],
-            before=told[before] if before is not None else None,
-            older=told[place - 1].run if place else None,
-            newer=told[place + 1].run if place + 1 in told else None,
-            samples=samples(line, place),
+            point=points[index],
+            before=points[before] if before is not None else None,
+            older=points[index - 1].run if index else None,
+            newer=points[index + 1].run if index + 1 in points else None,
+            samples=samples(line, index),
             samples_before=samples(line, before) if before is not None else (),
-            origin=origin_of(connection, row, told[place].run),
-            origin_before=origin_of(connection, row, told[before].run) if before is not None else None,
-            compiled=compiled(place),
+            origin=origin_of(connection, row, points[index].run),
+            origin_before=origin_of(connection, row, points[before].run) if before is not None else None,
+            compiled=compiled(index),
             compiled_before=compiled(before),
         )
 
 
-def _place(connection: Connection, row: Any, line: Line, run: str | None) -> int | None:
+def _index(connection: Connection, row: Any, line: SeriesLine, run: str | None) -> int | None:
     if run is None:
         return len(line.rank) - 1
     table = schema.run
@@ -104,28 +99,28 @@ def _place(connection: Connection, row: Any, line: Line, run: str | None) -> int
         table.c.machine_id == row.machine_id, table.c.name.startswith(run, autoescape=True)
     )
     ids = connection.execute(named).scalars().all()
-    places = np.flatnonzero(np.isin(line.points.run, ids))
-    return int(places[-1]) if len(places) else None
+    indices = np.flatnonzero(np.isin(line.points.run, ids))
+    return int(indices[-1]) if len(indices) else None
 
 
-def _before(line: Line, place: int, card: Any) -> int | None:
-    """The newest number of an earlier commit; of the same card where there is one."""
-    earlier = np.flatnonzero(line.has_number[:place] & (line.rank[:place] < line.rank[place]))
-    same = earlier[card[earlier] == card[place]]
+def _before(line: SeriesLine, index: int, gpu: Any) -> int | None:
+    """The newest number of an earlier commit, preferably of the same GPU."""
+    earlier = np.flatnonzero(line.has_number[:index] & (line.rank[:index] < line.rank[index]))
+    same = earlier[gpu[earlier] == gpu[index]]
     chosen = same if len(same) else earlier
     return int(chosen[-1]) if len(chosen) else None
 
 
 def _samples(connection: Connection, series: int) -> Any:
-    """A function that gives the kept samples of a point, smallest first; none where they were not kept."""
+    """A function of a point that returns its stored samples, sorted; empty without any."""
     columns = read_samples(connection, [series]).get(series)
 
-    def of(line: Line, place: int) -> tuple[float, ...]:
+    def samples_of(line: SeriesLine, index: int) -> tuple[float, ...]:
         if columns is None:
             return ()
-        mine = np.flatnonzero((columns.run == line.points.run[place]) & (columns.commit == line.points.commit[place]))
+        mine = np.flatnonzero((columns.run == line.points.run[index]) & (columns.commit == line.points.commit[index]))
         starts = np.concatenate(([0], np.cumsum(columns.count)))
-        found = [columns.samples[starts[each] : starts[each + 1]] for each in mine[-1:]]
-        return tuple(np.sort(np.concatenate(found)).tolist()) if found else ()
+        newest = [columns.samples[starts[each] : starts[each + 1]] for each in mine[-1:]]
+        return tuple(np.sort(np.concatenate(newest)).tolist()) if newest else ()
 
-    return of
+    return samples_of

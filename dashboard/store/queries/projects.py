@@ -114,9 +114,9 @@ def _machine(connection: Connection, row: Row[Any]) -> Machine:
 def _cards(connection: Connection, machine: int) -> tuple[Card, ...]:
     run = schema.run
     rows = connection.execute(
-        select(run.c.card, func.count().label("runs"), func.max(run.c.started_ms).label("newest_run"))
-        .where(run.c.machine_id == machine, run.c.card.is_not(None))
-        .group_by(run.c.card)
+        select(run.c.gpu, func.count().label("runs"), func.max(run.c.started_ms).label("newest_run"))
+        .where(run.c.machine_id == machine, run.c.gpu.is_not(None))
+        .group_by(run.c.gpu)
     ).all()
     newest_first = sorted(rows, key=lambda row: -(row.newest_run or 0))
-    return tuple(Card(uuid=row.card, runs=row.runs, newest_run=moment(row.newest_run)) for row in newest_first)
+    return tuple(Card(uuid=row.gpu, runs=row.runs, newest_run=moment(row.newest_run)) for row in newest_first)

@@ -31,19 +31,19 @@ from ..mappers import (
 )
 from ..points import batches
 from ..policy import read_stated
-from ..statements import is_among
-
-# Steps that are too small to count by the limits that a project states: detected, and nobody is called to them.
+from ..statements import id_in
 
 BelowLimits = frozenset[tuple[int, int]]
-"""By the ids of series and commit."""
+"""Steps below the project's thresholds, by the ids of series and commit."""
 
 
 def below_limits(
     connection: Connection, owner: int, known: Workloads, series: Collection[int] | None = None
 ) -> BelowLimits:
-    """Those of a project's steps, or of some series'. What states no threshold and no floor counts from nothing on: a
-    history tells smaller steps than two commits do, and the dashboard's own threshold is for those.
+    """Steps of a project, or of some series, below the thresholds that the project states.
+
+    Without a stated threshold every step counts: the dashboard's default threshold is for comparisons of two commits,
+    which detect less than a history.
     """
     stated = read_stated(connection, owner)
     if stated is None or (series is not None and not series):
@@ -52,10 +52,10 @@ def below_limits(
 
     limits = series_limits(stated, known, threshold=0.0)
     change = schema.changepoint
-    steps = [ChangeKind.STEP.value, ChangeKind.MAY_BE_CHANCE.value]
+    steps = [ChangeKind.STEP.value, ChangeKind.NOT_SIGNIFICANT.value]
     where = [schema.series.c.project_id == owner, change.c.kind.in_(steps)]
     if series is not None:
-        where.append(is_among(connection, change.c.series_id, series))
+        where.append(id_in(connection, change.c.series_id, series))
     rows = connection.execute(
         select_series(change.c.commit_id, change.c.before, change.c.after, change.c.magnitude)
         .join(change, change.c.series_id == schema.series.c.id)
@@ -79,35 +79,35 @@ def regressions(
     also: ChangeKind | None = None,
     below_limits: bool = False,
 ) -> tuple[RegressionGroup, ...]:
-    """Changes of a kind or two for the worse, by commit and machine, newest first; a group's largest time first.
+    """Changes for the worse of one or two kinds, by commit and machine, newest first; a group's largest time first.
 
-    Listed series of judged metrics, or of every metric; those of baselines and canaries are left out, for no commit of
-    the project moves them. Steps below the limits that the project states only if asked for.
+    Of listed series of judged metrics, or of every metric, without baselines and canaries, which no commit of the
+    project changes. `below_limits` includes steps below the project's thresholds.
     """
-    # Of all machines: a machine's name may be anybody's invention.
+    # Cached for all machines together: a request may name any machine.
     kinds = (kind,) if also is None else (kind, also)
-    asked = ("regressions", all_metrics, kinds)
+    cache_key = ("regressions", all_metrics, kinds)
 
     def read() -> tuple[RegressionGroup, ...]:
         with store.read() as connection:
             return regressions_in(connection, project, kinds, all_metrics=all_metrics)
 
-    groups = store.cached(project, asked, read)
-    kept = (group for group in groups if machine in {None, group.machine})
-    return tuple(kept if below_limits else _counting(kept))[:limit]
+    groups = store.cached(project, cache_key, read)
+    chosen = (group for group in groups if machine in {None, group.machine})
+    return tuple(chosen if below_limits else _counting(chosen))[:limit]
 
 
 def _counting(groups: Iterable[RegressionGroup]) -> Iterator[RegressionGroup]:
     for group in groups:
-        its = tuple(one for one in group.regressions if one.counts)
-        if its:
-            yield group if len(its) == len(group.regressions) else replace(group, regressions=its)
+        counting = tuple(one for one in group.regressions if one.counts)
+        if counting:
+            yield group if len(counting) == len(group.regressions) else replace(group, regressions=counting)
 
 
 def regressions_in(
     connection: Connection, project: str, kinds: Sequence[ChangeKind], *, all_metrics: bool = False
 ) -> tuple[RegressionGroup, ...]:
-    """As `regressions`, all of them, those below the limits too, as this transaction sees them."""
+    """All of `regressions`, also below the thresholds, as this transaction sees them."""
     owner = project_id(connection, project)
     if owner is None:
         return ()
@@ -131,15 +131,15 @@ def regressions_in(
     found.sort(key=lambda one: (-one.change.commit.position, one.change.commit.hash, one.series.machine))
     groups = []
     for (_, name), group in itertools.groupby(found, key=lambda one: (one.change.commit, one.series.machine)):
-        its = sorted(group, key=lambda one: (not one.series.metric.is_time, -abs(one.change.magnitude)))
-        newest_good = max((one.change.previous_commit for one in its), key=lambda commit: commit.position)
+        regressions = sorted(group, key=lambda one: (not one.series.metric.is_time, -abs(one.change.magnitude)))
+        newest_good = max((one.change.previous_commit for one in regressions), key=lambda commit: commit.position)
         groups.append(
             RegressionGroup(
                 project=project,
                 machine=name,
-                commit=its[0].change.commit,
+                commit=regressions[0].change.commit,
                 previous_commit=newest_good,
-                regressions=tuple(its),
+                regressions=tuple(regressions),
             )
         )
     return tuple(groups)
@@ -147,21 +147,19 @@ def regressions_in(
 
 def _rows(connection: Connection, table: Any, owner: int, kinds: Sequence[ChangeKind]) -> Any:
     series = schema.series
-    is_asked = table.c.kind.in_([kind.value for kind in kinds])
-    where = [series.c.project_id == owner, series.c.listed, table.c.is_worse, is_asked]
+    is_chosen = table.c.kind.in_([kind.value for kind in kinds])
+    where = [series.c.project_id == owner, series.c.listed, table.c.is_worse, is_chosen]
     columns = [column for column in table.c if column.name != "series_id"]
     return connection.execute(
         select_series(*columns).join(table, table.c.series_id == series.c.id).where(*where).order_by(series.c.id)
     ).all()
 
 
-# Which series may become regressions: ours, of judged metrics; and series by words of their name.
-
 Watched = Callable[[int, str | None, str, str], Metric | None]
 
 
 def watched_metrics(connection: Connection, owner: int) -> Watched:
-    """Of a benchmark's id, an implementation, a metric's name and its unit: the metric, if such series are watched."""
+    """A function of benchmark id, implementation, metric name and unit: the metric if judged and ours, else None."""
     known = workloads(connection, owner)
     suites = {
         number: name.rpartition(".")[0]
@@ -172,78 +170,73 @@ def watched_metrics(connection: Connection, owner: int) -> Watched:
 
     @cache
     def watched(benchmark: int, implementation: str | None, name: str, unit: str) -> Metric | None:
-        suite, its = suites[benchmark], metric(name, unit)
+        suite, series_metric = suites[benchmark], metric(name, unit)
         is_ours = not known.is_rival(suite, implementation) and not known.is_control(suite, implementation)
-        return its if its.is_judged and is_ours else None
+        return series_metric if series_metric.is_judged and is_ours else None
 
     return watched
 
 
 def named_series(connection: Connection, owner: int, words: str) -> set[int]:
-    """The project's series whose benchmark and parameters hold every word, letter case aside."""
+    """Ids of the series whose benchmark and parameters contain every word, ignoring case."""
     series, benchmark = schema.series, schema.benchmark
     where: list[Any] = [series.c.project_id == owner]
     for word in words.split():
         fields = (benchmark.c.name, cast(series.c.parameters, Text))
         where.append(or_(*(field.icontains(word, autoescape=True) for field in fields)))
-    found = select(series.c.id).join(benchmark, benchmark.c.id == series.c.benchmark_id).where(*where)
-    return set(connection.execute(found).scalars())
+    query = select(series.c.id).join(benchmark, benchmark.c.id == series.c.benchmark_id).where(*where)
+    return set(connection.execute(query).scalars())
 
-
-# The changepoints of some series, by their keys.
 
 _AT_ONCE = 500
 
 
 def series_changes(store: Store, keys: Collection[str]) -> dict[str, tuple[SeriesChange, ...]]:
-    """Those of each series that has any, in order; of every kind, for the worse or the better."""
+    """Changepoints of every kind by series key, in order; series without any are omitted."""
     with store.read() as connection:
         return series_changes_in(connection, keys)
 
 
 def series_changes_in(connection: Connection, keys: Collection[str]) -> dict[str, tuple[SeriesChange, ...]]:
-    """As `series_changes`, as this transaction sees them."""
+    """`series_changes` as this transaction sees them."""
     table = schema.series
-    found: dict[str, tuple[SeriesChange, ...]] = {}
-    for some in batches(sorted(keys), _AT_ONCE):
-        names = {
-            row.id: row.key for row in connection.execute(select(table.c.id, table.c.key).where(table.c.key.in_(some)))
+    changes: dict[str, tuple[SeriesChange, ...]] = {}
+    for batch in batches(sorted(keys), _AT_ONCE):
+        key_of = {
+            row.id: row.key for row in connection.execute(select(table.c.id, table.c.key).where(table.c.key.in_(batch)))
         }
-        found |= {names[number]: its for number, its in changes_of(connection, list(names)).items()}
-    return found
-
-
-# Where people say that a series' changes came, beside what the detector told.
+        changes |= {key_of[number]: each for number, each in changes_of(connection, list(key_of)).items()}
+    return changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatedOfSeries:
-    """A person's word on one changepoint of a series."""
+class StatedSeriesChange:
+    """The commit that a person stated for one changepoint of a series."""
 
-    detected: Commit  # as the detector had it when the alert opened
+    detected: Commit  # by the detector when the alert opened
     stated: StatedChange
     alert: int
 
 
-def stated_changes(store: Store, key: str) -> tuple[StatedOfSeries, ...]:
-    """Those of the series of this key, in the order in which they were stated."""
-    part, said = schema.alert_series, schema.stated_change
+def stated_changes(store: Store, key: str) -> tuple[StatedSeriesChange, ...]:
+    """Stated changes of a series by key, in the order of statement."""
+    part, stated_change = schema.alert_series, schema.stated_change
     with store.read() as connection:
         rows = connection.execute(
-            select(said, part.c.commit_id.label("detected_id"))
-            .join(part, part.c.alert_id == said.c.alert_id)
+            select(stated_change, part.c.commit_id.label("detected_id"))
+            .join(part, part.c.alert_id == stated_change.c.alert_id)
             .join(schema.series, schema.series.c.id == part.c.series_id)
             .where(schema.series.c.key == key)
-            .order_by(said.c.stated_ms, said.c.alert_id)
+            .order_by(stated_change.c.stated_ms, stated_change.c.alert_id)
         ).all()
         ids = (number for row in rows for number in (row.commit_id, row.previous_commit_id, row.detected_id))
-        its = commits_by_id(connection, ids)
-    found = []
+        commits = commits_by_id(connection, ids)
+    changes = []
     for row in rows:
         at = moment(row.stated_ms)
         assert at is not None
         stated = StatedChange(
-            commit=its[row.commit_id], previous_commit=its[row.previous_commit_id], author=row.author, at=at
+            commit=commits[row.commit_id], previous_commit=commits[row.previous_commit_id], author=row.author, at=at
         )
-        found.append(StatedOfSeries(detected=its[row.detected_id], stated=stated, alert=row.alert_id))
-    return tuple(found)
+        changes.append(StatedSeriesChange(detected=commits[row.detected_id], stated=stated, alert=row.alert_id))
+    return tuple(changes)

@@ -14,13 +14,11 @@ from .. import schema
 from ..chunks import Ints
 from ..engine import Store
 
-# Where in a history the machine became another one, as its runs tell: another card, driver or library.
-
 _WORDS = {"gpu": "GPU", "driver": "driver", "torch": "PyTorch", "cuda": "CUDA", "cudnn": "cuDNN", "triton": "Triton"}
 
 
 class RunFacts(NamedTuple):
-    """What may move a whole machine's numbers; None where a run does not tell."""
+    """GPU model and software of a run, which affect all its numbers; None: not recorded."""
 
     gpu: str | None
     driver: str | None
@@ -30,42 +28,43 @@ class RunFacts(NamedTuple):
     triton: str | None
 
 
-class Taken(NamedTuple):
-    """A commit of a history, what its last run tells (a key of the facts), and the physical card of that run."""
+class CommitRun(NamedTuple):
+    """A commit of a history with its last run: the number of the run's facts, and the GPU."""
 
     commit: int
     facts: int
-    card: str | None
+    gpu: str | None
 
 
-_UNTOLD = RunFacts(*[None] * len(RunFacts._fields))
+_UNKNOWN = RunFacts(*[None] * len(RunFacts._fields))
 
 
-def machine_marks(taken: Sequence[Taken], facts: Mapping[int, RunFacts]) -> list[tuple[int, str]]:
-    """The commits from which on something is another, and what, in the order of the history."""
-    found: list[tuple[int, str]] = []
-    told, card = _UNTOLD, None
-    for each in taken:
-        now = facts.get(each.facts, _UNTOLD)
+def machine_marks(runs: Sequence[CommitRun], facts: Mapping[int, RunFacts]) -> list[tuple[int, str]]:
+    """The commits at which GPU, driver or libraries changed, with a description, in the order of the history."""
+    marks: list[tuple[int, str]] = []
+    before, gpu = _UNKNOWN, None
+    for each in runs:
+        now = facts.get(each.facts, _UNKNOWN)
         words = [
-            f"{_WORDS[name]} {_version(name, old)} → {_version(name, new)}" for name, old, new in _difference(told, now)
+            f"{_WORDS[name]} {_version(name, old)} → {_version(name, new)}"
+            for name, old, new in _difference(before, now)
         ]
-        if each.card is not None and card is not None and each.card != card:
-            words.insert(0, f"card {card_name(each.card)}")
+        if each.gpu is not None and gpu is not None and each.gpu != gpu:
+            words.insert(0, f"card {card_name(each.gpu)}")
         if words:
-            found.append((each.commit, ", ".join(words)))
-        card = each.card if each.card is not None else card
-        if now is not _UNTOLD and now != told:
-            told = RunFacts(*(new if new is not None else old for old, new in zip(told, now, strict=True)))
-    return found
+            marks.append((each.commit, ", ".join(words)))
+        gpu = each.gpu if each.gpu is not None else gpu
+        if now is not _UNKNOWN and now != before:
+            before = RunFacts(*(new if new is not None else old for old, new in zip(before, now, strict=True)))
+    return marks
 
 
-def _version(name: str, said: str) -> str:
-    return cudnn_version(said) if name == "cudnn" else said
+def _version(name: str, recorded: str) -> str:
+    return cudnn_version(recorded) if name == "cudnn" else recorded
 
 
 def _difference(before: RunFacts, after: RunFacts) -> list[tuple[str, Any, Any]]:
-    """The facts that both tell and that differ: name, before, after."""
+    """The facts that both have and that differ: name, before, after."""
     if before == after:
         return []
     pairs = zip(RunFacts._fields, before, after, strict=True)
@@ -74,22 +73,22 @@ def _difference(before: RunFacts, after: RunFacts) -> list[tuple[str, Any, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FactsOfRuns:
-    """What each run of a machine tells; most tell the same."""
+    """Facts of each run of a machine; most are equal."""
 
     runs: Ints  # ids, in order
-    number: Ints  # of each run's facts in `different`
+    number: Ints  # index of each run's facts in `different`
     different: tuple[RunFacts, ...]
 
     def of(self, runs: Ints) -> Ints:
-        """The numbers of these runs' facts."""
+        """The indices of the runs' facts."""
         return self.number[np.searchsorted(self.runs, runs)]
 
 
 _NOTHING = FactsOfRuns(runs=np.empty(0, dtype=np.int64), number=np.empty(0, dtype=np.int64), different=())
 
 
-class _OfMachine:
-    """What this process has read of one machine's runs."""
+class _CachedFacts:
+    """The cached facts of one machine's runs."""
 
     def __init__(self) -> None:
         self._facts = _NOTHING
@@ -101,10 +100,10 @@ class _OfMachine:
         with self._lock:
             if self._newest is not None:
                 number, name = self._newest
-                there = connection.execute(
+                current = connection.execute(
                     select(run.c.name).where(run.c.id == number, run.c.machine_id == machine)
                 ).scalar()
-                if there != name:  # the project was removed, and its ids belong to another
+                if current != name:  # the project was removed, and its ids were reused
                     self._facts, self._newest = _NOTHING, None
             gpu, software = run.c.context["gpu"], run.c.context["software"]
             columns = [gpu["name"], gpu["driver"], *(software[name] for name in ("torch", "cuda", "cudnn", "triton"))]
@@ -118,18 +117,18 @@ class _OfMachine:
 
 
 def _with_more(known: FactsOfRuns, rows: Sequence[Any]) -> FactsOfRuns:
-    place = {facts: number for number, facts in enumerate(known.different)}
-    numbers = [place.setdefault(RunFacts(*told), len(place)) for _, _, *told in rows]
+    index_of = {facts: number for number, facts in enumerate(known.different)}
+    numbers = [index_of.setdefault(RunFacts(*facts), len(index_of)) for _, _, *facts in rows]
     return FactsOfRuns(
         runs=np.concatenate((known.runs, [row[0] for row in rows])),
         number=np.concatenate((known.number, numbers)),
-        different=tuple(place),
+        different=tuple(index_of),
     )
 
 
-_known: WeakKeyDictionary[Store, dict[int, _OfMachine]] = WeakKeyDictionary()
+_facts: WeakKeyDictionary[Store, dict[int, _CachedFacts]] = WeakKeyDictionary()
 
 
 def run_facts(store: Store, connection: Connection, machine: int) -> FactsOfRuns:
-    """Of all runs of a machine."""
-    return _known.setdefault(store, {}).setdefault(machine, _OfMachine()).read(connection, machine)
+    """The facts of all runs of a machine."""
+    return _facts.setdefault(store, {}).setdefault(machine, _CachedFacts()).read(connection, machine)

@@ -1,4 +1,4 @@
-"""Histories in columns and in the project's order, and records of a few of their points."""
+"""Points of series in the project's order: columns of all, records of a few."""
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,72 +13,70 @@ from sqlalchemy import Connection, select
 from ...model.series import Commit, Point, Status
 from .. import schema
 from ..chunks import Columns, Ints
-from ..commit_index import Calendar, ProjectCalendar
+from ..commit_index import CommitIndex, ProjectCommitIndex
 from ..engine import Store
 from ..mappers import COMMIT_COLUMNS, commit_of, moment
 from ..points import read_points
-from ..statements import STATUS_CODES, STATUS_OF_CODE, is_among
-
-# The order of a project's commits, kept between requests: reading it takes longer than reading a history.
+from ..statements import STATUS_CODES, STATUS_OF_CODE, id_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProjectOrder:
-    """A project's calendar, and where each of its commits stands."""
+    """A project's commit index with the rank of each commit; cached, because it is slower to read than a history."""
 
-    calendar: Calendar
-    rank: Ints  # of each of `calendar.commits` among those with results
-    among_all: Ints  # and among all of the repository, as far as they are counted
+    commit_index: CommitIndex
+    rank: Ints  # of each of `commit_index.commits`, among commits with results
+    among_all: Ints  # among all commits of the repository that are counted
 
     def ranks(self, commits: Ints) -> Ints:
-        """The ranks of commits by their ids."""
-        return self.rank[np.searchsorted(self.calendar.commits, commits)]
+        """The ranks of commits by id."""
+        return self.rank[np.searchsorted(self.commit_index.commits, commits)]
 
 
-class _Known:
-    """What this process has read of one project."""
+class _CachedOrder:
+    """The cached order of one project."""
 
     def __init__(self, project: int) -> None:
         self._project = project
-        self._calendar = ProjectCalendar(project)
+        self._commit_index = ProjectCommitIndex(project)
         self._order: ProjectOrder | None = None
         self._lock = threading.Lock()
 
     def read(self, connection: Connection) -> ProjectOrder:
         with self._lock:
-            calendar = self._calendar.read(connection)
-            if self._order is None or self._order.calendar is not calendar:
-                self._order = _order(connection, self._project, calendar)
+            commit_index = self._commit_index.read(connection)
+            if self._order is None or self._order.commit_index is not commit_index:
+                self._order = _order(connection, self._project, commit_index)
             return self._order
 
 
-_known: WeakKeyDictionary[Store, dict[int, _Known]] = WeakKeyDictionary()
+_orders: WeakKeyDictionary[Store, dict[int, _CachedOrder]] = WeakKeyDictionary()
 
 
 def project_order(store: Store, connection: Connection, project: int) -> ProjectOrder:
     """The order as this transaction sees it."""
-    return _known.setdefault(store, {}).setdefault(project, _Known(project)).read(connection)
+    return _orders.setdefault(store, {}).setdefault(project, _CachedOrder(project)).read(connection)
 
 
-def _order(connection: Connection, project: int, calendar: Calendar) -> ProjectOrder:
+def _order(connection: Connection, project: int, commit_index: CommitIndex) -> ProjectOrder:
     commit = schema.commit
     gaps = connection.execute(
         select(commit.c.unmeasured_before).where(commit.c.project_id == project).order_by(commit.c.id)
     ).scalars()
     gap = np.array([each or 0 for each in gaps], dtype=np.int64)
-    order = np.lexsort((calendar.commits, calendar.date_ms, calendar.position))
+    order = np.lexsort((commit_index.commits, commit_index.date_ms, commit_index.position))
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     among_all = np.empty(len(order), dtype=np.int64)
     among_all[order] = np.cumsum(1 + gap[order]) - 1
-    return ProjectOrder(calendar=calendar, rank=rank, among_all=among_all)
+    return ProjectOrder(commit_index=commit_index, rank=rank, among_all=among_all)
 
 
 _OK = STATUS_CODES[Status.OK]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Line:
+class SeriesLine:
     """One series' points by commit, then by run."""
 
     points: Columns
@@ -89,73 +87,75 @@ class Line:
         return (self.points.status == _OK) & ~np.isnan(self.points.value)
 
     def whole_commits(self, kept: Ints) -> Ints:
-        """The places of all points of the commits of these points: a commit's value is the median of its runs."""
+        """Indices of all points of the commits of these points: a commit's value is the median of its runs."""
         return np.flatnonzero(np.isin(self.rank, self.rank[kept]))
 
 
-_NOTHING = np.empty(0, dtype=np.int64)
-_NO_NUMBERS = np.empty(0, dtype=np.float64)
-EMPTY = Line(
+_NO_INTS = np.empty(0, dtype=np.int64)
+_NO_FLOATS = np.empty(0, dtype=np.float64)
+EMPTY = SeriesLine(
     points=Columns(
-        commit=_NOTHING,
-        run=_NOTHING,
-        value=_NO_NUMBERS,
-        q25=_NO_NUMBERS,
-        q75=_NO_NUMBERS,
-        count=_NOTHING,
-        status=_NOTHING,
-        reason=_NOTHING,
+        commit=_NO_INTS,
+        run=_NO_INTS,
+        value=_NO_FLOATS,
+        q25=_NO_FLOATS,
+        q75=_NO_FLOATS,
+        count=_NO_INTS,
+        status=_NO_INTS,
+        reason=_NO_INTS,
     ),
-    rank=_NOTHING,
+    rank=_NO_INTS,
 )
 
 
-def lines(connection: Connection, order: ProjectOrder, ids: Sequence[int]) -> dict[int, Line]:
-    """By series; those without points are left out."""
-    found = {}
+def lines(connection: Connection, order: ProjectOrder, ids: Sequence[int]) -> dict[int, SeriesLine]:
+    """Points by series; series without points are omitted."""
+    lines_of = {}
     for number, points in read_points(connection, ids).items():
-        points = points.take(order.calendar.order(points))
-        found[number] = Line(points=points, rank=order.ranks(points.commit))
-    return found
+        points = points.take(order.commit_index.order(points))
+        lines_of[number] = SeriesLine(points=points, rank=order.ranks(points.commit))
+    return lines_of
 
 
 class Records:
-    """Makes the records of points that were asked for, with one query for their commits and one for their runs."""
+    """Records of chosen points, with one query for their commits and one for their runs."""
 
     def __init__(
         self,
         connection: Connection,
-        wanted: Iterable[tuple[Line, Ints]],
+        chosen: Iterable[tuple[SeriesLine, Ints]],
         more_commits: Iterable[int] = (),
     ) -> None:
-        wanted = list(wanted)
-        commits = {int(n) for line, places in wanted for n in np.unique(line.points.commit[places])}
+        chosen = list(chosen)
+        commits = {int(n) for line, indices in chosen for n in np.unique(line.points.commit[indices])}
         commit = schema.commit
-        among = is_among(connection, commit.c.id, commits | set(more_commits))
-        rows = connection.execute(select(commit.c.id, commit.c.position, *COMMIT_COLUMNS).where(among))
-        self.commits: Mapping[int, Commit] = {number: commit_of(*told) for number, *told in rows.all()}
-        runs = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(ln.points.run[pl] for ln, pl in wanted)]))
+        is_chosen = id_in(connection, commit.c.id, commits | set(more_commits))
+        rows = connection.execute(select(commit.c.id, commit.c.position, *COMMIT_COLUMNS).where(is_chosen))
+        self.commits: Mapping[int, Commit] = {number: commit_of(*columns) for number, *columns in rows.all()}
+        runs = np.unique(
+            np.concatenate([np.empty(0, dtype=np.int64), *(line.points.run[indices] for line, indices in chosen)])
+        )
         run = schema.run
-        query = select(run.c.id, run.c.name, run.c.started_ms, run.c.card)
+        query = select(run.c.id, run.c.name, run.c.started_ms, run.c.gpu)
         self._runs: Mapping[int, Any] = {
-            row.id: row for row in connection.execute(query.where(is_among(connection, run.c.id, runs.tolist()))).all()
+            row.id: row for row in connection.execute(query.where(id_in(connection, run.c.id, runs.tolist()))).all()
         }
 
-    def points(self, line: Line, places: Ints) -> tuple[Point, ...]:
-        """The points at these places of the line."""
-        some = line.points.take(places)
-        reasons = (None, *some.reasons)
+    def points(self, line: SeriesLine, indices: Ints) -> tuple[Point, ...]:
+        """The points at the indices of the line."""
+        taken = line.points.take(indices)
+        reasons = (None, *taken.reasons)
         columns = [
             [None if gap else number for number, gap in zip(column.tolist(), np.isnan(column).tolist(), strict=True)]
-            for column in (some.value, some.q25, some.q75)
+            for column in (taken.value, taken.q25, taken.q75)
         ]
         rows = zip(
-            some.commit.tolist(),
-            some.run.tolist(),
+            taken.commit.tolist(),
+            taken.run.tolist(),
             *columns,
-            some.count.tolist(),
-            some.status.tolist(),
-            some.reason.tolist(),
+            taken.count.tolist(),
+            taken.status.tolist(),
+            taken.reason.tolist(),
             strict=True,
         )
         return tuple(
@@ -170,7 +170,7 @@ class Records:
                     reason=reasons[reason],
                     run=self._runs[run].name,
                     run_time=moment(self._runs[run].started_ms),
-                    card=self._runs[run].card,
+                    card=self._runs[run].gpu,
                 )
                 for commit, run, value, q25, q75, count, status, reason in rows
             ]
@@ -178,8 +178,8 @@ class Records:
 
 
 def points_of(store: Store, connection: Connection, project: int, ids: Sequence[int]) -> dict[int, tuple[Point, ...]]:
-    """Records of all points of these series, by commit, then run; series without points are left out."""
-    found = lines(connection, project_order(store, connection, project), ids)
-    whole = {number: (line, np.arange(len(line.rank))) for number, line in found.items()}
-    records = Records(connection, whole.values())
-    return {number: records.points(*wanted) for number, wanted in whole.items()}
+    """Records of all points of the series, by commit, then run; series without points are omitted."""
+    lines_of = lines(connection, project_order(store, connection, project), ids)
+    chosen = {number: (line, np.arange(len(line.rank))) for number, line in lines_of.items()}
+    records = Records(connection, chosen.values())
+    return {number: records.points(*line_and_indices) for number, line_and_indices in chosen.items()}

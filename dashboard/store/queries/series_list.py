@@ -13,7 +13,7 @@ from .. import schema
 from ..cache import ROW_BYTES
 from ..engine import Store
 from ..mappers import project_id, select_series, series_record, workloads
-from .machine_code import CodePlace
+from .machine_code import CodeKey
 
 
 def find_series(
@@ -88,17 +88,17 @@ def metrics_and_implementations(store: Store, project: str) -> tuple[tuple[Metri
 # Every series of a project with where its code runs, read once: comparisons ask for all of them.
 
 
-class SeriesPlace(NamedTuple):
+class IndexedSeries(NamedTuple):
     """A series, and what its machine code belongs to."""
 
     series: Series
-    code: CodePlace
+    code: CodeKey
 
 
-def series_places(store: Store, project: str) -> Mapping[int, SeriesPlace]:
+def series_index(store: Store, project: str) -> Mapping[int, IndexedSeries]:
     """By id, in the order of machines and benchmarks."""
 
-    def read() -> Mapping[int, SeriesPlace]:
+    def read() -> Mapping[int, IndexedSeries]:
         with store.read() as connection:
             owner = project_id(connection, project)
             if owner is None:
@@ -107,9 +107,9 @@ def series_places(store: Store, project: str) -> Mapping[int, SeriesPlace]:
             known = workloads(connection, owner)
         rows = sorted(rows, key=lambda row: (row.machine_name, row.benchmark_name, row.id))
         return {
-            row.id: SeriesPlace(
+            row.id: IndexedSeries(
                 series_record(row, known),
-                CodePlace(
+                CodeKey(
                     row.machine_id,
                     row.environment_id,
                     row.benchmark_name.rpartition(".")[0],

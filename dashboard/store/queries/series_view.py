@@ -1,4 +1,4 @@
-"""The history of a series as its page draws it, with notes and releases."""
+"""The history of a series for its page, thinned, with notes and releases."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,15 +16,13 @@ from ..chunks import Ints
 from ..engine import Store
 from ..mappers import changes_of, episodes_of, select_series, series_record, workloads
 from ..notes import RELEASES
-from .run_facts import FactsOfRuns, Taken, machine_marks, run_facts
+from .run_facts import CommitRun, FactsOfRuns, machine_marks, run_facts
 from .series import canaries_of, others_of, profile_of
-from .series_lines import EMPTY, Line, Records, lines, project_order
-
-# What people and the repository mark in a history: notes and releases.
+from .series_lines import EMPTY, Records, SeriesLine, lines, project_order
 
 
 class MarkRow(NamedTuple):
-    """A mark whose commit is still an id."""
+    """A mark with the commit's id."""
 
     commit: int
     kind: MarkKind
@@ -33,7 +31,7 @@ class MarkRow(NamedTuple):
 
 
 def written_marks(connection: Connection, project: int, series: int) -> list[MarkRow]:
-    """Releases of the project, and notes on its commits or on this series."""
+    """Releases of the project, and notes on its commits or on the series."""
     note, commit = schema.annotation, schema.commit
     rows = connection.execute(
         select(note.c.commit_id, note.c.author, note.c.text)
@@ -49,54 +47,54 @@ def written_marks(connection: Connection, project: int, series: int) -> list[Mar
     ]
 
 
-MOST_POINTS = 1000  # of the series itself
-_OF_ANOTHER = 300  # of what stands beside it
-_MOST_MARKS = 200  # the newest
-_NEWEST = 10  # of the points without a number
-LISTED = 20  # points of a page of the table
+MOST_POINTS = 1000  # drawn of the series
+_MOST_OTHER_POINTS = 300  # drawn of each other series
+_MOST_MARKS = 200  # newest marks
+_MOST_BAD_POINTS = 10  # newest points without a number
+LISTED = 20  # points on a page of the table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What a reader asks of a history."""
+class HistoryRequest:
+    """The part of a history to show."""
 
-    first: str | None = None  # hashes or their beginnings
+    first: str | None = None  # hash or prefix
     last: str | None = None
-    beside: Sequence[str] = ()  # keys of other series
+    beside: Sequence[str] = ()  # keys of series to add
     page: int = 1  # of the table of points
     most: int = MOST_POINTS
 
 
-def shown_history(store: Store, key: str, wanted: Wanted) -> ShownHistory | None:
-    """The series of that key; series of other projects do not come beside it."""
+def shown_history(store: Store, key: str, request: HistoryRequest) -> ShownHistory | None:
+    """The history of a series by key; None if there is no such series. Added series must be of the same project."""
     with store.read() as connection:
         row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
-        return _Drawing(store, connection, row, wanted).shown() if row is not None else None
+        return _HistoryView(store, connection, row, request).shown() if row is not None else None
 
 
-class _Drawing:
-    """One answer in the making."""
+class _HistoryView:
+    """Builder of one ShownHistory."""
 
-    def __init__(self, store: Store, connection: Connection, row: Any, wanted: Wanted) -> None:
-        self.connection, self.row, self.wanted = connection, row, wanted
+    def __init__(self, store: Store, connection: Connection, row: Any, request: HistoryRequest) -> None:
+        self.connection, self.row, self.request = connection, row, request
         self.known = workloads(connection, row.project_id)
         self.series = series_record(row, self.known)
         self.order = project_order(store, connection, row.project_id)
         self.others = others_of(connection, row, self.known)
         self.canaries = canaries_of(connection, row, self.series, self.known)
-        self.beside = self._beside()
-        shown = [row.id, *(number for number, _ in (*self.others, *self.beside))]
+        self.added = self._added()
+        shown = [row.id, *(number for number, _ in (*self.others, *self.added))]
         self.lines = lines(connection, self.order, [*shown, *(number for number, _ in self.canaries)])
         self.own = self.lines.get(row.id)
         ranks = [self.lines[number].rank for number in shown if number in self.lines]
-        self.ranks = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *ranks]))  # of the commits on display
+        self.ranks = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *ranks]))  # of the commits shown
         self.window = self._window()
         self.changes = changes_of(connection, [row.id]).get(row.id, ())
         self.episodes = episodes_of(connection, [row.id]).get(row.id, ())
         self.marks = self._marks(run_facts(store, connection, row.machine_id))
 
-    def _beside(self) -> list[tuple[int, Series]]:
-        keys = list(dict.fromkeys(self.wanted.beside))
+    def _added(self) -> list[tuple[int, Series]]:
+        keys = list(dict.fromkeys(self.request.beside))
         if not keys:
             return []
         series = schema.series
@@ -105,16 +103,16 @@ class _Drawing:
         return [(rows[key].id, series_record(rows[key], self.known)) for key in keys if key in rows]
 
     def _window(self) -> tuple[int, int] | None:
-        """Places of the first and last commit asked for; None for everything."""
+        """Indices of the first and last commit of the request; None for all."""
         if not len(self.ranks):
             return None
-        first, last = self._place_of(self.wanted.first), self._place_of(self.wanted.last)
+        first, last = self._index_of(self.request.first), self._index_of(self.request.last)
         if first is None and last is None:
             return None
         low, high = 0 if first is None else first, len(self.ranks) - 1 if last is None else last
         return min(low, high), max(low, high)
 
-    def _place_of(self, prefix: str | None) -> int | None:
+    def _index_of(self, prefix: str | None) -> int | None:
         if not prefix:
             return None
         commit = schema.commit
@@ -128,34 +126,35 @@ class _Drawing:
         return int(np.searchsorted(self.ranks, ranks[0])) if len(ranks) else None
 
     def _marks(self, facts: FactsOfRuns) -> list[MarkRow]:
-        """In the order of commits; none before the first commit on display, and none after the last."""
-        found = written_marks(self.connection, self.row.project_id, self.row.id)
-        found += [MarkRow(at, MarkKind.MACHINE, text, None) for at, text in self._machine_marks(facts)]
-        if not found or not len(self.ranks):
+        """Marks in the order of commits, from the first commit shown to the last."""
+        marks = written_marks(self.connection, self.row.project_id, self.row.id)
+        marks += [MarkRow(at, MarkKind.MACHINE, text, None) for at, text in self._machine_marks(facts)]
+        if not marks or not len(self.ranks):
             return []
-        rank = self.order.ranks(np.array([mark.commit for mark in found], dtype=np.int64))
+        rank = self.order.ranks(np.array([mark.commit for mark in marks], dtype=np.int64))
         order = np.argsort(rank, kind="stable")
         inside = (self.ranks[0] <= rank[order]) & (rank[order] <= self.ranks[-1])
-        return [found[number] for number in order[inside][-_MOST_MARKS:]]
+        return [marks[number] for number in order[inside][-_MOST_MARKS:]]
 
     def _machine_marks(self, facts: FactsOfRuns) -> list[tuple[int, str]]:
         if self.own is None:
             return []
         newest_of_commit = np.append(np.flatnonzero(np.diff(self.own.rank)), len(self.own.rank) - 1)
-        taken = self.own.points.take(newest_of_commit)
-        number, card = facts.of(taken.run), self._cards(self.own)[newest_of_commit]
-        # Most runs tell what the one before told: they need no look.
-        is_other = np.append(True, (np.diff(number) != 0) | (np.diff(card) != 0))
-        cards = (None, *self.order.calendar.cards)
-        rows = zip(*(each[is_other].tolist() for each in (taken.commit, number, card)), strict=True)
+        newest = self.own.points.take(newest_of_commit)
+        number, gpu = facts.of(newest.run), self._gpus(self.own)[newest_of_commit]
+        # Only runs that differ from the one before can make a mark.
+        differs = np.append(True, (np.diff(number) != 0) | (np.diff(gpu) != 0))
+        names = (None, *self.order.commit_index.gpus)
+        rows = zip(*(each[differs].tolist() for each in (newest.commit, number, gpu)), strict=True)
         return machine_marks(
-            [Taken(commit, its, cards[its_card]) for commit, its, its_card in rows], dict(enumerate(facts.different))
+            [CommitRun(commit, number, names[gpu]) for commit, number, gpu in rows],
+            dict(enumerate(facts.different)),
         )
 
     def _marked(self) -> Ints:
         """Ids of the commits whose points are always drawn."""
         change, episode, alert = schema.changepoint, schema.episode, schema.alert_series
-        mine = self.row.id
+        series = self.row.id
         ids = {mark.commit for mark in self.marks}
         columns = (
             change.c.commit_id,
@@ -164,31 +163,36 @@ class _Drawing:
             episode.c.last_commit_id,
             alert.c.commit_id,
         )
-        parts = [select(column).where(column.table.c.series_id == mine) for column in columns]
+        parts = [select(column).where(column.table.c.series_id == series) for column in columns]
         ids.update(self.connection.execute(union(*parts)).scalars())
         return np.array(sorted(ids), dtype=np.int64)
 
-    def _thin(self, number: int, line: Line, marked: Ints) -> Ints:
-        """The places of the points to draw."""
+    def _thin(self, number: int, line: SeriesLine, marked: Ints) -> Ints:
+        """Indices of the points to draw."""
         is_own = number == self.row.id
-        place = np.searchsorted(self.ranks, line.rank)
-        is_marked = np.isin(line.points.commit, marked) if is_own else np.zeros(len(place), dtype=bool)
+        x = np.searchsorted(self.ranks, line.rank)
+        is_marked = np.isin(line.points.commit, marked) if is_own else np.zeros(len(x), dtype=bool)
         value = np.where(line.has_number, line.points.value, np.nan)
-        most = self.wanted.most if is_own else min(_OF_ANOTHER, self.wanted.most)
-        kept = thin(place, value, line.points.status, is_marked, most=most, window=self.window)
-        return line.whole_commits(kept) if len(kept) < len(place) else kept
+        most = self.request.most if is_own else min(_MOST_OTHER_POINTS, self.request.most)
+        kept = thin(x, value, line.points.status, is_marked, most=most, window=self.window)
+        return line.whole_commits(kept) if len(kept) < len(x) else kept
 
     def shown(self) -> ShownHistory:
-        """The answer."""
+        """The history."""
         marked = self._marked()
         drawn = {number: self._thin(number, line, marked) for number, line in self.lines.items()}
         own = self.own if self.own is not None else EMPTY
         good, bad = np.flatnonzero(own.has_number), np.flatnonzero(~own.has_number)[::-1]
         count = len(own.rank)
-        page = np.arange(count)[::-1][(self.wanted.page - 1) * LISTED : self.wanted.page * LISTED]
-        asked = {"newest": np.arange(count)[-1:], "newest_number": good[-1:], "bad": bad[:_NEWEST], "page": page}
+        page = np.arange(count)[::-1][(self.request.page - 1) * LISTED : self.request.page * LISTED]
+        chosen = {
+            "newest": np.arange(count)[-1:],
+            "newest_number": good[-1:],
+            "bad": bad[:_MOST_BAD_POINTS],
+            "page": page,
+        }
         levels, band = self._levels(own), self._band(own)
-        window = [self._commit_at(place) for place in self.window or ()]
+        window = [self._commit_at(index) for index in self.window or ()]
         commits = {
             *marked.tolist(),
             *window,
@@ -197,9 +201,9 @@ class _Drawing:
             *(commit for commit, *_ in band),
         }
         choices = [(self.lines[number], places) for number, places in drawn.items()]
-        records = Records(self.connection, [*choices, *((own, places) for places in asked.values())], commits)
+        records = Records(self.connection, [*choices, *((own, places) for places in chosen.values())], commits)
         points = {number: records.points(self.lines[number], places) for number, places in drawn.items()}
-        told = {name: records.points(own, places) for name, places in asked.items()}
+        listed = {name: records.points(own, places) for name, places in chosen.items()}
         at = records.commits
         return ShownHistory(
             history=self._history(points),
@@ -209,13 +213,13 @@ class _Drawing:
             window=(at[window[0]], at[window[1]]) if window else None,
             extent=self._extent(own, drawn.get(self.row.id, own.points.commit)),
             marks=tuple(Mark(commit=at[m.commit], kind=m.kind, text=m.text, author=m.author) for m in self.marks),
-            beside=self._told_beside(points),
-            newest=next(iter(told["newest"]), None),
-            newest_number=next(iter(told["newest_number"]), None),
-            without_number=told["bad"],
+            beside=self._added_series(points),
+            newest=next(iter(listed["newest"]), None),
+            newest_number=next(iter(listed["newest_number"]), None),
+            without_number=listed["bad"],
             points_without_number=len(bad),
-            cards=len(np.unique(self._cards(own)[self._cards(own) > 0])),
-            listed=told["page"],
+            cards=len(np.unique(self._gpus(own)[self._gpus(own) > 0])),
+            listed=listed["page"],
         )
 
     def _history(self, points: Mapping[int, tuple[Point, ...]]) -> History:
@@ -230,55 +234,55 @@ class _Drawing:
             profile=profile_of(self.connection, self.row, self.series),
         )
 
-    def _told_beside(self, points: Mapping[int, tuple[Point, ...]]) -> tuple[Beside, ...]:
-        changes = changes_of(self.connection, [number for number, _ in self.beside])
+    def _added_series(self, points: Mapping[int, tuple[Point, ...]]) -> tuple[Beside, ...]:
+        changes = changes_of(self.connection, [number for number, _ in self.added])
         return tuple(
             Beside(series=one, points=points.get(number, ()), changes=changes.get(number, ()))
-            for number, one in self.beside
+            for number, one in self.added
         )
 
-    def _levels(self, own: Line) -> list[tuple[int, int, float]]:
-        """First and last commit of each stretch between changepoints, and its level."""
+    def _levels(self, own: SeriesLine) -> list[tuple[int, int, float]]:
+        """First and last commit of each segment, and its level."""
         good = own.points.take(own.has_number)
         if not self.changes or not len(good):
             return []
         rank, group = np.unique(own.rank[own.has_number], return_inverse=True)
-        cards = np.zeros(len(rank), dtype=np.int64)
+        gpus = np.zeros(len(rank), dtype=np.int64)
         if not self.series.metric.is_exact:
-            cards[group] = self._cards(own)[own.has_number]
+            gpus[group] = self._gpus(own)[own.has_number]
         edges = np.array([change.index for change in self.changes], dtype=np.int64)
         commit = np.empty(len(rank), dtype=np.int64)
         commit[group] = good.commit
-        found = stretches(medians_of_groups(group, good.value), cards, np.sort(edges))
-        return [(int(commit[each.first]), int(commit[each.last]), each.level) for each in found]
+        segments = stretches(medians_of_groups(group, good.value), gpus, np.sort(edges))
+        return [(int(commit[each.first]), int(commit[each.last]), each.level) for each in segments]
 
-    def _band(self, own: Line) -> list[tuple[int, float, float]]:
-        """Commits with the quartiles of their samples; of a long history the medians of stretches of them."""
+    def _band(self, own: SeriesLine) -> list[tuple[int, float, float]]:
+        """Commits with the quartiles of their samples, thinned in a long history."""
         known = np.flatnonzero(own.has_number & ~np.isnan(own.points.q25) & ~np.isnan(own.points.q75))
         known = known[np.append(np.diff(own.rank[known]) > 0, True)] if len(known) else known  # the last run of each
-        some = own.points.take(known)
-        place = np.searchsorted(self.ranks, own.rank[known])
-        middle, low, high = thin_band(place, some.q25, some.q75, most=self.wanted.most, window=self.window)
-        return list(zip(some.commit[middle].tolist(), low.tolist(), high.tolist(), strict=True))
+        points = own.points.take(known)
+        x = np.searchsorted(self.ranks, own.rank[known])
+        middle, low, high = thin_band(x, points.q25, points.q75, most=self.request.most, window=self.window)
+        return list(zip(points.commit[middle].tolist(), low.tolist(), high.tolist(), strict=True))
 
-    def _cards(self, own: Line) -> Ints:
-        return self.order.calendar.card[np.searchsorted(self.order.calendar.runs, own.points.run)]
+    def _gpus(self, own: SeriesLine) -> Ints:
+        return self.order.commit_index.gpu[np.searchsorted(self.order.commit_index.runs, own.points.run)]
 
-    def _extent(self, own: Line, drawn: Ints) -> Extent:
-        place = np.searchsorted(self.ranks, own.rank)
+    def _extent(self, own: SeriesLine, drawn: Ints) -> Extent:
+        x = np.searchsorted(self.ranks, own.rank)
         low, high = self.window or (0, len(self.ranks))
-        inside = (low <= place) & (place <= high)
+        inside = (low <= x) & (x <= high)
         return Extent(
-            points=len(place), drawn=len(drawn), points_inside=int(inside.sum()), drawn_inside=int(inside[drawn].sum())
+            points=len(x), drawn=len(drawn), points_inside=int(inside.sum()), drawn_inside=int(inside[drawn].sum())
         )
 
-    def _commit_at(self, place: int) -> int:
-        """The id of the commit at a place on display."""
-        return int(self.order.calendar.commits[np.flatnonzero(self.order.rank == self.ranks[place])[0]])
+    def _commit_at(self, index: int) -> int:
+        """The id of the commit at an index among those shown."""
+        return int(self.order.commit_index.commits[np.flatnonzero(self.order.rank == self.ranks[index])[0]])
 
     def _places(self, commits: Sequence[int]) -> dict[int, Place]:
-        """By id. A commit that no series on display measured stands at the next that one did."""
-        number = np.searchsorted(self.order.calendar.commits, np.array(commits, dtype=np.int64))
+        """Positions by commit id; a commit without points is at the next commit with some."""
+        number = np.searchsorted(self.order.commit_index.commits, np.array(commits, dtype=np.int64))
         measured = np.searchsorted(self.ranks, self.order.rank[number]).tolist()
         among_all = self.order.among_all[number].tolist()
         return {

@@ -1,4 +1,4 @@
-"""When each machine measured which commit, and the state of every kernel."""
+"""Arrival of each machine's data, series that stopped, and the state of every workload and implementation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,13 +16,11 @@ from ..mappers import moment, project_id, workloads
 from .overview import overview_rows
 from .regressions import BelowLimits, below_limits
 
-# When each machine measured which commit, and which series it left behind.
-
 _FEWEST_MISSED = 3  # commits
 
 
 def arrivals(store: Store, project: str) -> dict[str, Arrival]:
-    """How data of each machine comes, by its name. A run that does not say when it began counts by its commit."""
+    """Arrival of each machine's data, by name. A run without a start counts at the date of its commit."""
     return store.cached(project, "arrivals", lambda: _arrivals(store, project))
 
 
@@ -38,14 +36,14 @@ def _arrivals(store: Store, project: str) -> dict[str, Arrival]:
         runs: dict[str, list[tuple[float, int]]] = {}
         for name, at_ms, commit_id in rows:
             runs.setdefault(name, []).append((at_ms / 1000, commit_id))
-    return {name: told for name, its in runs.items() if (told := arrival(its)) is not None}
+    return {name: each for name, own in runs.items() if (each := arrival(own)) is not None}
 
 
 def stopped(connection: Connection, project: int) -> frozenset[int]:
-    """The listed series that their machine has left out, though it went on measuring in the same environment.
+    """The listed series that their machine no longer measures, while it measures others in the same environment.
 
-    By the number of commits that it has measured since: more than three, and more than three times as many as usually
-    lie between two values of the series (the machine's commits until then over the series' values).
+    A series has stopped if the machine measured more than three commits since, and more than three times its usual
+    interval (the machine's commits until then over the series' values).
     """
     run, commit, series, summary = schema.run, schema.commit, schema.series, schema.summary
     rows = connection.execute(
@@ -57,7 +55,7 @@ def stopped(connection: Connection, project: int) -> frozenset[int]:
     measured: dict[tuple[int, int], list[int]] = {}
     for machine, environment, position in rows:
         measured.setdefault((machine, environment), []).append(position)
-    places = {place: np.sort(np.array(positions)) for place, positions in measured.items()}
+    sorted_positions = {key: np.sort(np.array(positions)) for key, positions in measured.items()}
     newest = connection.execute(
         select(series.c.id, series.c.machine_id, series.c.environment_id, commit.c.position)
         .join(summary, summary.c.series_id == series.c.id)
@@ -65,10 +63,10 @@ def stopped(connection: Connection, project: int) -> frozenset[int]:
         .where(series.c.project_id == project, series.c.listed, commit.c.position.is_not(None))
     ).all()
     late = {
-        row.id: (len(its) - until, until)
+        row.id: (len(own) - until, until)
         for row in newest
-        if (its := places.get((row.machine_id, row.environment_id))) is not None
-        and len(its) - (until := int(np.searchsorted(its, row.position, "right"))) > _FEWEST_MISSED
+        if (own := sorted_positions.get((row.machine_id, row.environment_id))) is not None
+        and len(own) - (until := int(np.searchsorted(own, row.position, "right"))) > _FEWEST_MISSED
     }
     values = _values(connection, late)
     return frozenset(
@@ -89,12 +87,12 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
-    """Where a series' newest value comes from."""
+class _Source:
+    """Series, machine and GPU of a newest value."""
 
     series: int
     machine: int
-    card: str | None
+    gpu: str | None
 
 
 def standings(store: Store, project: str) -> tuple[Standing, ...]:
@@ -104,42 +102,40 @@ def standings(store: Store, project: str) -> tuple[Standing, ...]:
         if owner is None:
             return ()
         rows = overview_rows(connection, owner)
-        places = _places(connection, owner)
+        sources = _sources(connection, owner)
         left_out = stopped(connection, owner)
         below = below_limits(connection, owner, workloads(connection, owner))
         month, year = (_steps(connection, owner, days, below) for days in (MONTH_DAYS, YEAR_DAYS))
-        on_card = _commits_on_cards(connection, owner)
+        commits_on_gpu = _commits_by_gpu(connection, owner)
         first = _first_data(connection, owner)
     return tuple(
         Standing(
             row=row,
-            is_stopped=its.series in left_out,
-            card=its.card,
-            card_commits=on_card.get((its.machine, its.card), 0),
-            month=month.get(its.series, 1.0) - 1,
-            year=year.get(its.series, 1.0) - 1,
-            since=moment(first[its.machine]) or row.commit.date,
+            is_stopped=source.series in left_out,
+            card=source.gpu,
+            card_commits=commits_on_gpu.get((source.machine, source.gpu), 0),
+            month=month.get(source.series, 1.0) - 1,
+            year=year.get(source.series, 1.0) - 1,
+            since=moment(first[source.machine]) or row.commit.date,
         )
         for row in rows
-        for its in (places[row.series.key],)
+        for source in (sources[row.series.key],)
     )
 
 
-def _places(connection: Connection, project: int) -> dict[str, _Place]:
+def _sources(connection: Connection, project: int) -> dict[str, _Source]:
     series, summary, run = schema.series, schema.summary, schema.run
     rows = connection.execute(
-        select(series.c.key, series.c.id, series.c.machine_id, run.c.card)
+        select(series.c.key, series.c.id, series.c.machine_id, run.c.gpu)
         .join(summary, summary.c.series_id == series.c.id)
         .join(run, run.c.id == summary.c.run_id)
         .where(series.c.project_id == project)
     )
-    return {row.key: _Place(series=row.id, machine=row.machine_id, card=row.card) for row in rows}
+    return {row.key: _Source(series=row.id, machine=row.machine_id, gpu=row.gpu) for row in rows}
 
 
 def _steps(connection: Connection, project: int, days: int, below: BelowLimits) -> Mapping[int, float]:
-    """The ratio of levels that the steps that count, of so many days before a series' newest commit, amount to, by
-    series.
-    """
+    """The product of the steps' level ratios in the days before a series' newest commit, by series id."""
     series, summary, change = schema.series, schema.summary, schema.changepoint
     newest, at = schema.commit.alias(), schema.commit.alias()
     rows = connection.execute(
@@ -155,22 +151,22 @@ def _steps(connection: Connection, project: int, days: int, below: BelowLimits) 
             at.c.date_ms > newest.c.date_ms - days * _DAY_MS,
         )
     )
-    found: dict[int, float] = {}
+    ratios: dict[int, float] = {}
     for number, commit, magnitude in rows:
         if (number, commit) not in below:
-            found[number] = found.get(number, 1.0) * (1 + magnitude)
-    return found
+            ratios[number] = ratios.get(number, 1.0) * (1 + magnitude)
+    return ratios
 
 
-def _commits_on_cards(connection: Connection, project: int) -> Mapping[tuple[int, str | None], int]:
+def _commits_by_gpu(connection: Connection, project: int) -> Mapping[tuple[int, str | None], int]:
     run = schema.run
     counted: Any = func.count(run.c.commit_id.distinct())
     rows = connection.execute(
-        select(run.c.machine_id, run.c.card, counted)
-        .where(run.c.project_id == project, run.c.card.is_not(None))
-        .group_by(run.c.machine_id, run.c.card)
+        select(run.c.machine_id, run.c.gpu, counted)
+        .where(run.c.project_id == project, run.c.gpu.is_not(None))
+        .group_by(run.c.machine_id, run.c.gpu)
     )
-    return {(machine, card): count for machine, card, count in rows}
+    return {(machine, gpu): count for machine, gpu, count in rows}
 
 
 def _first_data(connection: Connection, project: int) -> Mapping[int, int]:

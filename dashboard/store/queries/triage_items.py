@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection
 
 from ...model.changepoint import Regression
-from ...model.triage_item import Card, CardFilter, CardList, CardOrder, Seen, Standing
+from ...model.triage_item import TriageFilter, TriageItem, TriageList, TriageOrder, TriageState
 from .. import schema
 from ..alerts import regressions_by_id
 from ..engine import Store
@@ -22,118 +22,119 @@ from ..mappers import (
     series_record,
     workloads,
 )
-from ..statements import is_among
-from .triage_index import Found, Index, Outline, card_index, narrowed
+from ..statements import id_in
+from .triage_index import IndexedItem, ItemSeries, TriageIndex, filter_by_name, triage_index
 
 
-def cards(
-    store: Store, project: str, wanted: CardFilter, *, limit: int = 20, offset: int = 0, rows: int = 8
-) -> CardList:
-    """The cards that the filter wants, `limit` of them from `offset` on, each with `rows` of its series at most."""
-    owner = _owner(store, project)
+def triage_items(
+    store: Store, project: str, wanted: TriageFilter, *, limit: int = 20, offset: int = 0, rows: int = 8
+) -> TriageList:
+    """`limit` of the items that pass the filter, from `offset` on, each with at most `rows` of its regressions."""
+    owner = _project_id(store, project)
     if owner is None:
-        return CardList(cards=(), total=0, counts={}, any_at_all=False, below_limits=0)
+        return TriageList(items=(), total=0, counts={}, any_at_all=False, below_limits=0)
     index = _index(store, project, owner, wanted.words)
-    found = [one for one in index.outlines if _is_wanted(one, wanted)]
-    counts = Counter(one.standing for one in found)
-    found = [one for one in found if one.standing in wanted.standings]
-    if wanted.order is CardOrder.WORST:
-        found.sort(key=lambda one: -one.loss)
-    shown = found[offset : offset + limit]
+    passing = [item for item in index.items if _passes(item, wanted)]
+    counts = Counter(item.state for item in passing)
+    passing = [item for item in passing if item.state in wanted.states]
+    if wanted.order is TriageOrder.WORST:
+        passing.sort(key=lambda item: -item.severity)
     with store.read() as connection:
-        return CardList(
-            cards=_cards(connection, project, owner, index, shown, rows),
-            total=len(found),
-            counts={standing: counts[standing] for standing in Standing},
-            any_at_all=index.any_at_all,
+        return TriageList(
+            items=_items(connection, project, owner, passing[offset : offset + limit], rows),
+            total=len(passing),
+            counts={state: counts[state] for state in TriageState},
+            any_at_all=bool(index.items),
             below_limits=index.below_limits,
         )
 
 
-def card(store: Store, project: str, key: str, *, rows: int = 200) -> Card | None:
-    """The card of that key; one without an alert only as long as it has none."""
-    owner = _owner(store, project)
+def triage_item(store: Store, project: str, key: str, *, rows: int = 200) -> TriageItem | None:
+    """The item of that key. The key of an untriaged item ends with its triage."""
+    owner = _project_id(store, project)
     if owner is None:
         return None
     index = _index(store, project, owner)
-    found = [one for one in index.outlines if one.seen.key == key]
+    items = [item for item in index.items if item.seen.key == key]
     with store.read() as connection:
-        return next(iter(_cards(connection, project, owner, index, found, rows)), None)
+        return next(iter(_items(connection, project, owner, items, rows)), None)
 
 
-def _owner(store: Store, project: str) -> int | None:
+def _project_id(store: Store, project: str) -> int | None:
     with store.read() as connection:
         return project_id(connection, project)
 
 
-def _index(store: Store, project: str, owner: int, words: str = "") -> Index:
-    """All cards, cached. Read before what is shown of them, so that this is no older."""
+def _index(store: Store, project: str, owner: int, words: str = "") -> TriageIndex:
+    """The cached index. Read before the details of its items, so that it is not newer than they are."""
 
-    def read() -> Index:
+    def read() -> TriageIndex:
         with store.read() as connection:
-            return card_index(connection, owner)
+            return triage_index(connection, owner)
 
-    index = store.cached(project, "cards", read)
+    index = store.cached(project, "triage_index", read)
     if not words.split():
         return index
     with store.read() as connection:
-        return narrowed(connection, owner, index, words)
+        return filter_by_name(connection, owner, index, words)
 
 
-def _is_wanted(one: Outline, wanted: CardFilter) -> bool:
-    if wanted.words and not one.matching:
+def _passes(item: IndexedItem, wanted: TriageFilter) -> bool:
+    if wanted.words and not item.matching:
         return False
-    if wanted.machine is not None and one.machine != wanted.machine:
+    if wanted.machine is not None and item.machine != wanted.machine:
         return False
-    return wanted.since is None or one.date_ms >= wanted.since.timestamp() * 1000
+    return wanted.since is None or item.date_ms >= wanted.since.timestamp() * 1000
 
 
-def _cards(
-    connection: Connection, project: str, owner: int, index: Index, outlines: Sequence[Outline], rows: int
-) -> tuple[Card, ...]:
-    alerts = regressions_by_id(connection, project, owner, [one.alert for one in outlines if one.alert is not None])
-    chosen = {
-        id(one): sorted((each for each in one.matching if each.is_current), key=Found.order)[:rows] for one in outlines
-    }
-    told = _regressions(connection, owner, [each for some in chosen.values() for each in some])
-    commits = commits_by_id(connection, (i for one in outlines for i in (one.commit_id, one.previous_commit_id)))
-    made = []
-    for one in outlines:
-        alert = alerts.get(one.alert) if one.alert is not None else None
-        missing = {index.keys[each.series_id] for each in one.matching if not each.is_current}
-        made.append(
-            Card(
-                seen=Seen(key=one.seen.key, version=one.seen.version),
-                machine=one.machine,
-                commit=commits[one.commit_id],
-                previous_commit=commits[one.previous_commit_id],
-                standing=one.standing,
-                regressions=tuple(told[each.series_id, each.commit_id] for each in chosen[id(one)]),
+def _items(
+    connection: Connection, project: str, owner: int, indexed: Sequence[IndexedItem], rows: int
+) -> tuple[TriageItem, ...]:
+    alerts = regressions_by_id(connection, project, owner, [item.alert for item in indexed if item.alert is not None])
+    largest = [
+        sorted((one for one in item.matching if one.is_current), key=ItemSeries.order)[:rows] for item in indexed
+    ]
+    regressions = _regressions(connection, owner, [one for series in largest for one in series])
+    commits = commits_by_id(connection, (i for item in indexed for i in (item.commit_id, item.previous_commit_id)))
+    items = []
+    for item, series in zip(indexed, largest, strict=True):
+        alert = alerts.get(item.alert) if item.alert is not None else None
+        missing = {one.key for one in item.matching if not one.is_current}
+        items.append(
+            TriageItem(
+                seen=item.seen,
+                machine=item.machine,
+                commit=commits[item.commit_id],
+                previous_commit=commits[item.previous_commit_id],
+                state=item.state,
+                regressions=tuple(regressions[one.series_id, one.commit_id] for one in series),
                 gone=tuple(each for each in alert.series if each.series.key in missing) if alert else (),
-                matching=len(one.matching),
-                total=one.total,
-                loss=one.loss,
+                matching=len(item.matching),
+                total=item.total,
+                severity=item.severity,
                 alert=alert,
             )
         )
-    return tuple(made)
+    return tuple(items)
 
 
-def _regressions(connection: Connection, owner: int, found: Sequence[Found]) -> Mapping[tuple[int, int], Regression]:
-    """What the detector tells, by series' and commit's id."""
-    if not found:
+def _regressions(
+    connection: Connection, owner: int, series: Sequence[ItemSeries]
+) -> Mapping[tuple[int, int], Regression]:
+    """The detected changes, by the ids of series and commit."""
+    if not series:
         return {}
     table = schema.changepoint
-    wanted = {(one.series_id, one.commit_id) for one in found}
+    ids = {(one.series_id, one.commit_id) for one in series}
     columns = [column for column in table.c if column.name != "series_id"]
     rows = [
         row
         for row in connection.execute(
             select_series(*columns)
             .join(table, table.c.series_id == schema.series.c.id)
-            .where(is_among(connection, schema.series.c.id, {series for series, _ in wanted}))
+            .where(id_in(connection, schema.series.c.id, {series_id for series_id, _ in ids}))
         )
-        if (row.id, row.commit_id) in wanted
+        if (row.id, row.commit_id) in ids
     ]
     known = workloads(connection, owner)
     commits = commits_by_id(connection, commits_of_changes(rows))

@@ -26,12 +26,12 @@ from ..mappers import (
     series_record,
     workloads,
 )
-from ..statements import is_among
+from ..statements import id_in
 from .regressions import BelowLimits, Watched, below_limits, named_series, watched_metrics
 
 _TABLES = {
     ChangeKind.STEP: (schema.changepoint,),
-    ChangeKind.MAY_BE_CHANCE: (schema.changepoint,),
+    ChangeKind.NOT_SIGNIFICANT: (schema.changepoint,),
     ChangeKind.MACHINE_STATE: (schema.changepoint, schema.episode),
 }
 
@@ -54,7 +54,7 @@ class GroupList:
     any_at_all: bool  # without words and period
 
 
-def unaccused(
+def unattributed_changes(
     store: Store,
     project: str,
     kind: ChangeKind,
@@ -132,7 +132,7 @@ def _places(
         .distinct()
     )
     if named is not None:
-        query = query.where(is_among(connection, series.c.id, named))
+        query = query.where(id_in(connection, series.c.id, named))
     return {
         (commit, machine)
         for number, *its_kind, commit, machine in connection.execute(query).all()
@@ -162,7 +162,7 @@ def _regressions(
                 series.c.listed,
                 table.c.is_worse.is_(which.is_worse),
                 table.c.kind == which.kind.value,
-                is_among(connection, table.c.commit_id, {commit for commit, _ in places}),
+                id_in(connection, table.c.commit_id, {commit for commit, _ in places}),
             )
         )
         if (row.commit_id, row.machine_id) in set(places)

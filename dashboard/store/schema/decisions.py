@@ -48,7 +48,7 @@ acceptance = Table(
     Column("author", Text, nullable=False),
     Column("source", Text, nullable=False),  # the commit trailer, file or comment it came from
     Column("at_most", Float),  # the largest relative change accepted; null: any
-    Column("said_ms", BigInteger, nullable=False),
+    Column("accepted_ms", BigInteger, nullable=False),
     Column("recorded_ms", BigInteger, nullable=False),
     UniqueConstraint("project_id", "base", "head", "source", "pattern"),
 )
@@ -58,9 +58,9 @@ stated_limits = Table(
     "stated_limits",
     metadata,
     reference("project", key=True),
-    Column("rules", JSON, nullable=False),  # limit_rules.rules.LimitRules
-    Column("source", Text, nullable=False),  # the file, as its repository calls it
-    Column("commit_hash", String(64)),  # that changed the file last; null: the file is in no repository
+    Column("rules", JSON, nullable=False),  # model.thresholds.LimitRules
+    Column("source", Text, nullable=False),  # path of the file in its repository
+    Column("commit_hash", String(64)),  # last commit that changed the file; null: the file is in no repository
     Column("committed_ms", BigInteger, nullable=False),  # without a commit: modification time of the file
     Column("stated_ms", BigInteger, nullable=False),
 )

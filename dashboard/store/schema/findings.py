@@ -11,7 +11,7 @@ changepoint = Table(
     reference("commit", key=True),
     reference("commit", "previous_commit_id"),
     reference("commit", "range_start_commit_id"),
-    reference("commit", "range_end_commit_id"),  # 95 %: after the one, by the other
+    reference("commit", "range_end_commit_id"),  # 95 % range: after its start, up to its end
     Column("place", Integer, nullable=False),  # index among the commits that have a number
     Column("before", Float, nullable=False),
     Column("after", Float, nullable=False),
@@ -19,12 +19,12 @@ changepoint = Table(
     Column("low", Float, nullable=False),
     Column("high", Float, nullable=False),
     Column("p_value", Float, nullable=False),
-    Column("chance", Float, nullable=False),
-    Column("posterior", JSON, nullable=False),  # [[id of a commit, what it holds], ...] of the range
+    Column("p_adjusted", Float, nullable=False),
+    Column("posterior", JSON, nullable=False),  # [[commit id, probability], ...] of the range
     Column("is_worse", Boolean, nullable=False),
-    # What the machine's findings together say of it, once they are judged:
-    Column("kind", Text, nullable=False),  # ChangeKind: until then, not yet judged
-    Column("control", Text),  # machine_state.Control: who spoke for the machine
+    # Classification (classification.py):
+    Column("kind", Text, nullable=False),  # ChangeKind
+    Column("control", Text),  # verdict.Control
     Column("control_share", Float),
     Column("control_share_low", Float),
     Column("control_share_high", Float),
@@ -32,13 +32,15 @@ changepoint = Table(
     Index(None, "commit_id"),
 )
 
-# What a series shows beside its changepoints, and no commit is accused of.
+# Transients, drifts and machine states, which no single commit caused.
 episode = Table(
     "episode",
     metadata,
     reference("series", key=True),
     Column("kind", Text, primary_key=True),  # ChangeKind
-    Column("place", Integer, primary_key=True, autoincrement=False),  # of its first commit among those with a number
+    Column(
+        "place", Integer, primary_key=True, autoincrement=False
+    ),  # index of its first commit among those with a number
     reference("commit"),
     reference("commit", "previous_commit_id"),
     reference("commit", "last_commit_id"),
@@ -52,7 +54,7 @@ episode = Table(
     Index(None, "commit_id"),
 )
 
-# Each series in short, written by the analysis, so that the overview needs no history.
+# Summary of each series, written by the analysis, so that the overview reads no history.
 summary = Table(
     "summary",
     metadata,

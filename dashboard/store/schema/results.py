@@ -1,5 +1,7 @@
 """Imported results: projects, commits, series, runs, points and what the context files state."""
 
+from typing import Any
+
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -21,35 +23,56 @@ from .base import LARGE, id_column, metadata, reference
 
 MORE_OF_CODE = ("implementation", "dynamic_shared_bytes", "barriers", "occupancy", "occupancy_limit")
 
+
+def _named_in_project() -> list[Column[Any]]:
+    return [id_column(), reference("project"), Column("name", Text, nullable=False)]
+
+
+def _chunk_columns() -> list[Column[Any]]:
+    """Columns of a table of chunks, which hold several points of a series in the order of writing."""
+    return [
+        Column("id", LARGE, primary_key=True),  # grow in the order of writing
+        reference("series"),
+        Column("points", Integer, nullable=False),
+        Column("first_run", Integer, nullable=False),  # smallest and largest run id
+        Column("last_run", Integer, nullable=False),
+        Column("data", LargeBinary, nullable=False),  # chunks.py
+    ]
+
+
+def _measurement_key() -> list[Column[Any]]:
+    """The key of one workload x implementation in one run."""
+    return [
+        reference("run", key=True),
+        *(Column(name, Text, primary_key=True) for name in ("suite", "workload", "implementation")),
+    ]
+
+
 project = Table(
     "project",
     metadata,
     id_column(),
     Column("name", Text, nullable=False, unique=True),
     Column("repository", Text),
-    Column("analysis_version", Integer, nullable=False, server_default="0"),  # by whose rules its series were analysed
-    Column("commit_url", Text),  # a commit's full hash is put behind it; null: nobody stated one
+    Column("analysis_version", Integer, nullable=False, server_default="0"),  # that analysed its series
+    Column("commit_url", Text),  # URL prefix of a commit's full hash
 )
 
 machine = Table(
     "machine",
     metadata,
-    id_column(),
-    reference("project"),
-    Column("name", Text, nullable=False),
+    *_named_in_project(),
     Column("details", JSON, nullable=False),  # asv's machine.json
-    Column("context", JSON),  # gpu, cpu, peaks and ceilings of the newest run that told them
-    Column("findings", Integer, nullable=False, server_default="0"),  # counts up whenever its series are analysed
-    Column("judged", Integer, nullable=False, server_default="0"),  # the findings that were judged together last
+    Column("context", JSON),  # gpu, cpu, peaks and ceilings of the newest run that recorded them
+    Column("findings", Integer, nullable=False, server_default="0"),  # incremented when its series are analysed
+    Column("judged", Integer, nullable=False, server_default="0"),  # value of `findings` at the last classification
     UniqueConstraint("project_id", "name"),
 )
 
 environment = Table(
     "environment",
     metadata,
-    id_column(),
-    reference("project"),
-    Column("name", Text, nullable=False),
+    *_named_in_project(),
     UniqueConstraint("project_id", "name"),
 )
 
@@ -60,7 +83,7 @@ commit = Table(
     reference("project"),
     Column("hash", String(64), nullable=False),
     Column("date_ms", BigInteger, nullable=False),
-    Column("position", Integer),  # rank in the project's order; null until an import has sorted it in
+    Column("position", Integer),  # rank in the project's order; null until an import orders it
     Column("unmeasured_before", Integer),  # commits without results since the one before; null without a repository
     Column("subject", Text),
     Column("author", Text),
@@ -72,10 +95,8 @@ commit = Table(
 benchmark = Table(
     "benchmark",
     metadata,
-    id_column(),
-    reference("project"),
-    Column("name", Text, nullable=False),
-    Column("self_described", Boolean, nullable=False, server_default=false()),  # not by a benchmarks.json
+    *_named_in_project(),
+    Column("self_described", Boolean, nullable=False, server_default=false()),  # not in a benchmarks.json
     UniqueConstraint("project_id", "name"),
 )
 
@@ -112,9 +133,9 @@ series = Table(
     Column("workload", Text),
     Column("implementation", Text),
     Column("listed", Boolean, nullable=False, server_default=true()),  # still in benchmarks.json
-    Column("stale", Boolean, nullable=False, server_default=true()),  # has values the analysis has not seen
-    Column("revision", Integer, nullable=False, server_default="0"),  # counts up whenever it becomes stale
-    # The findings rest on the noise of the machine's other series as well: too short to estimate its own.
+    Column("stale", Boolean, nullable=False, server_default=true()),  # has values that are not analysed
+    Column("revision", Integer, nullable=False, server_default="0"),  # incremented when it becomes stale
+    # The findings use the noise of the machine's other series: the history is too short to estimate its own.
     Column("uses_machine_noise", Boolean, nullable=False, server_default=false()),
     Index(None, "benchmark_id", "machine_id", "environment_id"),
     Index(None, "project_id", "stale"),
@@ -130,60 +151,44 @@ run = Table(
     reference("commit"),
     Column("name", String(64), nullable=False),  # the context file's uuid, or a digest of what asv recorded
     Column("started_ms", BigInteger),
-    Column("card", Text),  # UUID of the physical GPU, where there is one: its name is many cards'
+    Column("gpu", Text),  # UUID; the machine's name may stand for several GPUs
     Column("context", JSON),
     UniqueConstraint("project_id", "name"),
     Index(None, "machine_id", "started_ms"),
     Index(None, "commit_id"),
 )
 
-# A stretch of a series: some of its points in the order they were written, in columns. Its commits and runs are ids.
+# Points.
 chunk = Table(
     "chunk",
     metadata,
-    Column("id", LARGE, primary_key=True),  # those of a series grow in the order of writing
-    reference("series"),
-    Column("points", Integer, nullable=False),
-    Column("first_run", Integer, nullable=False),  # least and greatest id
-    Column("last_run", Integer, nullable=False),
-    Column("data", LargeBinary, nullable=False),  # columns.encode
-    Index(None, "series_id", "last_run", "points"),  # tells the short and the new ones without the rows
+    *_chunk_columns(),
+    Index(None, "series_id", "last_run", "points"),  # covers the search for short and for new chunks
 )
 
-# The single samples of some points of a series.
+# Samples of points.
 sample_chunk = Table(
     "sample_chunk",
     metadata,
-    Column("id", LARGE, primary_key=True),
-    reference("series"),
-    Column("points", Integer, nullable=False),
-    Column("first_run", Integer, nullable=False),
-    Column("last_run", Integer, nullable=False),
-    Column("data", LargeBinary, nullable=False),  # columns.encode_samples
+    *_chunk_columns(),
     Index(None, "series_id"),
 )
 
-# What the context file says of one workload x implementation in one run: clocks, temperature, cache, backend, error.
+# Record of the context file of one workload x implementation in one run: clocks, temperature, cache, backend, error.
 detail = Table(
     "detail",
     metadata,
-    reference("run", key=True),
-    Column("suite", Text, primary_key=True),
-    Column("workload", Text, primary_key=True),
-    Column("implementation", Text, primary_key=True),
+    *_measurement_key(),
     Column("code_sha256", Text),  # of the machine code that ran
     Column("data", JSON, nullable=False),
     Index(None, "code_sha256"),
 )
 
-# What a profiler counted of one workload x implementation: any time after the run, so not of its measurements.
+# Counters of a profiler for one workload x implementation, taken after the run and not during its measurements.
 profile = Table(
     "profile",
     metadata,
-    reference("run", key=True),
-    Column("suite", Text, primary_key=True),
-    Column("workload", Text, primary_key=True),
-    Column("implementation", Text, primary_key=True),
+    *_measurement_key(),
     Column("data", JSON, nullable=False),
 )
 
@@ -213,23 +218,25 @@ source_file = Table(
     reference("project"),
     Column("path", Text, nullable=False),  # below the results folder
     Column("digest", String(64), nullable=False),
-    Column("stamp", Text),  # the file's size, times and inode: equal, and it need not be read; null: read it
+    Column(
+        "stamp", Text
+    ),  # size, times and inode of the file, which is not read again while they are equal; null: read it
     Column("imported_ms", BigInteger, nullable=False),
     UniqueConstraint("project_id", "path"),
 )
 
-# Files that the last import from a place could not take.
+# Files that the last import from a source could not read.
 set_aside = Table(
     "set_aside",
     metadata,
     reference("project", key=True),
-    Column("source", Text, primary_key=True),  # the path that was imported, or who uploaded
+    Column("source", Text, primary_key=True),  # the imported path, or the uploader
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("told", Text, nullable=False),  # "path: reason"
+    Column("message", Text, nullable=False),  # "path: reason"
     Column("at_ms", BigInteger, nullable=False),
 )
 
-# How often data of a project were changed (cache.py). By name: a project that was dropped and made again counts on.
+# Write counter of a project (cache.py). By name: the count continues when a dropped project is created again.
 generation = Table(
     "generation",
     metadata,
@@ -237,7 +244,7 @@ generation = Table(
     Column("number", BigInteger, nullable=False),
 )
 
-# Which of asv's benchmark entries are in, as marks.encode keeps them; tells a re-run from a re-save.
+# Fingerprints of imported asv entries (imported_entries.py), to distinguish a re-run from a re-saved file.
 recorded = Table(
     "recorded",
     metadata,

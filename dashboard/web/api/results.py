@@ -22,11 +22,11 @@ from ...importers.asv_folder import NoResultsError
 from ...importers.formats import KNOWN
 from ...importers.import_asv import ImportSummary
 from ...importers.import_limits import upload_limits
-from ...importers.import_overrides import Given, milliseconds
+from ...importers.import_overrides import ImportOverrides, milliseconds
 from ...importers.import_path import import_path
 from ...importers.scratch_folder import scratch_folder
 from ...model.schema import Schema
-from ...store.rejected_files import note_set_aside
+from ...store.rejected_files import record_rejected_files
 from ...store.tokens import Scope
 from ..auth import tokens_alone, working_token
 from ..auth.rate_limits import costly
@@ -77,15 +77,15 @@ def add(project: str) -> ResponseReturnValue:
     refused that changed on its way.
     """
     name = _authorise(project)
-    given = _given(asked(UploadQuestion))
+    overrides = _given(asked(UploadQuestion))
     with scratch_folder() as folder:
         path = folder / _NAME
         _receive(path)
         limits = upload_limits(_limit_bytes())
         try:
-            summary = import_path(store(), path, project=project, given=given, limits=limits, workers=1)
+            summary = import_path(store(), path, project=project, overrides=overrides, limits=limits, workers=1)
             told = _plain(summary.set_aside, folder)
-            note_set_aside(store(), project, f"uploads of {name}", told, now_ms=time.time_ns() // 1_000_000)
+            record_rejected_files(store(), project, f"uploads of {name}", told, now_ms=time.time_ns() // 1_000_000)
             with local_workers(1) as here:  # a request keeps to its thread; the server has others to answer
                 analysed = analyse(store(), only=project, workers=here)
         except TooLargeError as error:
@@ -111,13 +111,13 @@ def _authorise(project: str) -> str:
     return token.name
 
 
-def _given(told: UploadQuestion) -> Given:
+def _given(told: UploadQuestion) -> ImportOverrides:
     """What the address says of the results: commit, date, machine."""
     try:
         date_ms = milliseconds(told.date) if told.date else None
     except ValueError as error:
         abort(422, str(error))
-    return Given(commit=told.commit or None, date_ms=date_ms, machine=told.machine or None)
+    return ImportOverrides(commit=told.commit or None, date_ms=date_ms, machine=told.machine or None)
 
 
 def _receive(path: Path) -> None:

@@ -86,7 +86,7 @@ def canary_summary(canaries: Sequence[OtherHistory]) -> str:
 _LABELLED = 40  # the largest; series.js shows those that have room, all have theirs in the hover and in the table
 
 
-_NO_COMMITS = (ChangeKind.MAY_BE_CHANCE, ChangeKind.MACHINE_STATE, ChangeKind.UNJUDGED)
+_NO_COMMITS = (ChangeKind.NOT_SIGNIFICANT, ChangeKind.MACHINE_STATE, ChangeKind.UNJUDGED)
 
 
 def change_traces(history: History, frame: Frame) -> list[go.Scatter]:

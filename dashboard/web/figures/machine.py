@@ -82,7 +82,7 @@ def _at(moment: datetime | None) -> str:
 
 
 def _text(run: RunConditions, *said: str) -> str:
-    card = card_name(run.card) if run.card else ""
+    card = card_name(run.gpu) if run.gpu else ""
     facts = [f"{run.started_at:%Y-%m-%d %H:%M} UTC", *said, card, f"{run.measurements} measurements"]
     return "<br>".join(plain(fact) for fact in facts if fact)
 

@@ -14,7 +14,7 @@ from ...statistics.arrival import Pause
 from ...statistics.distributions import Share, counted_share
 from ...store import queries
 from ...store.column_records import MachineHistory, Outcome, RunConditions, Software
-from ...store.rejected_files import set_aside
+from ...store.rejected_files import rejected_files
 from .. import clock
 from ..figures.machine import MOST_TOLD, conditions_figure, detectable_figure
 from ..request_context import project_or_404, store
@@ -59,7 +59,7 @@ def show(project: str) -> str:
         machines=queries.machines(store(), found.name),
         canaries=queries.canaries(store(), found.name),
         equal_code=_equal_code(found.name),
-        left_out=set_aside(store(), found.name),
+        left_out=rejected_files(store(), found.name),
         runners={each.name: each for each in runners(queries.arrivals(store(), found.name), (), clock.now())},
     )
 

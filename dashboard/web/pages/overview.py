@@ -11,7 +11,7 @@ from ...model.changepoint import RegressionGroup
 from ...model.kernel import KernelLine, Typical, kernel_lines
 from ...model.overview import Standing, State
 from ...model.series import Commit
-from ...model.triage_item import WAITING, CardFilter
+from ...model.triage_item import WAITING, TriageFilter
 from ...statistics.arrival import Arrival, is_archived
 from ...store import queries
 from ...store.queries.standings import MONTH_DAYS, YEAR_DAYS
@@ -98,7 +98,7 @@ def index() -> ResponseReturnValue:
         late={name: _overdue(its, now_s) for name, its in arrivals.items()},
         archived={name for name, its in arrivals.items() if is_archived((one.newest_s for one in its), now_s)},
         waiting={
-            each.name: queries.cards(store(), each.name, CardFilter(standings=WAITING), limit=0).total
+            each.name: queries.triage_items(store(), each.name, TriageFilter(states=WAITING), limit=0).total
             for each in projects
         },
     )

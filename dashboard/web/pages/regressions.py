@@ -1,4 +1,4 @@
-"""What got worse: cards by commit range and machine, newest or worst first, for people to say what each is."""
+"""Regressions page: triage items by commit range and machine, newest or worst first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from flask import Blueprint, abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from ...analysis.explanation import CardStory, card_story
+from ...analysis.explanation import TriageDetails, triage_details
 from ...model.alert import LIVE
 from ...model.series import Project
-from ...model.triage_item import WAITING, Card, CardFilter, CardOrder, Standing
+from ...model.triage_item import WAITING, TriageFilter, TriageItem, TriageOrder, TriageState
 from ...model.verdict import ChangeKind
 from ...store import queries
 from ...store.alerts import health_alerts
@@ -22,21 +22,21 @@ from ..request_context import page_number, pages, project_or_404, store, words_a
 bp = Blueprint("regressions", __name__)
 
 _KINDS = tuple(kind for kind in ChangeKind if kind is not ChangeKind.UNJUDGED)
-_CARDS_OF_A_PAGE = 15
-_ROWS_OF_A_CARD = 5
+_ITEMS_OF_A_PAGE = 15
+_ROWS_OF_AN_ITEM = 5
 _ROWS_OF_A_GROUP = 10
 PERIODS = {"7": "last 7 days", "30": "last 30 days", "90": "last 90 days", "365": "last 365 days"}
-# What an address may ask for: one standing, all that wait for somebody (the first), or all.
-STATES: dict[str, tuple[Standing, ...]] = {
+# States by the name in the URL: all that wait for a person (the default), one, or all.
+STATES: dict[str, tuple[TriageState, ...]] = {
     "": WAITING,
-    **{standing.value.replace(" ", "-"): (standing,) for standing in Standing},
-    "all": tuple(Standing),
+    **{state.value.replace(" ", "-"): (state,) for state in TriageState},
+    "all": tuple(TriageState),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateChoice:
-    """A link to the cards of a state."""
+    """A link to the items of a state."""
 
     name: str  # in the address
     label: str
@@ -44,17 +44,17 @@ class StateChoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownCard:
-    """A card with what it explains, and the notes on its commit."""
+class ShownItem:
+    """An item with its explanation and the notes on its commit."""
 
-    card: Card
-    story: CardStory
+    item: TriageItem
+    story: TriageDetails
     notes: tuple[Annotation, ...]
 
 
 @bp.get("/<project:project>/regressions")
 def show(project: str) -> str:
-    """The cards, narrowed by state, machine, words and period.
+    """The items, filtered by state, machine, words and period.
 
     Another kind than steps, and with `direction=better` what improved, is listed and not triaged.
     """
@@ -65,31 +65,31 @@ def show(project: str) -> str:
     if kind is not ChangeKind.STEP or not is_worse:
         return _other_kind(found, kind, is_worse=is_worse)
     wanted = _filter()
-    listed = queries.cards(
+    listed = queries.triage_items(
         store(),
         found.name,
         wanted,
-        limit=_CARDS_OF_A_PAGE,
-        offset=(page_number() - 1) * _CARDS_OF_A_PAGE,
-        rows=_ROWS_OF_A_CARD,
+        limit=_ITEMS_OF_A_PAGE,
+        offset=(page_number() - 1) * _ITEMS_OF_A_PAGE,
+        rows=_ROWS_OF_AN_ITEM,
     )
     health = [each for each in health_alerts(store(), found.name) if wanted.machine in {None, each.machine}]
     return render_template(
         "regressions.html",
-        shown=_shown(found, listed.cards),
+        shown=_shown(found, listed.items),
         listed=listed,
         stated=stated_limits(store(), found.name),
         choices=[
             StateChoice(
                 name=name,
                 label=(name or "to do").replace("-", " ").capitalize(),
-                count=sum(listed.counts.get(standing, 0) for standing in standings),
+                count=sum(listed.counts.get(state, 0) for state in states),
             )
-            for name, standings in STATES.items()
+            for name, states in STATES.items()
         ],
         state=_state(),
         order=wanted.order,
-        place=pages(_CARDS_OF_A_PAGE, listed.total),
+        place=pages(_ITEMS_OF_A_PAGE, listed.total),
         live_health=[each for each in health if each.state in LIVE],
         silenced_health=[each for each in health if each.state not in LIVE],
         **_frame(found, kind, is_worse=True),
@@ -100,37 +100,37 @@ def show(project: str) -> str:
 def one(project: str, key: str) -> ResponseReturnValue:
     """One regression with all its series: what to link from an issue. A health alert is shown in the list."""
     found = project_or_404(project)
-    card = queries.card(store(), found.name, key)
-    if card is None and key in {f"alert-{alert.id}" for alert in health_alerts(store(), found.name)}:
+    item = queries.triage_item(store(), found.name, key)
+    if item is None and key in {f"alert-{alert.id}" for alert in health_alerts(store(), found.name)}:
         return redirect(url_for(".show", project=project, _anchor=key))
-    if card is None:
+    if item is None:
         abort(
             404,
             "There is no such regression any more: it was triaged meanwhile, or analysed again. "
             "The list of regressions has what became of it.",
         )
-    return render_template("regression.html", one=_shown(found, [card])[0])
+    return render_template("regression.html", one=_shown(found, [item])[0])
 
 
-def _shown(project: Project, cards: Sequence[Card]) -> tuple[ShownCard, ...]:
-    between = queries.code_between(store(), project.name, cards)
+def _shown(project: Project, items: Sequence[TriageItem]) -> tuple[ShownItem, ...]:
+    between = queries.code_between(store(), project.name, items)
     notes: dict[str, list[Annotation]] = {}
-    for note in annotations(store(), project.name, commits=[card.commit.hash for card in cards]):
+    for note in annotations(store(), project.name, commits=[item.commit.hash for item in items]):
         notes.setdefault(note.commit, []).append(note)
     return tuple(
-        ShownCard(card=card, story=card_story(card, code), notes=tuple(notes.get(card.commit.hash, ())))
-        for card, code in zip(cards, between, strict=True)
+        ShownItem(item=item, story=triage_details(item, code), notes=tuple(notes.get(item.commit.hash, ())))
+        for item, code in zip(items, between, strict=True)
     )
 
 
-def _filter() -> CardFilter:
+def _filter() -> TriageFilter:
     asked = request.args.get("order", "")
-    return CardFilter(
-        standings=STATES[_state()],
+    return TriageFilter(
+        states=STATES[_state()],
         machine=request.args.get("machine") or None,
         words=words_asked(),
         since=_since(),
-        order=CardOrder(asked) if asked in set(CardOrder) else CardOrder.NEWEST,
+        order=TriageOrder(asked) if asked in set(TriageOrder) else TriageOrder.NEWEST,
     )
 
 
@@ -166,7 +166,7 @@ def _other_kind(project: Project, kind: ChangeKind, *, is_worse: bool) -> str:
     """Changes that nobody has to do anything about: no commit is accused of them, or they are for the better."""
     frame = _frame(project, kind, is_worse=is_worse)
     machine = request.args.get("machine") or None
-    listed = queries.unaccused(
+    listed = queries.unattributed_changes(
         store(),
         project.name,
         kind,
@@ -174,10 +174,10 @@ def _other_kind(project: Project, kind: ChangeKind, *, is_worse: bool) -> str:
         words=words_asked(),
         since=_since(),
         is_worse=is_worse,
-        limit=_CARDS_OF_A_PAGE,
-        offset=(page_number() - 1) * _CARDS_OF_A_PAGE,
+        limit=_ITEMS_OF_A_PAGE,
+        offset=(page_number() - 1) * _ITEMS_OF_A_PAGE,
     )
-    place = pages(_CARDS_OF_A_PAGE, listed.total)
+    place = pages(_ITEMS_OF_A_PAGE, listed.total)
     return render_template(
         "regressions_of_a_kind.html", listed=listed, place=place, rows=_ROWS_OF_A_GROUP, state="", order=None, **frame
     )

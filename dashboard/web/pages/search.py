@@ -96,7 +96,7 @@ def _address_of(hit: Hit, words: str) -> str:
             of_workloads = others if hit.kind is HitKind.KERNEL else ""
             return url_for("overview.show", project=hit.project, kernel=hit.place, q=of_workloads or None)
         case HitKind.WORKLOAD:  # other kernels have workloads of the same name
-            return url_for("overview.show", project=hit.project, kernel=hit.beside, q=hit.place)
+            return url_for("overview.show", project=hit.project, kernel=hit.details, q=hit.place)
         case HitKind.MACHINE:
             return url_for("overview.show", project=hit.project, machine=hit.place)
         case HitKind.COMMIT:

@@ -18,7 +18,7 @@ from ...model.overview import OverviewRow, Standing
 from ...model.series import Point, Series, Status
 from ...model.verdict import ChangeKind
 from ...store import queries
-from ...store.queries.series_view import LISTED, Wanted
+from ...store.queries.series_view import LISTED, HistoryRequest
 from ...text.labels import state_detail, state_meaning, state_word
 from ..figures.history import history_figure
 from ..figures.history_lines import name_beside
@@ -153,7 +153,7 @@ def show(project: str, key: str) -> str:
     is_watched = own.metric.is_judged and own.is_watched
     changes = sorted(shown.history.changes, key=lambda change: change.index, reverse=True)
     standing = next((row for row in recorded if row.series.key == key and is_watched), None)
-    steps = {ChangeKind.STEP, ChangeKind.MAY_BE_CHANCE}
+    steps = {ChangeKind.STEP, ChangeKind.NOT_SIGNIFICANT}
     counting = (change for change in changes if change.kind in steps and change.below_limit is None)
     last_step = next(counting, None)
     siblings = [row for row in recorded if row.series.key != key and not row.was_never_there]
@@ -225,7 +225,7 @@ def _view() -> HistoryView:
 def _shown_or_404(project: str, key: str, view: HistoryView) -> tuple[ShownHistory, JudgedBy]:
     """What is shown, its steps held against what the project states."""
     beside = request.args.getlist("with")[:MOST_BESIDE]
-    wanted = Wanted(first=view.first, last=view.last, beside=beside, page=page_number())
+    wanted = HistoryRequest(first=view.first, last=view.last, beside=beside, page=page_number())
     shown = queries.shown_history(store(), key, wanted)
     if shown is None or shown.history.series.project != project:
         found = project_or_404(project)

@@ -8,8 +8,8 @@ from flask import Blueprint, abort, flash, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 
 from ...model.alert import AlertState
-from ...model.triage_item import Seen
-from ...store.triage import ChangedMeanwhileError, Decision, NoSuchPlaceError, triage
+from ...model.triage_item import ItemVersion
+from ...store.triage import ChangedMeanwhileError, Decision, NoMeasuredCommitError, triage
 from ...text.labels import count
 from ..auth import Role, needs, person
 from ..request_context import back_to, project_or_404, store
@@ -50,7 +50,7 @@ def _refusing(unchanged: str) -> Iterator[None]:
         yield
     except ValueError as error:
         abort(400, str(error))
-    except NoSuchPlaceError as error:
+    except NoMeasuredCommitError as error:
         abort(409, str(error))
     except ChangedMeanwhileError as error:
         abort(409, f"{error} {unchanged} Go back, reload the page and look again.")
@@ -62,9 +62,9 @@ def _me() -> str:
     return who.name
 
 
-def _seen(text: str) -> Seen:
+def _seen(text: str) -> ItemVersion:
     key, _, version = text.partition(" ")
-    return Seen(key=key, version=version)
+    return ItemVersion(key=key, version=version)
 
 
 def _decision() -> Decision:
@@ -83,7 +83,7 @@ def _decision() -> Decision:
         move=_MOVES[form.get("move", "")],
     )
     if decision == Decision():
-        raise ValueError("Nothing was said: choose a state, or write a note, an assignee or a link.")
+        raise ValueError("The decision is empty: choose a state, or enter a note, an assignee or a link.")
     return decision
 
 

@@ -11,7 +11,7 @@ import plotly.io as pio
 
 from ...analysis.thresholds import steps_judged_by
 from ...store import Store, queries
-from ...store.queries.series_view import Wanted
+from ...store.queries.series_view import HistoryRequest
 from ..figures.history import history_figure
 from ..figures.history_lines import name_beside
 from ..figures.history_view import HistoryView
@@ -60,7 +60,7 @@ def _figures(store: Store, project: str, keys: Iterable[str]) -> Iterator[tuple[
         yield f"roofline-{plain_name(machine)}", _titled(roofline_figure(roofline), f"Roofline of {machine}")
     limits = steps_judged_by(store, project)
     for key in sorted(keys):
-        shown = queries.shown_history(store, key, Wanted())
+        shown = queries.shown_history(store, key, HistoryRequest())
         if shown is not None and shown.history.series.project == project:
             series = shown.history.series
             changes = limits.held_against(series, shown.history.changes)

@@ -101,7 +101,7 @@ BODIES = {
     ),
     "combinations that one null stands for": (
         lambda: _asv({BENCH: [None, [_numbers(707)] * 2]}),
-        "499,849 combinations of its parameters",
+        "499,849 parameter combinations",
     ),
     "series": (lambda: _asv({BENCH: [None, [_numbers(300)] * 2]}), "more new series than this upload may add"),
     "benchmarks of asv": (lambda: zstandard.compress(_asv(_named(100_000))), "100,000 benchmarks"),

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from warpwatch.dashboard.importers.formats import read_any
-from warpwatch.dashboard.importers.import_overrides import Given
+from warpwatch.dashboard.importers.import_overrides import ImportOverrides
 from warpwatch.dashboard.model.result_file import ResultFile, Value
 
 RECORDED = Path(__file__).with_name("recorded")
 COMMIT = "ab" * 20
-GIVEN = Given(commit=COMMIT, date_ms=1_700_000_000_000)
+GIVEN = ImportOverrides(commit=COMMIT, date_ms=1_700_000_000_000)
 
 
 def recorded(name: str) -> dict[str, Any]:
@@ -21,10 +21,10 @@ def recorded(name: str) -> dict[str, Any]:
 
 
 def read(
-    data: Mapping[str, Any], given: Given = GIVEN, beside: Mapping[str, bytes] | None = None
+    data: Mapping[str, Any], overrides: ImportOverrides = GIVEN, beside: Mapping[str, bytes] | None = None
 ) -> tuple[ResultFile, ...]:
     """Reads it as a file; `beside` are the files that belong to it."""
-    return read_any(json.dumps(data).encode(), "report.json", given, (beside or {}).get)
+    return read_any(json.dumps(data).encode(), "report.json", overrides, (beside or {}).get)
 
 
 def values(result: ResultFile, benchmark: str) -> dict[tuple[str, ...], Value]:

@@ -163,7 +163,7 @@ def test_a_file_that_is_too_large_to_read_costs_itself_alone(
     limits = ImportLimits(archive_bytes=10 * 1024 * 1024, file_bytes=1024 * 1024)
     files, left_out = unpacked(pack({"huge.json": bytes(3_000_000), "a.json": b"{}"}), limits)
     assert files == {"a.json": b"{}"}
-    assert left_out == ("huge.json: it has more than 1 MiB, the most that is read of one file",)
+    assert left_out == ("huge.json: more than 1 MiB, the limit of one file",)
 
 
 @pytest.mark.parametrize("stated", [20 * 1024 * 1024, 10])

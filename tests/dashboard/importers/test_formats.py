@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.dashboard.importers.recorded_files import COMMIT, GIVEN, RECORDED
 from warpwatch.dashboard.importers.formats import UnknownFormatError, read_any
-from warpwatch.dashboard.importers.import_overrides import Given, is_full_hash, milliseconds
+from warpwatch.dashboard.importers.import_overrides import ImportOverrides, is_full_hash, milliseconds
 from warpwatch.dashboard.importers.input_files import BrokenFileError
 
 FILES = sorted(path.name for path in RECORDED.glob("*.json"))
@@ -28,7 +28,7 @@ ASV = json.dumps(
 ).encode()
 
 
-def _read(text: bytes, name: str = "anything", facts: Given = GIVEN) -> Any:
+def _read(text: bytes, name: str = "anything", facts: ImportOverrides = GIVEN) -> Any:
     return read_any(text, name, facts, lambda _: None)
 
 
@@ -39,7 +39,7 @@ def test_the_name_says_nothing(file: str, name: str) -> None:
 
 
 def test_an_asv_result_is_told_too() -> None:
-    (result,) = _read(ASV, facts=Given())
+    (result,) = _read(ASV, facts=ImportOverrides())
     assert (result.commit, result.machine) == (COMMIT, "box")
     assert [entry.benchmark for entry in result.entries] == ["suite.time_it"]
 
@@ -47,8 +47,8 @@ def test_an_asv_result_is_told_too() -> None:
 def test_an_asv_result_without_a_machine_wants_one() -> None:
     text = ASV.replace(b'"machine": "box"', b'"cpu": "a CPU"')
     with pytest.raises(BrokenFileError, match="--machine"):
-        _read(text, facts=Given())
-    assert _read(text, facts=Given(machine="lab"))[0].machine == "lab"
+        _read(text, facts=ImportOverrides())
+    assert _read(text, facts=ImportOverrides(machine="lab"))[0].machine == "lab"
 
 
 @pytest.mark.parametrize(
@@ -74,10 +74,10 @@ def test_a_file_of_no_known_format_says_what_it_is(text: bytes, said: str) -> No
         (b'{"benchmarks": "\xff\xfe"}', "not JSON"),
         (b'{"a":' * 100_000, "nested too deep|not JSON"),
         (b'{"context": {}, "benchmarks": [1, 2]}', "no machine"),
-        (b'{"context": {"host_name": "x"}, "benchmarks": []}', "not as Google Benchmark writes it"),
+        (b'{"context": {"host_name": "x"}, "benchmarks": []}', "malformed Google Benchmark result"),
         (b'{"machine_info": {"node": "x"}, "benchmarks": [], "datetime": "2026-01-01"}', "no measured benchmark"),
         (b'{"machine_info": {"node": "x"}, "benchmarks": [{}], "datetime": "yesterday"}', "'yesterday' is no date"),
-        (b'{"benchmarks": [{"states": 7}], "meta": {"version": {"json": {"major": 1}}}}', "not as NVBench writes it"),
+        (b'{"benchmarks": [{"states": 7}], "meta": {"version": {"json": {"major": 1}}}}', "malformed NVBench result"),
     ],
 )
 def test_a_broken_file_says_what_is_wrong(text: bytes, said: str) -> None:

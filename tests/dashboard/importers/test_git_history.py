@@ -32,9 +32,9 @@ _CONFIGURATIONS = {
 _SIGNATURE = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n"
 
 
-def _git(folder: Path, *words: str, given: str | None = None) -> str:
+def _git(folder: Path, *words: str, overrides: str | None = None) -> str:
     return subprocess.run(
-        ["git", "-C", str(folder), *words], input=given, check=True, capture_output=True, text=True
+        ["git", "-C", str(folder), *words], input=overrides, check=True, capture_output=True, text=True
     ).stdout.strip()
 
 
@@ -51,7 +51,7 @@ def test_no_program_of_the_repository_runs(kind: str, tmp_path: Path) -> None:
     _git(folder, "add", "--all")
     tree = _git(folder, "write-tree")
     words = f"tree {tree}\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n{_SIGNATURE}\nsigned\n"
-    commit = _git(folder, "hash-object", "-t", "commit", "-w", "--stdin", given=words)
+    commit = _git(folder, "hash-object", "-t", "commit", "-w", "--stdin", overrides=words)
     _git(folder, "update-ref", "HEAD", commit)
     _git(folder, "tag", "v1", commit)
     with (folder / ".git" / "config").open("a") as config:

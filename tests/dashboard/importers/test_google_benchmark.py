@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.dashboard.importers.recorded_files import COMMIT, GIVEN, read, recorded, values
-from warpwatch.dashboard.importers.import_overrides import Given
+from warpwatch.dashboard.importers.import_overrides import ImportOverrides
 from warpwatch.dashboard.importers.input_files import BrokenFileError
 from warpwatch.dashboard.model.metric import metric, metric_name
 from warpwatch.dashboard.model.series import Status
@@ -151,12 +151,12 @@ def test_an_unknown_time_unit_is_refused() -> None:
 def test_the_commit_is_given_or_noted_by_the_run() -> None:
     data = recorded("google_benchmark.json")
     with pytest.raises(BrokenFileError, match="--benchmark_context=commit"):
-        read(data, Given())  # its context says commit=abc, which is no full hash
+        read(data, ImportOverrides())  # its context says commit=abc, which is no full hash
     data["context"]["commit"] = COMMIT
-    (result,) = read(data, Given())
+    (result,) = read(data, ImportOverrides())
     assert result.commit == COMMIT
     assert result.date_ms == result.entries[0].started_ms  # nothing else tells a date
-    (result,) = read(data, Given(commit="cd" * 20))
+    (result,) = read(data, ImportOverrides(commit="cd" * 20))
     assert result.commit == "cd" * 20
     assert any(COMMIT in problem for problem in result.problems)
 

@@ -18,7 +18,7 @@ from warpwatch.dashboard.importers.archive import TooLargeError
 from warpwatch.dashboard.importers.asv_folder import NoResultsError
 from warpwatch.dashboard.importers.import_asv import ImportSummary
 from warpwatch.dashboard.importers.import_limits import ImportLimits
-from warpwatch.dashboard.importers.import_overrides import Given
+from warpwatch.dashboard.importers.import_overrides import ImportOverrides
 from warpwatch.dashboard.importers.import_path import import_path
 from warpwatch.dashboard.model.series import Point, Series, Status
 from warpwatch.dashboard.store import Store, queries
@@ -81,14 +81,14 @@ def _tar(path: Path, folder: Path, inside: str = ".") -> Path:
 def test_units_metrics_and_parameters_are_those_of_the_file(
     sqlite_store: Store, file: str, name: str, unit: str, metric: str, parameters: dict[str, str]
 ) -> None:
-    _load(sqlite_store, RECORDED / file, given=GIVEN)
+    _load(sqlite_store, RECORDED / file, overrides=GIVEN)
     (found,) = (one for one in _series(sqlite_store, name) if dict(one.parameters) == parameters)
     assert (found.benchmark, found.metric.name, found.metric.unit, found.listed) == (name, metric, unit, True)
 
 
 def test_a_second_import_adds_nothing(store: Store) -> None:
     for path in sorted(RECORDED.glob("*.json")):
-        first, again = _load(store, path, given=GIVEN), _load(store, path, given=GIVEN)
+        first, again = _load(store, path, overrides=GIVEN), _load(store, path, overrides=GIVEN)
         assert (first.files, first.unchanged, first.set_aside) == (1, 0, ())
         assert first.points > 0
         assert (again.files, again.unchanged, again.points) == (1, 1, 0)
@@ -124,13 +124,13 @@ def test_a_rerun_that_measured_the_same_to_the_last_digit_is_kept(sqlite_store: 
     for second in (1, 2):
         data["context"]["date"] = f"2026-01-01T00:00:0{second}+00:00"
         (tmp_path / "out.json").write_text(json.dumps(data))
-        _load(sqlite_store, tmp_path / "out.json", given=GIVEN)
+        _load(sqlite_store, tmp_path / "out.json", overrides=GIVEN)
     assert [point.value for point in _points(sqlite_store, "with_time.latency")] == [0.002, 0.002]
 
 
 def test_the_same_file_of_another_commit_is_that_commits(sqlite_store: Store) -> None:
     for commit in (COMMIT, "cd" * 20):
-        _load(sqlite_store, RECORDED / "google_benchmark.json", given=Given(commit=commit, date_ms=1))
+        _load(sqlite_store, RECORDED / "google_benchmark.json", overrides=ImportOverrides(commit=commit, date_ms=1))
     assert [point.commit.hash for point in _points(sqlite_store, "sum_million.latency")] == [COMMIT, "cd" * 20]
 
 
@@ -152,7 +152,7 @@ def test_files_of_different_formats_and_none_share_a_folder(sqlite_store: Store,
         (folder / f"{path.stem}.out").write_bytes(path.read_bytes())
     (folder / "broken.json").write_bytes(PYTEST.read_bytes()[:500])
     (folder / "package.json").write_text('{"name": "x"}')
-    summary = _load(sqlite_store, folder, given=GIVEN)
+    summary = _load(sqlite_store, folder, overrides=GIVEN)
     assert summary.files == 5
     told = {line.partition(": ")[0].rpartition("/")[2]: line for line in summary.set_aside}
     assert set(told) == {"broken.json", "package.json", "README.out"}
@@ -163,7 +163,7 @@ def test_files_of_different_formats_and_none_share_a_folder(sqlite_store: Store,
 
 
 def test_each_gpu_of_a_file_is_a_machine_and_all_of_it_goes_in_at_once(sqlite_store: Store) -> None:
-    _load(sqlite_store, RECORDED / "nvbench.json", given=GIVEN)
+    _load(sqlite_store, RECORDED / "nvbench.json", overrides=GIVEN)
     assert [machine.name for machine in queries.machines(sqlite_store, "demo")] == ["Quadro GP100", "Quadro GV100"]
     skipped = next(s for s in _series(sqlite_store, "conversion") if s.parameters == (("In", "I8"), ("Out", "I8")))
     history = queries.history(sqlite_store, skipped.key)
@@ -183,7 +183,7 @@ def test_samples_beside_an_nvbench_file_come_with_it(sqlite_store: Store, tmp_pa
     (folder / "out.json-bin").mkdir(parents=True)
     (folder / "out.json").write_text(json.dumps(data))
     (folder / "out.json-bin" / "0.bin").write_bytes(b"\x00\x00\x80\x3f\x00\x00\x00\x40")  # 1 and 2 as float32
-    summary = _load(sqlite_store, folder, given=GIVEN)
+    summary = _load(sqlite_store, folder, overrides=GIVEN)
     assert (summary.files, summary.set_aside) == (1, ())
     (point,) = _points(sqlite_store, "simple.latency")
     assert (point.sample_count, point.q25, point.q75) == (2, 1.25, 1.75)
@@ -201,7 +201,7 @@ def test_nothing_is_read_outside_of_the_folder_of_samples(sqlite_store: Store, t
         (folder / "secret.bin").write_bytes(bytes(8))
     (tmp_path / "secret.bin").write_bytes(bytes(8))
     (tmp_path / "in" / "out.json").write_text(json.dumps(data))
-    _load(sqlite_store, tmp_path / "in" / "out.json", given=GIVEN)
+    _load(sqlite_store, tmp_path / "in" / "out.json", overrides=GIVEN)
     assert {point.sample_count for point in _points(sqlite_store, "simple.latency GV100")} == {499}
 
 
@@ -210,8 +210,8 @@ def test_what_is_missing_is_asked_for_by_name(sqlite_store: Store) -> None:
     assert line == (
         f"{RECORDED / 'nvbench.json'}: no commit: NVBench does not record it; give it (--commit, or commit= in a URL)"
     )
-    with pytest.raises(NoResultsError, match=r"'v1.2'; wanted a full hash .* no repository is known"):
-        _load(sqlite_store, RECORDED / "nvbench.json", given=Given(commit="v1.2"))
+    with pytest.raises(NoResultsError, match=r"'v1.2'; wanted a full hash .* the project has no repository"):
+        _load(sqlite_store, RECORDED / "nvbench.json", overrides=ImportOverrides(commit="v1.2"))
 
 
 def _git(folder: Path, *arguments: str) -> str:
@@ -226,15 +226,20 @@ def test_a_repository_knows_hash_date_and_subject(sqlite_store: Store, tmp_path:
     _git(tmp_path, "tag", "v1", "HEAD~1")
     for name in ("HEAD", "v1"):
         summary = _load(
-            sqlite_store, RECORDED / "nvbench.json", given=Given(commit=name, machine="gpu"), repository=tmp_path
+            sqlite_store,
+            RECORDED / "nvbench.json",
+            overrides=ImportOverrides(commit=name, machine="gpu"),
+            repository=tmp_path,
         )
         assert summary.set_aside == ()
     points = _points(sqlite_store, "simple.latency GV100")
     assert [point.commit.subject for point in points] == ["change 0", "change 1"]
     assert points[1].commit.hash == _git(tmp_path, "rev-parse", "HEAD")
     for name in ("v9", "v1\0", "v" * 200_000, "v\ud800"):
-        with pytest.raises(NoResultsError, match="knows no such commit"):
-            _load(sqlite_store, RECORDED / "nvbench.json", given=Given(commit=name))  # the repository is remembered
+        with pytest.raises(NoResultsError, match="has no such commit"):
+            _load(
+                sqlite_store, RECORDED / "nvbench.json", overrides=ImportOverrides(commit=name)
+            )  # the repository is remembered
 
 
 def test_an_asv_import_beside_leaves_other_formats_listed(store: Store, asv: AsvResults) -> None:
@@ -298,9 +303,9 @@ def test_an_archive_of_asv_results_is_like_the_folder(
     assert _load(sqlite_store, archive).points == 3
     assert [point.value for point in _points(sqlite_store, "Bench")] == [0.0, 1.0, 2.0]
     assert [machine.name for machine in queries.machines(sqlite_store, "demo")] == ["t4"]
-    again = _load(sqlite_store, archive, given=Given(machine="another"))
+    again = _load(sqlite_store, archive, overrides=ImportOverrides(machine="another"))
     assert (again.points, again.set_aside) == (0, ())
-    assert again.warnings == ("asv's results name commit, date and machine themselves: those count",)
+    assert again.warnings == ("asv's results name commit, date and machine: the given ones are ignored",)
     assert _load(sqlite_store, asv.folder).points == 0
 
 
@@ -330,7 +335,7 @@ def test_an_archive_that_leads_to_no_machine_is_refused_in_a_sentence(
     summary = _load(sqlite_store, archive)
     assert (summary.files, summary.points) == (1, 1)
     (line,) = summary.set_aside
-    assert line.startswith(f"{archive}: {nameless.name}: it names no machine")
+    assert line.startswith(f"{archive}: {nameless.name}: neither it nor its folder names the machine")
     assert {series.machine for series in _series(sqlite_store)} == {"box"}
     assert _load(sqlite_store, _tar(tmp_path / "b.tgz", named.parent, "box")).points == 1
     assert {series.machine for series in _series(sqlite_store)} == {"box"}
@@ -402,7 +407,7 @@ def test_a_bomb_adds_nothing(sqlite_store: Store, asv: AsvResults, tmp_path: Pat
 
 def test_a_path_without_results_is_refused_with_a_reason(sqlite_store: Store, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for path, said in ((tmp_path / "nowhere", "does not exist"), (tmp_path / "empty", "holds no result")):
+    for path, said in ((tmp_path / "nowhere", "does not exist"), (tmp_path / "empty", "has no readable result")):
         with pytest.raises(NoResultsError, match=said):
             _load(sqlite_store, path)
 
@@ -438,13 +443,13 @@ def test_names_that_a_database_refuses_cost_themselves_alone(store: Store, tmp_p
     data["context"]["host_name"] = "box"
     path = tmp_path / "out.json"
     path.write_text(json.dumps(data))
-    summary = _load(store, path, given=GIVEN)
-    assert any("no database takes" in line for line in summary.warnings)
+    summary = _load(store, path, overrides=GIVEN)
+    assert any("cannot be stored" in line for line in summary.warnings)
     assert _points(store, "skipped")[0].reason == "'half a \\ud800 character and a \\x00'"
     data["context"]["host_name"] = "b\0x"
     path.write_text(json.dumps(data))
-    (line,) = _load(store, path, given=GIVEN).set_aside
-    assert "no database takes" in line
+    (line,) = _load(store, path, overrides=GIVEN).set_aside
+    assert "cannot be stored" in line
 
 
 @pytest.mark.timeout(120)
@@ -465,6 +470,6 @@ def test_a_pipe_or_a_device_in_a_folder_is_not_waited_for(
         path.symlink_to("/dev/zero")
     summary = import_path(sqlite_store, asv.folder, project="demo")
     if "context" in name:
-        assert "is no regular file" in summary.set_aside[0]
+        assert "is not a regular file" in summary.set_aside[0]
     else:
         assert summary.points == 1

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.dashboard.importers.recorded_files import COMMIT, GIVEN, read, recorded, values
-from warpwatch.dashboard.importers.import_overrides import Given
+from warpwatch.dashboard.importers.import_overrides import ImportOverrides
 from warpwatch.dashboard.importers.input_files import BrokenFileError
 from warpwatch.dashboard.model.metric import metric, metric_name
 from warpwatch.dashboard.model.series import Status
@@ -64,9 +64,12 @@ def test_a_skipped_state_has_its_reason_and_no_number() -> None:
 
 def test_each_gpu_is_a_machine() -> None:
     assert [result.machine for result in read(recorded(FILE))] == ["Quadro GV100", "Quadro GP100"]
-    given = Given(commit=COMMIT, date_ms=1, machine="rack 3")
-    assert [result.machine for result in read(recorded(FILE), given)] == ["rack 3 Quadro GV100", "rack 3 Quadro GP100"]
-    assert read(_with(), given)[0].machine == "rack 3"
+    overrides = ImportOverrides(commit=COMMIT, date_ms=1, machine="rack 3")
+    assert [result.machine for result in read(recorded(FILE), overrides)] == [
+        "rack 3 Quadro GV100",
+        "rack 3 Quadro GP100",
+    ]
+    assert read(_with(), overrides)[0].machine == "rack 3"
 
 
 def test_two_gpus_of_one_name_are_told_apart_by_number() -> None:
@@ -117,7 +120,7 @@ def test_a_benchmark_of_the_cpu_alone_has_its_cpu_time() -> None:
     ]
     with pytest.raises(BrokenFileError, match="--machine"):
         read(data)
-    (result,) = read(data, Given(commit=COMMIT, date_ms=1, machine="box"))
+    (result,) = read(data, ImportOverrides(commit=COMMIT, date_ms=1, machine="box"))
     (value,) = values(result, "simple.latency").values()
     assert (value.value, value.sample_count) == (0.25, 9)
 
@@ -142,9 +145,9 @@ def test_a_benchmark_named_twice_keeps_what_came_first() -> None:
 
 def test_commit_and_date_must_be_given() -> None:
     with pytest.raises(BrokenFileError, match=r"no commit.*--commit"):
-        read(recorded(FILE), Given())
+        read(recorded(FILE), ImportOverrides())
     with pytest.raises(BrokenFileError, match=r"no date of the commit.*--date.*--repository"):
-        read(recorded(FILE), Given(commit=COMMIT))
+        read(recorded(FILE), ImportOverrides(commit=COMMIT))
 
 
 def test_other_versions_are_refused() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.dashboard.importers.recorded_files import COMMIT, read, recorded, values
 from warpwatch.dashboard.importers.formats import read_any
-from warpwatch.dashboard.importers.import_overrides import Given
+from warpwatch.dashboard.importers.import_overrides import ImportOverrides
 from warpwatch.dashboard.importers.input_files import BrokenFileError
 from warpwatch.dashboard.model.series import Status
 
@@ -18,7 +18,7 @@ FILE = "pytest_benchmark.json"
 
 
 def test_a_value_is_the_median_with_the_files_quartiles() -> None:
-    (result,) = read(recorded(FILE), Given())
+    (result,) = read(recorded(FILE), ImportOverrides())
     stats = recorded(FILE)["benchmarks"][0]["stats"]
     value = values(result, "test_b.test_plain")[()]
     assert (value.value, value.q25, value.q75, value.sample_count) == (
@@ -32,13 +32,13 @@ def test_a_value_is_the_median_with_the_files_quartiles() -> None:
 
 
 def test_saved_rounds_are_samples() -> None:
-    (result,) = read(recorded(FILE), Given())
+    (result,) = read(recorded(FILE), ImportOverrides())
     value = values(result, "test_b.TestGroup.test_in_class")[()]
     assert len(value.samples) == value.sample_count == 5
 
 
 def test_the_file_tells_commit_dates_machine_and_python() -> None:
-    (result,) = read(recorded(FILE), Given())
+    (result,) = read(recorded(FILE), ImportOverrides())
     assert (result.commit, result.machine) == ("511595a15db84e09a5c39d4dea85d6101a446eaf", "vm")
     assert result.environment == "pytest-benchmark, CPython 3.11"
     assert result.date_ms == 1795300697000  # of the commit
@@ -47,7 +47,7 @@ def test_the_file_tells_commit_dates_machine_and_python() -> None:
 
 
 def test_what_is_given_counts_and_another_commit_is_named() -> None:
-    (result,) = read(recorded(FILE), Given(commit=COMMIT, date_ms=5, machine="bench-1"))
+    (result,) = read(recorded(FILE), ImportOverrides(commit=COMMIT, date_ms=5, machine="bench-1"))
     assert (result.commit, result.date_ms, result.machine) == (COMMIT, 5, "bench-1")
     assert any("511595a1" in problem and COMMIT[:8] in problem for problem in result.problems)
 
@@ -81,7 +81,7 @@ def test_files_of_before_parameters_had_names_are_read() -> None:
         del record["param"], record["params"], record["extra_info"]
     data["commit_info"] = {"id": COMMIT, "dirty": False}
     data["datetime"] = "2015-08-15T00:04:18.687119"
-    (result,) = read(data, Given())
+    (result,) = read(data, ImportOverrides())
     assert set(values(result, "test_b.test_sum")) == {("'fp16-10'",), ("'fp16-100'",), ("'fp32-10'",), ("'fp32-100'",)}
     assert result.date_ms == result.entries[0].started_ms == 1_439_597_058_687
 
@@ -112,15 +112,15 @@ def test_uncommitted_changes_are_told() -> None:
     data = recorded(FILE)
     data["commit_info"]["dirty"] = True
     (result,) = read(data)
-    assert any("not committed" in problem for problem in result.problems)
+    assert any("uncommitted changes" in problem for problem in result.problems)
 
 
 def test_without_a_repository_the_commit_must_be_given() -> None:
     data = recorded(FILE)
     data["commit_info"] = {"unversioned": True, "dirty": False}
     with pytest.raises(BrokenFileError, match="--commit"):
-        read(data, Given())
-    (result,) = read(data, Given(commit=COMMIT))
+        read(data, ImportOverrides())
+    (result,) = read(data, ImportOverrides(commit=COMMIT))
     assert result.date_ms == result.entries[0].started_ms  # nothing else tells a date
 
 
@@ -158,7 +158,7 @@ def test_a_run_of_the_installed_version_is_read(tmp_path: Path) -> None:
     head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
     (saved,) = (tmp_path / ".benchmarks").rglob("*.json")
     for path in (tmp_path / "out.json", saved):
-        (result,) = read_any(path.read_bytes(), path.name, Given(), lambda name: None)
+        (result,) = read_any(path.read_bytes(), path.name, ImportOverrides(), lambda name: None)
         assert result.commit == head
         (entry,) = result.entries
         data = json.loads(path.read_bytes())["benchmarks"]

@@ -19,14 +19,14 @@ from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.model.alert import AlertKind, AlertState, HealthFinding
 from warpwatch.dashboard.model.comparison import Acceptance
-from warpwatch.dashboard.model.triage_item import CardFilter
+from warpwatch.dashboard.model.triage_item import TriageFilter
 from warpwatch.dashboard.settings import AccessSettings, ProxyLogin, Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_candidates import new_regressions
 from warpwatch.dashboard.store.alert_opening import open_health_alert, open_regression_alert
 from warpwatch.dashboard.store.notes import Annotation, add_annotation, annotations
 from warpwatch.dashboard.store.policy import record_acceptances
-from warpwatch.dashboard.store.rejected_files import note_set_aside
+from warpwatch.dashboard.store.rejected_files import record_rejected_files
 from warpwatch.dashboard.store.retention import drop_project
 from warpwatch.dashboard.store.tokens import Scope, create_token, revoke_token
 from warpwatch.dashboard.store.triage import Decision, triage
@@ -151,7 +151,7 @@ def _note(store: Store, _asv: AsvResults) -> None:
 
 
 def _triage(store: Store, _asv: AsvResults) -> None:
-    (card, *_) = queries.cards(store, "kernels", CardFilter()).cards
+    (card, *_) = queries.triage_items(store, "kernels", TriageFilter()).items
     decision = Decision(state=AlertState.ACKNOWLEDGED, note="looking")
     triage(store, "kernels", [card.seen], decision, author="ann", now_ms=AT_MS)
 
@@ -175,7 +175,7 @@ def _health(store: Store, _asv: AsvResults) -> None:
 
 
 def _set_aside(store: Store, _asv: AsvResults) -> None:
-    note_set_aside(store, "kernels", "/results", ["x.json: no JSON"], now_ms=AT_MS)
+    record_rejected_files(store, "kernels", "/results", ["x.json: no JSON"], now_ms=AT_MS)
 
 
 def _accept(store: Store, _asv: AsvResults) -> None:

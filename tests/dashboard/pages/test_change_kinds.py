@@ -66,27 +66,29 @@ def test_pages_and_json_tell_kind_share_and_what_is_left(told: tuple[Store, Get]
     assert steps.count("<article") == nonsense.count("<article") == 2
 
 
-def test_what_may_be_chance_is_called_so_on_every_page_and_by_the_api(told: tuple[Store, Get]) -> None:
+def test_a_step_that_is_not_significant_is_called_so_on_every_page_and_by_the_api(told: tuple[Store, Get]) -> None:
     store, get = told
     newest = select(func.max(schema.changepoint.c.place)).scalar_subquery()
     with store.write("demo") as connection:
         # chance alone would show as much in one series of five
-        connection.execute(update(schema.changepoint).where(schema.changepoint.c.place == newest).values(chance=0.2))
+        connection.execute(
+            update(schema.changepoint).where(schema.changepoint.c.place == newest).values(p_adjusted=0.2)
+        )
         connection.execute(update(schema.machine).values(findings=schema.machine.c.findings + 1))
     judge(store)
     key = queries.find_series(store, "demo", search="w1 warpwatch").series[0].key
     (row, *_) = get("/api/projects/demo/overview").json["items"]
-    assert (row["verdict"], row["change_kind"], row["change_q"]) == ("inconclusive", "may be chance", 0.2)
-    assert get(f"/api/projects/demo/series/{key}/history").json["changes"][-1]["kind"] == "may be chance"
+    assert (row["verdict"], row["change_kind"], row["change_q"]) == ("inconclusive", "not significant", 0.2)
+    assert get(f"/api/projects/demo/series/{key}/history").json["changes"][-1]["kind"] == "not significant"
     assert "May be chance" in get("/demo/").text
     page = get(f"/demo/series/{key}").text
-    assert "may be chance, at" in page
+    assert "not significant, at" in page
     assert "measured beside each other, tell." in page
     assert "slower" not in page.partition("Changepoints</h2>")[0].partition("Last change of level")[2]
     assert get("/demo/regressions").text.count("<article") == 1
-    doubtful = get("/demo/regressions?kind=may+be+chance").text
+    doubtful = get("/demo/regressions?kind=not+significant").text
     assert "<h1>Doubtful steps for the worse</h1>" in doubtful
-    assert doubtful.count("May be chance") == 2
+    assert doubtful.count("Not significant") == 2
     assert "inconclusive" in get(f"/demo/badge/verdict/{key}.svg").text
 
 

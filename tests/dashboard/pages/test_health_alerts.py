@@ -122,9 +122,9 @@ def test_who_may_only_read_has_no_forms_of_health_alerts(troubled: Troubled) -> 
         ({"state": "resolved"}, 400, "resolves by itself"),
         ({"state": "odd"}, 400, "There is no state “odd”"),
         ({"link": "javascript:alert(1)"}, 400, "A link begins with http"),
-        ({}, 400, "Nothing was said"),
-        ({"state": "expected", "card": "one"}, 409, "not as you saw it"),
-        ({"state": "expected", "card": "alert-7 1"}, 409, "not as you saw it"),
+        ({}, 400, "The decision is empty"),
+        ({"state": "expected", "card": "one"}, 409, "has changed since you saw it"),
+        ({"state": "expected", "card": "alert-7 1"}, 409, "has changed since you saw it"),
         ({"state": "expected", "card": "alert-1 7"}, 409, "since you saw it"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from tests.dashboard.importers.recorded_files import RECORDED
 from tests.dashboard.pages.browsing import serving
 from warpwatch.dashboard.analysis.series_analysis import analyse
-from warpwatch.dashboard.importers.import_overrides import Given
+from warpwatch.dashboard.importers.import_overrides import ImportOverrides
 from warpwatch.dashboard.importers.import_path import import_path
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
@@ -20,9 +20,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     settings = Settings(database=f"sqlite:///{tmp_path_factory.mktemp('formats') / 'history.db'}")
     store = Store(settings.database)
     for number in range(3):
-        given = Given(commit=f"{number:x}" * 40, date_ms=1_760_000_000_000 + number * 86_400_000)
+        given = ImportOverrides(commit=f"{number:x}" * 40, date_ms=1_760_000_000_000 + number * 86_400_000)
         for path in sorted(Path(RECORDED).glob("*.json")):
-            assert import_path(store, path, project="demo", given=given).set_aside == ()
+            assert import_path(store, path, project="demo", overrides=given).set_aside == ()
     analyse(store)
     store.close()
     return settings

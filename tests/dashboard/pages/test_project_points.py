@@ -36,19 +36,19 @@ def test_each_series_stands_in_the_order_of_commits_and_runs_however_it_was_impo
         asv.load(store)
     held = project_points.project_points(store, "demo")
     assert held is not None
-    calendar, points = held.calendar, held.points
+    commit_index, points = held.commit_index, held.points
     number_of = {number: place for place, number in enumerate(held.series.tolist())}
     for number in held.series.tolist():
         its = held.of(number)
         assert its is not None
-        position = calendar.position[np.searchsorted(calendar.commits, points.commit[its])]
-        started = calendar.started_ms[np.searchsorted(calendar.runs, points.run[its])]
+        position = commit_index.position[np.searchsorted(commit_index.commits, points.commit[its])]
+        started = commit_index.started_ms[np.searchsorted(commit_index.runs, points.run[its])]
         order = list(zip(position.tolist(), started.tolist(), strict=True))
         assert order == sorted(order)
         assert len(set(order)) == len(order)
         commits = points.commit[its].tolist()
-        assert held.is_again[number_of[number]] == (len(set(commits)) < len(commits))
-    assert held.is_again.any()
+        assert held.has_reruns[number_of[number]] == (len(set(commits)) < len(commits))
+    assert held.has_reruns.any()
     assert held.of(10**6) is None
 
 

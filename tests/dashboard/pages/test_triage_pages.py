@@ -1,4 +1,4 @@
-"""People triage on the regressions page: forms without a script, keys, many at once, two at the same card, notes."""
+"""People triage on the regressions page: forms without a script, keys, many at once, two at the same item, notes."""
 
 import html
 import ipaddress
@@ -14,7 +14,7 @@ from playwright.sync_api import Page
 from tests.asv_results import AsvResults
 from tests.dashboard.pages.browsing import HOSTILE, Tab, a_client, serving
 from warpwatch.dashboard.model.alert import EventKind
-from warpwatch.dashboard.model.triage_item import Card, CardFilter
+from warpwatch.dashboard.model.triage_item import TriageFilter, TriageItem
 from warpwatch.dashboard.settings import AccessSettings, ProxyLogin, Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.notes import add_annotation, annotations
@@ -42,8 +42,8 @@ def url(own: Settings) -> Iterator[str]:
         yield address
 
 
-def the_cards(store: Store, project: str = "kernels") -> tuple[Card, ...]:
-    return queries.cards(store, project, CardFilter()).cards
+def the_items(store: Store, project: str = "kernels") -> tuple[TriageItem, ...]:
+    return queries.triage_items(store, project, TriageFilter()).items
 
 
 def field_of(page: str, name: str) -> str:
@@ -52,24 +52,24 @@ def field_of(page: str, name: str) -> str:
     return html.unescape(found[1])
 
 
-def fields(client: FlaskClient, card: Card, **said: str) -> dict[str, str]:
-    """What the form of that card sends."""
+def fields(client: FlaskClient, item: TriageItem, **said: str) -> dict[str, str]:
+    """What the form of that item sends."""
     page = client.get(LIST).text
-    return {"csrf_token": field_of(page, "csrf_token"), "card": f"{card.seen.key} {card.seen.version}", **said}
+    return {"csrf_token": field_of(page, "csrf_token"), "card": f"{item.seen.key} {item.seen.version}", **said}
 
 
 def test_a_form_without_a_script_sets_a_state_with_its_note_and_shows_the_list_again(
     client: FlaskClient, store: Store
 ) -> None:
-    card = the_cards(store)[1]
-    said = fields(client, card, state="acknowledged", note="looking", back=f"{LIST}?machine=runner-t4")
+    item = the_items(store)[1]
+    said = fields(client, item, state="acknowledged", note="looking", back=f"{LIST}?machine=runner-t4")
     answer = client.post(LIST, data=said)
     assert answer.status_code == 303
     assert answer.headers["Location"] == f"{LIST}?machine=runner-t4#alert-1"
     page = client.get(answer.headers["Location"]).text
     assert "1 alert set to “acknowledged”." in page
     assert "looking" in page
-    assert the_cards(store)[1].alert.events[-1].note == "looking"  # type: ignore[union-attr]
+    assert the_items(store)[1].alert.events[-1].note == "looking"  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -108,13 +108,13 @@ def test_a_card_explains_itself(client: FlaskClient, addresses: dict[str, str]) 
 
 
 def test_two_at_one_card_the_later_reads_what_the_other_did(client: FlaskClient, store: Store) -> None:
-    card = the_cards(store)[1]
-    said = fields(client, card, state="acknowledged")
+    item = the_items(store)[1]
+    said = fields(client, item, state="acknowledged")
     assert client.post(LIST, data=said).status_code == 303
     late = client.post(LIST, data={**said, "state": "expected"})
     assert late.status_code == 409
-    assert "is not as you saw it any more" in late.text
-    seen = fields(client, the_cards(store)[1], state="expected")
+    assert "item has changed since you saw it" in late.text
+    seen = fields(client, the_items(store)[1], state="expected")
     assert client.post(LIST, data=seen).status_code == 303
     late = client.post(LIST, data={**seen, "state": "resolved"})
     assert late.status_code == 409
@@ -129,7 +129,7 @@ def test_who_may_only_read_sees_no_forms_and_changes_nothing(own: Settings, stor
     assert 'method="post"' not in page
     answer = client.post(LIST, data={"card": "x 1", "state": "expected"})
     assert answer.status_code in {401, 403}
-    assert all(card.alert is None for card in the_cards(store))
+    assert all(item.alert is None for item in the_items(store))
     app.extensions["store"].close()
 
 
@@ -137,9 +137,9 @@ def test_who_may_only_read_sees_no_forms_and_changes_nothing(own: Settings, stor
     ("said", "status", "sentence"),
     [
         ({"state": "wrong"}, 400, "There is no state “wrong”"),
-        ({"link": "javascript:alert(1)"}, 400, "A link begins with http"),
-        ({"assignee": "", "link": ""}, 400, "Nothing was said"),
-        ({"state": "expected", "card": ""}, 409, "not as you saw it"),
+        ({"link": "javascript:alert(1)"}, 400, "A link must begin with http"),
+        ({"assignee": "", "link": ""}, 400, "The decision is empty"),
+        ({"state": "expected", "card": ""}, 409, "has changed since you saw it"),
         ({"move": "sideways"}, 400, "earlier or later"),
         ({"note": "x" * 10_001}, 400, "longer than 10,000"),
         ({"state": "expected", "csrf_token": "forged"}, 403, "out of date"),
@@ -148,13 +148,13 @@ def test_who_may_only_read_sees_no_forms_and_changes_nothing(own: Settings, stor
 def test_what_cannot_be_meant_is_refused_with_a_sentence(
     client: FlaskClient, store: Store, said: dict[str, str], status: int, sentence: str
 ) -> None:
-    answer = client.post(LIST, data=fields(client, the_cards(store)[0]) | said)
+    answer = client.post(LIST, data=fields(client, the_items(store)[0]) | said)
     assert (answer.status_code, sentence in answer.text) == (status, True)
-    assert all(card.alert is None for card in the_cards(store))
+    assert all(item.alert is None for item in the_items(store))
 
 
 def test_no_card_chosen_is_said(client: FlaskClient, store: Store) -> None:
-    said = fields(client, the_cards(store)[0], state="expected")
+    said = fields(client, the_items(store)[0], state="expected")
     answer = client.post(LIST, data={name: value for name, value in said.items() if name != "card"})
     assert answer.status_code == 400
     assert "No regression was chosen" in answer.text
@@ -164,12 +164,12 @@ def test_no_card_chosen_is_said(client: FlaskClient, store: Store) -> None:
     "back", ["https://evil.example/", "//evil.example", "/\\evil.example", "/\tx", "javascript:1", ""]
 )
 def test_a_form_leads_back_to_pages_of_ours_alone(client: FlaskClient, store: Store, back: str) -> None:
-    answer = client.post(LIST, data=fields(client, the_cards(store)[0], state="expected", back=back))
+    answer = client.post(LIST, data=fields(client, the_items(store)[0], state="expected", back=back))
     assert answer.headers["Location"] == f"{LIST}/alert-1#alert-1"
 
 
 def test_states_and_periods_narrow_and_stay_in_the_address(client: FlaskClient, store: Store) -> None:
-    client.post(LIST, data=fields(client, the_cards(store)[1], state="false alarm"))
+    client.post(LIST, data=fields(client, the_items(store)[1], state="false alarm"))
     assert "07aed399" not in client.get(LIST).text
     assert client.get(LIST).text.count("<article") == 1
     assert client.get(f"{LIST}?state=false-alarm").text.count("<article") == 1
@@ -185,21 +185,21 @@ def test_states_and_periods_narrow_and_stay_in_the_address(client: FlaskClient, 
 
 
 def test_notes_are_written_from_anywhere_and_deleted_by_their_author(client: FlaskClient, store: Store) -> None:
-    card = the_cards(store)[1]
-    key = card.regressions[0].series.key
-    said = {**fields(client, card), "commit": card.commit.hash, "text": "new driver\nsince then"}
+    item = the_items(store)[1]
+    key = item.regressions[0].series.key
+    said = {**fields(client, item), "commit": item.commit.hash, "text": "new driver\nsince then"}
     answer = client.post("/kernels/notes", data={**said, "back": f"/kernels/series/{key}?x=date", "series": key})
     assert (answer.status_code, answer.headers["Location"]) == (303, f"/kernels/series/{key}?x=date#note-1")
-    assert client.post("/kernels/notes", data=said).headers["Location"] == f"/kernels/commit/{card.commit.hash}#note-2"
+    assert client.post("/kernels/notes", data=said).headers["Location"] == f"/kernels/commit/{item.commit.hash}#note-2"
     assert [(note.series, note.text) for note in annotations(store, "kernels")] == [
         (key, "new driver\nsince then"),
         (None, "new driver\nsince then"),
     ]
     page = client.get(LIST).text
     assert page.count("since then") == 2
-    for path in (f"/kernels/commit/{card.commit.hash}", f"/kernels/series/{key}"):
+    for path in (f"/kernels/commit/{item.commit.hash}", f"/kernels/series/{key}"):
         assert 'action="/kernels/notes"' in client.get(path).text
-    assert "since then" in client.get(f"/kernels/commit/{card.commit.hash}").text
+    assert "since then" in client.get(f"/kernels/commit/{item.commit.hash}").text
     gone = client.post("/kernels/notes/1/delete", data={**said, "back": LIST})
     assert (gone.status_code, gone.headers["Location"]) == (303, LIST)
     assert len(annotations(store, "kernels")) == 1
@@ -228,7 +228,7 @@ def focused(page: Page) -> str:
 def test_keys_triage_one_card_after_another(url: str, store: Store, new_tab: Callable[..., Tab]) -> None:
     tab = new_tab()
     tab.open(url + LIST)
-    first, second = (card.seen.key for card in the_cards(store))
+    first, second = (item.seen.key for item in the_items(store))
     tab.page.keyboard.press("j")
     assert focused(tab.page) == first
     key(tab.page, "e")  # leaves the list: what took its place has the focus
@@ -237,14 +237,14 @@ def test_keys_triage_one_card_after_another(url: str, store: Store, new_tab: Cal
     key(tab.page, "a")  # stays
     assert focused(tab.page) == "alert-2"
     tab.page.locator(".ww-flash").wait_for()
-    assert [card.standing.value for card in the_cards(store)] == ["expected", "acknowledged"]
+    assert [item.state.value for item in the_items(store)] == ["expected", "acknowledged"]
     tab.page.keyboard.press("n")
     tab.page.keyboard.type("aexx: a note, no keys")
     with tab.page.expect_navigation():
         tab.page.keyboard.press("Control+Enter")
     key(tab.page, "m")
     key(tab.page, "[")
-    alert = the_cards(store)[1].alert
+    alert = the_items(store)[1].alert
     assert alert is not None
     assert [event.kind for event in alert.events[2:]] == [EventKind.NOTED, EventKind.ASSIGNED, EventKind.MOVED]
     assert alert.events[2].note == "aexx: a note, no keys"
@@ -279,8 +279,8 @@ def test_many_are_decided_at_once_by_keys_or_by_hand(
             bar.get_by_role("button", name="False alarm").click()
     assert "2 alerts set to “false alarm”." in tab.page.locator(".ww-flash").inner_text()
     assert "order=worst" in tab.page.url
-    cards = the_cards(store)
-    assert [(card.standing.value, card.alert.events[-1].note) for card in cards if card.alert] == [
+    items = the_items(store)
+    assert [(item.state.value, item.alert.events[-1].note) for item in items if item.alert] == [
         ("false alarm", "both")
     ] * 2
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
@@ -294,22 +294,22 @@ def test_a_card_that_changed_under_ones_hands_says_so(url: str, store: Store, ne
     for tab in (early, late):
         tab.page.keyboard.press("j")
         key(tab.page, "r")
-    assert "not as you saw it any more" in late.page.locator("main").inner_text()
-    assert the_cards(store)[0].alert.version == 2  # type: ignore[union-attr]
+    assert "item has changed since you saw it" in late.page.locator("main").inner_text()
+    assert the_items(store)[0].alert.version == 2  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("width", [1440, 390])
 def test_hostile_words_stay_words(url: str, store: Store, new_tab: Callable[..., Tab], width: int) -> None:
     tab = new_tab(width=width)
     tab.open(url + LIST)
-    card = tab.page.locator("article").first
-    card.get_by_text("Note, assignee, link").click()
-    card.get_by_label("Note", exact=True).fill(HOSTILE)
-    card.get_by_label("Assignee").fill(HOSTILE)
-    card.get_by_label("Link").fill("https://example.org/" + HOSTILE.replace(" ", "+"))
+    item = tab.page.locator("article").first
+    item.get_by_text("Note, assignee, link").click()
+    item.get_by_label("Note", exact=True).fill(HOSTILE)
+    item.get_by_label("Assignee").fill(HOSTILE)
+    item.get_by_label("Link").fill("https://example.org/" + HOSTILE.replace(" ", "+"))
     with tab.page.expect_navigation():
-        card.get_by_role("button", name="Save").click()
-    commit = the_cards(store)[0].commit.hash
+        item.get_by_role("button", name="Save").click()
+    commit = the_items(store)[0].commit.hash
     add_annotation(store, "kernels", commit, author=HOSTILE, text=HOSTILE, now_ms=1)
     for path in (LIST, f"{LIST}/alert-1"):
         tab.open(url + path)
@@ -325,18 +325,18 @@ def test_hostile_words_stay_words(url: str, store: Store, new_tab: Callable[...,
 
 def test_a_hostile_project_is_triaged_too(client: FlaskClient, store: Store) -> None:
     name = HOSTILE.replace("~", "~0").replace("/", "~1")
-    cards = the_cards(store, HOSTILE)
-    assert cards
+    items = the_items(store, HOSTILE)
+    assert items
     page = client.get(f"/{name}/regressions")
     assert page.status_code == 200
     assert "<img src=x" not in page.text
     said = {
         "csrf_token": field_of(page.text, "csrf_token"),
         "state": "expected",
-        "card": f"{cards[0].seen.key} {cards[0].seen.version}",
+        "card": f"{items[0].seen.key} {items[0].seen.version}",
     }
     assert client.post(f"/{name}/regressions", data=said).status_code == 303
-    assert the_cards(store, HOSTILE)[0].standing.value == "expected"
+    assert the_items(store, HOSTILE)[0].state.value == "expected"
 
 
 def test_a_note_is_deleted_by_who_wrote_it_and_a_reader_writes_none(own: Settings, store: Store) -> None:
@@ -348,13 +348,13 @@ def test_a_note_is_deleted_by_who_wrote_it_and_a_reader_writes_none(own: Setting
         public_url="http://localhost",
     )
     app = create_app(replace(own, access=login))
-    card = the_cards(store)[1]
+    item = the_items(store)[1]
 
     def send(who: str, path: str, **said: str) -> int:
         client = app.test_client()
         named = {"X-Forwarded-User": who}
         token = re.search(r'name="csrf_token" value="([^"]*)"', client.get(LIST, headers=named).text)
-        said |= {"csrf_token": token[1] if token else "", "commit": card.commit.hash}
+        said |= {"csrf_token": token[1] if token else "", "commit": item.commit.hash}
         return client.post(path, data=said, headers=named).status_code
 
     assert send("ada", "/kernels/notes", text="mine") == 303
@@ -373,11 +373,11 @@ def test_a_note_is_deleted_by_who_wrote_it_and_a_reader_writes_none(own: Setting
 def test_where_a_person_says_that_a_change_came_stands_on_its_series_page_too(
     client: FlaskClient, store: Store
 ) -> None:
-    card = the_cards(store)[0]
-    page = f"/kernels/series/{card.regressions[0].series.key}"
+    item = the_items(store)[0]
+    page = f"/kernels/series/{item.regressions[0].series.key}"
     assert " says</strong>" not in client.get(page).text
-    assert client.post(LIST, data=fields(client, card, move="earlier")).status_code == 303
+    assert client.post(LIST, data=fields(client, item, move="earlier")).status_code == 303
     (said,) = re.findall(r"<li><strong>[^<]+ says</strong>(.*?)</li>", client.get(page).text, re.DOTALL)
-    assert card.commit.hash in said  # where the detector told it
-    assert card.previous_commit.hash in said
+    assert item.commit.hash in said  # where the detector told it
+    assert item.previous_commit.hash in said
     assert f"{LIST}/alert-" in said

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from warpwatch.dashboard.model.history import Extent, History, Level, Mark, MarkKind, Place, ShownHistory, Spread
 from warpwatch.dashboard.model.series import Commit, Point, Status
 from warpwatch.dashboard.statistics.levels import levels
-from warpwatch.dashboard.store.queries.run_facts import Taken, machine_marks
+from warpwatch.dashboard.store.queries.run_facts import CommitRun, machine_marks
 from warpwatch.dashboard.web.figures import history as figure
 from warpwatch.dashboard.web.figures.history_view import HistoryView
 from warpwatch.dashboard.web.figures.themes import page_json
@@ -65,7 +65,7 @@ def _levels(history: History) -> tuple[Level, ...]:
 
 def _cards(points: tuple[Point, ...]) -> tuple[Mark, ...]:
     newest = list({point.commit.hash: point for point in points}.values())
-    found = machine_marks([Taken(place, place, point.card) for place, point in enumerate(newest)], {})
+    found = machine_marks([CommitRun(place, place, point.card) for place, point in enumerate(newest)], {})
     return tuple(Mark(commit=newest[at].commit, kind=MarkKind.MACHINE, text=text) for at, text in found)
 
 
