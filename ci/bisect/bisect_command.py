@@ -13,7 +13,7 @@ from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.cli.output import OutputFile, write
 from warpwatch.dashboard.cli.store_access import CannotTellError, open_or_create_store, read_settings
 from warpwatch.dashboard.model.series import Series
-from warpwatch.dashboard.model.triage_item import CardFilter, CardOrder, Standing
+from warpwatch.dashboard.model.triage_item import TriageFilter, TriageOrder, TriageState
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.bisect_results import Bisected, Culprit, bisected_alerts, record_bisect
 
@@ -104,8 +104,8 @@ def next_alert(store: Store, project: str, machine: str, repository: Path) -> Wa
 
 def _waiting(store: Store, project: str, machine: str, repository: Path) -> Iterator[Waiting]:
     """Open and acknowledged alerts of asv's series with commits in git and no bisect yet, worst first."""
-    wanted = CardFilter(standings=(Standing.OPEN, Standing.ACKNOWLEDGED), machine=machine, order=CardOrder.WORST)
-    found = queries.cards(store, project, wanted, limit=_MOST, rows=1).cards
+    wanted = TriageFilter(states=(TriageState.OPEN, TriageState.ACKNOWLEDGED), machine=machine, order=TriageOrder.WORST)
+    found = queries.cards(store, project, wanted, limit=_MOST, rows=1).items
     done = bisected_alerts(store, [card.alert.id for card in found if card.alert is not None])
     for card in found:
         if card.alert is None or card.alert.id in done or card.alert.stated is not None or not card.regressions:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from warpwatch.dashboard.model.alert import AlertKind
 from warpwatch.dashboard.model.thresholds import GeneralLimits, LimitRule, LimitRules, Listed, Table, Words
 from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR
-from warpwatch.dashboard.statistics.multiplicity import LIMIT
+from warpwatch.dashboard.statistics.multiplicity import SIGNIFICANT_Q
 
 Inconclusive = Literal["neutral", "failure"]
 
@@ -118,7 +118,7 @@ class AlertsTable(Table):
     threshold: float = Field(
         default=0.0, ge=0, lt=1, description="the smallest change that is told, without the machine's part, as a share"
     )
-    most_false: float = Field(default=LIMIT, gt=0, le=1, description="a false discovery rate such as 0.05")
+    most_false: float = Field(default=SIGNIFICANT_Q, gt=0, le=1, description="a false discovery rate such as 0.05")
     recent_days: float = Field(
         default=30.0, ge=0, le=MOST_DAYS, description="days, 36500 at most; older commits are no news"
     )

@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 
 from ..model.changepoint import Magnitude, Regression, SeriesChange
-from ..model.quantities import growth
+from ..model.quantities import relative_change
 from ..model.series import Commit
-from ..model.triage_item import Card
+from ..model.triage_item import TriageItem
 from ..model.verdict import Control
 from ..store.queries.compiled_code import CodeBetween
 from .next_measurement import MeasureAgain, gate_command, measure_again
@@ -32,19 +32,19 @@ def parts_of_change(change: SeriesChange) -> PartsOfChange | None:
     if share is None or share.control is Control.OTHERS or change.magnitude <= -1:
         return None
     whole = math.log1p(change.magnitude)
-    ends = (share.value, share.low, share.high)
+    ends = (share.value, share.ci_low, share.ci_high)
     return PartsOfChange(
-        machine=_magnitude(*(growth(whole * part) for part in ends)),
-        kernel=_magnitude(*(growth(whole * (1 - part)) for part in ends)),
+        machine=_magnitude(*(relative_change(whole * part) for part in ends)),
+        kernel=_magnitude(*(relative_change(whole * (1 - part)) for part in ends)),
         control=share.control,
     )
 
 
 def _magnitude(value: float, *ends: float) -> Magnitude:
-    return Magnitude(value=value, low=min(ends), high=max(ends))
+    return Magnitude(value=value, ci_low=min(ends), ci_high=max(ends))
 
 
-_ALL_BUT_RULED_OUT = 0.0005  # a chance that rounds to less than 0.1 %
+_LEAST_PROBABILITY = 0.0005  # rounds to 0.1 %
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +52,11 @@ class Suspect:
     """A commit with which the change may have come."""
 
     commit: Commit
-    chance: float  # by the values; with those left out they add up to 95 % and more
+    probability: float  # by the values; with those left out they add up to 95 % and more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CardStory:
+class TriageDetails:
     """One card's; what is None or empty is not known."""
 
     worst: Regression | None  # of which the rest speaks
@@ -72,16 +72,16 @@ class CardStory:
     @property
     def likeliest(self) -> Suspect | None:
         """The commit that most likely brought it."""
-        return max(self.suspects, key=lambda one: one.chance, default=None)
+        return max(self.suspects, key=lambda one: one.probability, default=None)
 
 
-def card_story(card: Card, code: CodeBetween | None) -> CardStory:
+def triage_details(card: TriageItem, code: CodeBetween | None) -> TriageDetails:
     """The story of a card, told by its worst series."""
     stated = card.alert.stated if card.alert else None
     ends = (stated.previous_commit, stated.commit) if stated else (card.previous_commit, card.commit)
     unmeasured = ends[1].unmeasured_before or 0
     if not card.regressions:
-        return CardStory(
+        return TriageDetails(
             worst=None,
             parts=None,
             code=code,
@@ -97,7 +97,7 @@ def card_story(card: Card, code: CodeBetween | None) -> CardStory:
     suspects = _suspects(change)
     if not stated and suspects and all(each.commit.hash != ends[1].hash for each in suspects):
         ends = (change.range_start, change.range_end)  # else the commands would look where it hardly is
-    return CardStory(
+    return TriageDetails(
         worst=worst,
         parts=parts_of_change(change),
         code=code,
@@ -112,9 +112,9 @@ def card_story(card: Card, code: CodeBetween | None) -> CardStory:
 
 def _suspects(change: SeriesChange) -> tuple[Suspect, ...]:
     """The commits of its range that may have brought it. Where many are alike, all are, however little each holds."""
-    most = max((held for _, held in change.posterior), default=0.0)
-    least = min(_ALL_BUT_RULED_OUT, most)
-    return tuple(Suspect(commit=commit, chance=held) for commit, held in change.posterior if held >= least)
+    most = max((probability for _, probability in change.posterior), default=0.0)
+    least = min(_LEAST_PROBABILITY, most)
+    return tuple(Suspect(commit=commit, probability=p) for commit, p in change.posterior if p >= least)
 
 
 def _log(base: Commit, head: Commit) -> str:

@@ -97,10 +97,10 @@ def measure_again(series: Series, change: SeriesChange) -> MeasureAgain | None:
 
 def _doubt(change: SeriesChange) -> str | None:
     """Why it may be no commit's."""
-    if change.share is not None and change.share.low > _MOSTLY and change.share.control is Control.OTHERS:
+    if change.share is not None and change.share.ci_low > _MOSTLY and change.share.control is Control.OTHERS:
         return "Nearly all series of the machine moved: it may be the machine, or something that all of them share."
-    if change.share is not None and change.share.high > _MOSTLY:
-        return f"The machine moved too, and up to {share(min(change.share.high, 1.0))} of it may be the machine's."
+    if change.share is not None and change.share.ci_high > _MOSTLY:
+        return f"The machine moved too, and up to {share(min(change.share.ci_high, 1.0))} of it may be the machine's."
     if change.kind is ChangeKind.MAY_BE_CHANCE and change.q_value is not None:
         return f"Among all series of the run it may be chance (q = {number(change.q_value)})."
     return None

@@ -13,7 +13,14 @@ from ..model.series import Series
 from ..statistics.comparison import is_long_and_calmer
 from ..statistics.machine_noise import ENOUGH_ALONE, Peer, Peers, history_noise, long_noises, peer
 from ..statistics.noise import Noise
-from ..statistics.session_noise import Lent, RerunScatter, lent, moderated, rerun_noise, rerun_scatter
+from ..statistics.session_noise import (
+    RerunScatter,
+    VariancePrior,
+    moderated,
+    rerun_noise,
+    rerun_scatter,
+    variance_prior,
+)
 from ..store.chunks import Floats
 from ..store.column_records import MachineHistory, SeriesRuns
 from ..store.queries.comparison_pairs import BESIDE_MS, Pair
@@ -98,7 +105,7 @@ class EqualPair:
     runs: SeriesRuns
     first: int
     second: int
-    is_beside: bool
+    is_same_session: bool
     check: Check  # what would compare the two: both commits, the card, and which of several such pairs it is
 
 
@@ -120,7 +127,7 @@ class MachineNoises:
         for each in history.series:
             if each.series.key in self._scatter:
                 self._near.setdefault(_place(each.series), []).append((each.series.key, self._scatter[each.series.key]))
-        self._lent: dict[str, Lent | None] = {}
+        self._priors: dict[str, VariancePrior | None] = {}
         self._told: dict[str, Noise | None] = {}
 
     def levels(self, runs: SeriesRuns) -> Sequence[float]:
@@ -150,13 +157,13 @@ class MachineNoises:
     def reruns(self, runs: SeriesRuns, without: EqualPair | None = None) -> Noise | None:
         """By the series' own re-runs but for one pair, and by what those of its machine lend."""
         key = runs.series.key
-        if key not in self._lent:
+        if key not in self._priors:
             others = [scatter for other, scatter in self._near.get(_place(runs.series), ()) if other != key]
-            self._lent[key] = lent(median(self._levels[key]), others)
+            self._priors[key] = variance_prior(median(self._levels[key]), others)
         own = self._scatter.get(key)
-        if without is not None and without.is_beside:
+        if without is not None and without.is_same_session:
             own = rerun_scatter(_groups([pair for pair in self._pairs[key] if pair is not without]))
-        return moderated(own, self._lent[key])
+        return moderated(own, self._priors[key])
 
     def _levels_of(self, runs: SeriesRuns) -> list[float]:
         on_card = (runs.card == self._card) | (runs.card == 0)
@@ -208,7 +215,11 @@ def _pairs(runs: SeriesRuns) -> list[EqualPair]:
             ends = (int(runs.commit[first]), int(runs.commit[second]), int(runs.card[second]))
             found.append(
                 EqualPair(
-                    runs=runs, first=first, second=second, is_beside=apart_ms <= BESIDE_MS, check=(*ends, seen[ends])
+                    runs=runs,
+                    first=first,
+                    second=second,
+                    is_same_session=apart_ms <= BESIDE_MS,
+                    check=(*ends, seen[ends]),
                 )
             )
             seen[ends] += 1
@@ -220,7 +231,7 @@ def _groups(pairs: Sequence[EqualPair]) -> list[tuple[float, ...]]:
     groups: list[list[int]] = []
     values = pairs[0].runs.value if pairs else None
     for pair in pairs:
-        if not pair.is_beside:
+        if not pair.is_same_session:
             continue
         if groups and groups[-1][-1] == pair.first:
             groups[-1].append(pair.second)

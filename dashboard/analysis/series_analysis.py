@@ -16,10 +16,10 @@ from statistics import median
 from ..executors import in_order, local_workers
 from ..model.error_location import located
 from ..model.metric import Metric, metric
-from ..statistics.changepoint import Changepoint, Told
-from ..statistics.detection import tell_commits, tell_levels
+from ..statistics.changepoint import Changepoint, Detection
+from ..statistics.detection import detect, detect_in_levels
 from ..statistics.episodes import Episode
-from ..statistics.level_path import Places
+from ..statistics.level_path import Ints
 from ..statistics.machine_noise import ENOUGH_ALONE
 from ..statistics.summary import summarise
 from ..store.analysis import (
@@ -41,7 +41,7 @@ from ..store.commit_index import Calendar, ProjectCalendar
 from ..store.engine import Store
 from ..store.machine_peers import MachinePeers
 from ..store.series_history import SeriesHistory, series_history
-from .classify import judge
+from .classify import classify_machines
 
 _log = logging.getLogger(__name__)
 _AT_ONCE, _FEWEST = 200, 50  # series in one task: enough to be worth sending, and in a transaction,
@@ -96,7 +96,7 @@ def analyse(
         count = count_stale(store, project)
         with local_workers(None if count >= _WORTH_PROCESSES else 1) as local:
             done += _analyse_project(store, project, local, partial(_tell, progress, done))
-    judge(store, only=only)
+    classify_machines(store, only=only)
     return done
 
 
@@ -246,10 +246,10 @@ def _short_level(history: SeriesHistory, its_metric: Metric) -> float | None:
     return median(levels) if min(levels) > 0 else None
 
 
-def _detect(history: SeriesHistory, its_metric: Metric, machine_noise: float | None) -> Told:
+def _detect(history: SeriesHistory, its_metric: Metric, machine_noise: float | None) -> Detection:
     if len(history) >= ENOUGH_ALONE and (its_metric.is_exact or history.is_of_one_card):
-        return tell_levels(history.levels, its_metric)  # the single runs would not be looked at
-    return tell_commits(history.runs(), its_metric, machine_noise)
+        return detect_in_levels(history.levels, its_metric)  # the single runs would not be looked at
+    return detect(history.runs(), its_metric, machine_noise)
 
 
 def _placed_change(change: Changepoint, history: SeriesHistory) -> PlacedChange:
@@ -264,7 +264,7 @@ def _placed_change(change: Changepoint, history: SeriesHistory) -> PlacedChange:
     )
 
 
-def _placed_episode(episode: Episode, commits: Places) -> PlacedEpisode:
+def _placed_episode(episode: Episode, commits: Ints) -> PlacedEpisode:
     return PlacedEpisode(
         episode=episode,
         commit_id=int(commits[episode.first]),

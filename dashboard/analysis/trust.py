@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..model.comparison import Estimate
-from ..model.quantities import growth
+from ..model.quantities import relative_change
 from ..model.series import Series
 from ..model.thresholds import Limits, LimitsOf
 from ..model.verdict import NoiseSource, Verdict
@@ -16,7 +16,7 @@ from ..statistics.comparison import (
     UNKNOWN_BETWEEN_RUNS,
     RunValue,
     compare,
-    judge,
+    family_verdicts,
     sample_error,
     sample_scatter,
 )
@@ -61,7 +61,7 @@ _TOLD = {Verdict.REGRESSED, Verdict.IMPROVED}
 class FalseAlarms:
     """Pairs of runs of equal code, compared as a check of one run a side would."""
 
-    told: Share  # called changed, of all comparisons
+    alarms: Share  # called changed, of all comparisons
     families: Share  # checks with any such call, of all checks
     beyond_threshold: Share  # comparisons that lie at least the threshold apart: what a bare threshold would call
     apart: float  # typical distance of a pair, relative
@@ -84,8 +84,8 @@ class Detectable:
 class Trust:
     """What a machine's own history says of its numbers."""
 
-    beside: FalseAlarms | None  # within two hours on one card, as a gate measures
-    later: FalseAlarms | None  # further apart
+    same_session: FalseAlarms | None  # within two hours on one card, as a gate measures
+    later_sessions: FalseAlarms | None  # further apart
     detectable: tuple[Detectable, ...]  # of the project's own series; the largest with one run first
     family: int  # series that the smallest changes are told among
     threshold: float
@@ -102,8 +102,8 @@ def trust(history: MachineHistory, *, threshold: float, limits: LimitsOf | None 
     ours = [each for each in history.series if each.series.is_watched]
     family = max(len(ours), 1)
     return Trust(
-        beside=_false_alarms(history.series, noises, limit_of, beside=True),
-        later=_false_alarms(history.series, noises, limit_of, beside=False),
+        same_session=_false_alarms(history.series, noises, limit_of, same_session=True),
+        later_sessions=_false_alarms(history.series, noises, limit_of, same_session=False),
         detectable=tuple(
             sorted(
                 (_detectable(each, noises, family, limit_of(each.series)) for each in ours),
@@ -126,7 +126,7 @@ def _detectable(runs: SeriesRuns, noises: MachineNoises, family: int, limit: Lim
         noise = Noise(scale=max(assumed, scatter), source=source)
     inside = sample_error(newest)
     level = float(np.median(levels))
-    threshold = limit.counts_from(level, level)
+    threshold = limit.min_relative_change(level, level)
     return Detectable(
         series=runs.series,
         level=level,
@@ -140,7 +140,7 @@ def _detectable(runs: SeriesRuns, noises: MachineNoises, family: int, limit: Lim
 
 
 def _false_alarms(
-    every: Iterable[SeriesRuns], noises: MachineNoises, limit_of: LimitsOf, *, beside: bool
+    every: Iterable[SeriesRuns], noises: MachineNoises, limit_of: LimitsOf, *, same_session: bool
 ) -> FalseAlarms | None:
     families: dict[Check, list[tuple[EqualPair, Estimate, float]]] = {}
     apart: list[tuple[float, float]] = []  # a pair's distance, and the threshold of its series
@@ -148,20 +148,20 @@ def _false_alarms(
         limit = limit_of(runs.series)
         for pair in noises.pairs(runs):
             first, second = float(runs.value[pair.first]), float(runs.value[pair.second])
-            threshold = limit.counts_from(first, second)
-            if pair.is_beside is beside and (compared := _compared(pair, noises, threshold)) is not None:
+            threshold = limit.min_relative_change(first, second)
+            if pair.is_same_session is same_session and (compared := _compared(pair, noises, threshold)) is not None:
                 families.setdefault(pair.check, []).append((pair, compared, threshold))
-                apart.append((growth(abs(math.log(second / first))), threshold))
+                apart.append((relative_change(abs(math.log(second / first))), threshold))
     if not apart:
         return None
     told = Counter[Check]()
     for check, its in families.items():
         better = [pair.runs.series.metric.better for pair, _, _ in its]
         thresholds = [threshold for _, _, threshold in its]
-        told[check] = sum(v in _TOLD for v in judge([c for _, c, _ in its], better, threshold=thresholds))
+        told[check] = sum(v in _TOLD for v in family_verdicts([c for _, c, _ in its], better, threshold=thresholds))
     distances = [distance for distance, _ in apart]
     return FalseAlarms(
-        told=_share(sum(told.values()), len(apart)),
+        alarms=_share(sum(told.values()), len(apart)),
         families=_share(sum(count > 0 for count in told.values()), len(families)),
         beyond_threshold=_share(sum(distance >= threshold for distance, threshold in apart), len(apart)),
         apart=float(np.median(distances)),
@@ -183,7 +183,7 @@ def _compared(pair: EqualPair, noises: MachineNoises, threshold: float) -> Estim
         history_noise=noises.history(pair.runs),
         rerun_noise=noises.reruns(pair.runs, without=pair),
         threshold=threshold,
-        beside=pair.is_beside,
+        same_session=pair.is_same_session,
     )
 
 

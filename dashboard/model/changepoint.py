@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from .quantities import growth
+from .quantities import relative_change
 from .series import Commit, Series
 from .verdict import ChangeKind, Control
 
@@ -14,8 +14,8 @@ class ControlShare:
 
     control: Control
     value: float
-    low: float  # 95 %
-    high: float
+    ci_low: float  # 95 %
+    ci_high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +23,8 @@ class Magnitude:
     """A relative change with its 95 % interval."""
 
     value: float
-    low: float
-    high: float
+    ci_low: float
+    ci_high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +42,12 @@ class SeriesChange:
     before: float
     after: float
     magnitude: float  # after / before - 1
-    low: float  # interval of the magnitude, 95 %
-    high: float
+    ci_low: float  # interval of the magnitude, 95 %
+    ci_high: float
     p_value: float
     is_worse: bool
     kind: ChangeKind = ChangeKind.STEP
-    chance: float | None = None  # of as much anywhere in a series without a change; None of an episode
+    p_adjusted: float | None = None  # of as much anywhere in a series without a change; None of an episode
     posterior: tuple[tuple[Commit, float], ...] = ()  # the range's commits, and how likely each is the first
     share: ControlShare | None = None  # None: no control could tell
     q_value: float | None = None  # among all series of its run; None: not judged, or not yet
@@ -61,11 +61,13 @@ class SeriesChange:
         """
         if self.share is None or self.share.control is Control.OTHERS or self.magnitude <= -1:
             return None
-        if self.share.low <= 0 <= self.share.high:
+        if self.share.ci_low <= 0 <= self.share.ci_high:
             return None
         whole = math.log1p(self.magnitude)
-        value, *ends = (growth(whole * (1 - part)) for part in (self.share.value, self.share.low, self.share.high))
-        return Magnitude(value=value, low=min(ends), high=max(ends))
+        value, *ends = (
+            relative_change(whole * (1 - part)) for part in (self.share.value, self.share.ci_low, self.share.ci_high)
+        )
+        return Magnitude(value=value, ci_low=min(ends), ci_high=max(ends))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

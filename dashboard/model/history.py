@@ -87,7 +87,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class LevelLine:
     """A stretch of commits on one level."""
 
     first: Commit
@@ -105,7 +105,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class CommitPosition:
     """Where a commit stands: among the commits on display, and among all of the repository."""
 
     measured: int
@@ -113,7 +113,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class AddedSeries:
     """Another series of the project that the reader put on the same axis."""
 
     series: Series
@@ -141,18 +141,18 @@ class ShownHistory:
     """A history whose `points`, and those of what stands beside it, are the ones to draw."""
 
     history: History
-    levels: tuple[Level, ...]
+    levels: tuple[LevelLine, ...]
     band: tuple[Spread, ...]
-    places: Mapping[str, Place]  # by hash, of each commit that is drawn or marked
+    positions: Mapping[str, CommitPosition]  # by hash, of each commit that is drawn or marked
     window: tuple[Commit, Commit] | None  # what the reader looks at
     extent: Extent
     marks: tuple[Mark, ...] = ()
-    beside: tuple[Beside, ...] = ()
+    added: tuple[AddedSeries, ...] = ()
     newest: Point | None = None
     newest_number: Point | None = None
     without_number: tuple[Point, ...] = ()  # the newest of them
     points_without_number: int = 0
-    cards: int = 0  # that measured
+    gpus: int = 0  # that measured
     listed: tuple[Point, ...] = ()  # a page of all points, the newest first
 
     @property
@@ -160,8 +160,8 @@ class ShownHistory:
         """The drawn points of the window."""
         if self.window is None:
             return self.history.points
-        low, high = (self.places[commit.hash].measured for commit in self.window)
-        return tuple(p for p in self.history.points if low <= self.places[p.commit.hash].measured <= high)
+        low, high = (self.positions[commit.hash].measured for commit in self.window)
+        return tuple(p for p in self.history.points if low <= self.positions[p.commit.hash].measured <= high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

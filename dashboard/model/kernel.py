@@ -11,7 +11,7 @@ from urllib.parse import quote
 from .changepoint import SeriesChange
 from .metric import Metric
 from .naming import kernel_name, natural
-from .overview import Standing, State
+from .overview import OverviewEntry, RowState
 from .series import Commit, Series, Status
 from .verdict import Verdict
 
@@ -25,7 +25,7 @@ class Cell:
     value: float | None  # median over the runs
     status: Status
     reason: str | None
-    cards: frozenset[str] = frozenset()  # that measured the value, where they are known
+    gpus: frozenset[str] = frozenset()  # that measured the value, where they are known
     run: str = ""  # the newest one of the commit
 
 
@@ -61,10 +61,10 @@ class Kernel:
 # numbers are those of the kernel's first implementation, ours in CUDA where there are twins: typical ones over the
 # workloads, the geometric mean of ratios and changes, the median of shares.
 
-URGENT = (State.REGRESSED, State.STOPPED, State.INVALID, State.IMPROVED)
+URGENT = (RowState.REGRESSED, RowState.STOPPED, RowState.INVALID, RowState.IMPROVED)
 _OURS = "warpwatch"
 _TREND = 40  # commits
-_SPOKEN = (State.NEW, State.MISSING)  # states of which a change cannot be told
+_SPOKEN = (RowState.NEW, RowState.MISSING)  # states of which a change cannot be told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +88,10 @@ class KernelLine:
 
     name: str  # the operator, or the module where no operator is known
     machine: str
-    rows: tuple[Standing, ...]
-    absent: tuple[Standing, ...]
-    states: tuple[tuple[State, int], ...]  # the most urgent first
-    state: State
+    rows: tuple[OverviewEntry, ...]
+    absent: tuple[OverviewEntry, ...]
+    states: tuple[tuple[RowState, int], ...]  # the most urgent first
+    state: RowState
     metric: Metric | None  # of the numbers; None without any
     workloads: int
     implementations: tuple[str, ...]
@@ -136,24 +136,24 @@ class KernelLine:
         return (max(dates) - self.since) / timedelta(days=1)
 
 
-def kernel_lines(standings: Iterable[Standing]) -> tuple[KernelLine, ...]:
+def kernel_lines(standings: Iterable[OverviewEntry]) -> tuple[KernelLine, ...]:
     """The kernels on their machines: what wants attention first, else by name."""
-    together: dict[tuple[str, str], list[Standing]] = {}
+    together: dict[tuple[str, str], list[OverviewEntry]] = {}
     for each in standings:
         name = kernel_name(each.row.series.benchmark, each.row.operator)
         together.setdefault((name, each.row.series.machine), []).append(each)
     lines = [_line(name, machine, rows) for (name, machine), rows in together.items()]
-    order = list(State)
+    order = list(RowState)
     return tuple(sorted(lines, key=lambda line: (order.index(line.state), natural(line.name), line.machine)))
 
 
-def tally(standings: Iterable[Standing]) -> tuple[tuple[State, int], ...]:
+def tally(standings: Iterable[OverviewEntry]) -> tuple[tuple[RowState, int], ...]:
     """How many rows are in each state, their own or of what moved beside it, the most urgent first."""
     counted = Counter(state for each in standings for state in each.states)
-    return tuple((state, counted[state]) for state in State if counted[state])
+    return tuple((state, counted[state]) for state in RowState if counted[state])
 
 
-def _line(name: str, machine: str, rows: Sequence[Standing]) -> KernelLine:
+def _line(name: str, machine: str, rows: Sequence[OverviewEntry]) -> KernelLine:
     whole = sorted(rows, key=_place)
     ordered = [each for each in whole if not each.row.was_never_there]
     main = _main(ordered)
@@ -185,7 +185,7 @@ def _line(name: str, machine: str, rows: Sequence[Standing]) -> KernelLine:
     )
 
 
-def _place(standing: Standing) -> tuple[object, ...]:
+def _place(standing: OverviewEntry) -> tuple[object, ...]:
     """Sizes in their order, and our CUDA kernel before its twins."""
     series = standing.row.series
     case = " ".join(value for name, value in series.parameters if name != "implementation")
@@ -193,7 +193,7 @@ def _place(standing: Standing) -> tuple[object, ...]:
     return (natural(series.benchmark), natural(case), implementation != _OURS, implementation)
 
 
-def _main(rows: Sequence[Standing]) -> Sequence[Standing]:
+def _main(rows: Sequence[OverviewEntry]) -> Sequence[OverviewEntry]:
     """The rows that speak for the kernel: of one metric, latency if any, and of one implementation."""
     metrics = Counter(each.row.series.metric for each in rows)
     if len(metrics) > 1:
@@ -206,17 +206,17 @@ def _main(rows: Sequence[Standing]) -> Sequence[Standing]:
     return [each for each in rows if (each.row.series.implementation or "") == first]
 
 
-def _workloads(rows: Sequence[Standing]) -> int:
+def _workloads(rows: Sequence[OverviewEntry]) -> int:
     """How many there are: of kernels that are timed, what is timed. The host's overhead is a kernel's own, not one."""
     timed = [each for each in rows if each.row.series.metric.is_latency] or rows
     return len({(each.row.series.benchmark, each.row.series.case) for each in timed})
 
 
-def _state(states: Sequence[tuple[State, int]]) -> State:
+def _state(states: Sequence[tuple[RowState, int]]) -> RowState:
     urgent = [state for state, _ in states if state in URGENT]
     if urgent:
         return urgent[0]
-    known = [(state, count) for state, count in states if state is not State.MISSING] or states
+    known = [(state, count) for state, count in states if state is not RowState.MISSING] or states
     return max(known, key=lambda pair: pair[1])[0]
 
 
@@ -242,7 +242,7 @@ def _middle(shares: Sequence[float | None]) -> Typical | None:
     return Typical(value=median(known), low=min(known), high=max(known), count=len(known))
 
 
-def _trend(rows: Sequence[Standing]) -> tuple[float | None, ...]:
+def _trend(rows: Sequence[OverviewEntry]) -> tuple[float | None, ...]:
     """The geometric mean of the workloads' histories, each relative to its own median, their ends side by side."""
     relative: list[list[float | None]] = []
     for each in rows:

@@ -24,7 +24,7 @@ class Ceilings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class HardwareLimits:
     """Both answers to what a machine can do; None where nobody said or measured."""
 
     peaks: Ceilings | None  # the datasheet's
@@ -37,7 +37,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class Gpu:
     """One physical GPU that measured under a machine's name."""
 
     uuid: str
@@ -102,8 +102,8 @@ class Machine:
     gpu: str | None
     cpu: str | None
     details: Mapping[str, str]  # asv's machine.json
-    limits: Limits
-    cards: tuple[Card, ...]  # the newest first; empty where no run named one
+    limits: HardwareLimits
+    gpus: tuple[Gpu, ...]  # the newest first; empty where no run named one
     runs: int
     newest_run: datetime | None
     newest_commit: Commit | None
@@ -123,7 +123,7 @@ class RooflinePoint:
     speed_of_light: SpeedOfLight
     commit: Commit
     profile: Profile | None  # the newest of this machine, which may be of an older commit
-    card: str | None = None  # the physical GPU that measured it
+    gpu: str | None = None  # the physical GPU that measured it
     ceilings: Ceilings | None = None  # as measured on that card: what its share of the ceiling is of
     trail: tuple[float, ...] = ()  # latencies at the last commits that have one, the newest last, s
 
@@ -146,8 +146,8 @@ class Roofline:
         """The ceilings that the points are shares of, each with its card; the machine's newest where none has any."""
         found: list[tuple[str | None, Ceilings]] = []
         for point in self.points:
-            if point.ceilings is not None and (point.card, point.ceilings) not in found:
-                found.append((point.card, point.ceilings))
+            if point.ceilings is not None and (point.gpu, point.ceilings) not in found:
+                found.append((point.gpu, point.ceilings))
         newest = self.machine.limits.measured
         return tuple(found) if found or newest is None else ((None, newest),)
 
@@ -210,7 +210,7 @@ def bound_s(workload: Workload, ceilings: Ceilings) -> float | None:
     return max(memory_s, compute_s) or None
 
 
-def bound_by_memory(workload: Workload, limits: Limits) -> bool | None:
+def bound_by_memory(workload: Workload, limits: HardwareLimits) -> bool | None:
     """Whether memory bounds it rather than the math units; None where no peak of its dtype is known."""
     for ceilings in limits.known:
         peak = ceilings.flops.get(workload.dtype)
@@ -219,7 +219,7 @@ def bound_by_memory(workload: Workload, limits: Limits) -> bool | None:
     return None
 
 
-def speed_of_light(workload: Workload, limits: Limits, latency_s: float) -> SpeedOfLight | None:
+def speed_of_light(workload: Workload, limits: HardwareLimits, latency_s: float) -> SpeedOfLight | None:
     """Both bounds as shares of the latency: 1 is as fast as the machine can. None if there is neither."""
     found = SpeedOfLight(
         of_peak=_share(workload, limits.peaks, latency_s), of_ceiling=_share(workload, limits.measured, latency_s)

@@ -41,7 +41,7 @@ def series_name(series: Series, operator: str | None) -> str:
     return " ".join(part for part in parts if part)
 
 
-def card_name(uuid: str) -> str:
+def gpu_name(uuid: str) -> str:
     """A GPU's UUID cut to what tells cards apart: "GPU-5f1c22ab"."""
     return uuid[:12]
 

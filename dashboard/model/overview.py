@@ -18,7 +18,7 @@ class BaselineRatio:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class MovedMetric:
     """A judged series whose level moved of late, told beside the latency of the same workload and implementation."""
 
     series: Series
@@ -46,7 +46,9 @@ class OverviewRow:
     sparkline: tuple[float | None, ...]
     verdict: Verdict
     newest_run: datetime | None
-    beside: tuple[Moved, ...]  # other judged metrics of the same measurement that moved another way than this
+    other_metrics: tuple[
+        MovedMetric, ...
+    ]  # other judged metrics of the same measurement that moved another way than this
 
     @property
     def was_never_there(self) -> bool:
@@ -82,7 +84,7 @@ class ReportRow:
     backend: str | None  # the one PyTorch took, where recorded
 
 
-class State(StrEnum):
+class RowState(StrEnum):
     """What there is to say of a row, the most urgent first. A verdict, or why there cannot be one yet."""
 
     REGRESSED = "regressed"
@@ -92,22 +94,22 @@ class State(StrEnum):
     IMPROVED = "improved"
     MAY_BE_CHANCE = "may-be-chance"  # its level moved, and among so many series chance alone may look so
     UNCHANGED = "unchanged"
-    NEW_CARD = "new-card"  # too few commits on this physical card, and cards are not compared
+    NEW_GPU = "new-card"  # too few commits on this physical card, and cards are not compared
     NEW = "new"  # too few commits
     MISSING = "missing"
 
 
 _OF_VERDICT = {
-    Verdict.REGRESSED: State.REGRESSED,
-    Verdict.INVALID: State.INVALID,
-    Verdict.IMPROVED: State.IMPROVED,
-    Verdict.UNCHANGED: State.UNCHANGED,
-    Verdict.MISSING: State.MISSING,
+    Verdict.REGRESSED: RowState.REGRESSED,
+    Verdict.INVALID: RowState.INVALID,
+    Verdict.IMPROVED: RowState.IMPROVED,
+    Verdict.UNCHANGED: RowState.UNCHANGED,
+    Verdict.MISSING: RowState.MISSING,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class OverviewEntry:
     """An overview's row with what is to say of it.
 
     `month` and `year` are what the steps that the detector found in the 30 and the 365 days before the newest commit
@@ -116,27 +118,27 @@ class Standing:
 
     row: OverviewRow
     is_stopped: bool
-    card: str | None  # the physical GPU of the newest run
-    card_commits: int  # that this card measured under the machine's name
+    gpu: str | None  # the physical GPU of the newest run
+    gpu_commits: int  # that this card measured under the machine's name
     month: float
     year: float
     since: datetime  # the machine's first data: no change can be told from before
 
     @property
-    def state(self) -> State:
+    def state(self) -> RowState:
         """What to say of it."""
         if self.is_stopped:
-            return State.STOPPED
+            return RowState.STOPPED
         if self.row.verdict is not Verdict.INCONCLUSIVE:
             return _OF_VERDICT[self.row.verdict]
         if self.row.change_kind is not None:
-            return State.MAY_BE_CHANCE if self.row.change_kind is ChangeKind.MAY_BE_CHANCE else State.UNJUDGED
-        return State.NEW_CARD if self.card is not None and self.numbers > self.card_commits else State.NEW
+            return RowState.MAY_BE_CHANCE if self.row.change_kind is ChangeKind.MAY_BE_CHANCE else RowState.UNJUDGED
+        return RowState.NEW_GPU if self.gpu is not None and self.numbers > self.gpu_commits else RowState.NEW
 
     @property
-    def states(self) -> frozenset[State]:
+    def states(self) -> frozenset[RowState]:
         """Its state, and those of the other metrics of the measurement that moved another way."""
-        return frozenset({self.state, *(_OF_VERDICT[other.verdict] for other in self.row.beside)})
+        return frozenset({self.state, *(_OF_VERDICT[other.verdict] for other in self.row.other_metrics)})
 
     @property
     def numbers(self) -> int:

@@ -74,7 +74,7 @@ class ContextRun:
         return {key: self.data.get(key) for key in ("device", "gpu", "cpu", "ceilings", "measured_ceilings")}
 
     @property
-    def card(self) -> str | None:
+    def gpu(self) -> str | None:
         """The physical GPU's UUID."""
         uuid = (self.data.get("gpu") or {}).get("uuid")
         return str(uuid) if uuid else None

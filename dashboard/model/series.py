@@ -178,7 +178,7 @@ class Point:
     reason: str | None
     run: str
     run_time: datetime | None
-    card: str | None = None  # the physical GPU
+    gpu: str | None = None  # the physical GPU
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

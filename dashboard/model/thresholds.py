@@ -201,7 +201,7 @@ class Limits:
     blocks: bool = True  # whether its regression fails a check, or is only told
     owners: tuple[str, ...] = ()
 
-    def counts_from(self, base: float | None, head: float | None) -> float:
+    def min_relative_change(self, base: float | None, head: float | None) -> float:
         """The smallest relative change that counts from this level on: of a short call, the floor is a large share.
 
         From zero there is no share, and the floor alone decides; infinite where the change is below it.
@@ -212,7 +212,7 @@ class Limits:
 
     def counts(self, before: float, after: float, change: float) -> bool:
         """Whether a relative change from one level to another does."""
-        return abs(change) >= self.counts_from(before, after)
+        return abs(change) >= self.min_relative_change(before, after)
 
 
 LimitsOf = Callable[[Series], Limits]

@@ -10,7 +10,7 @@ from .changepoint import Regression
 from .series import Commit
 
 
-class Standing(StrEnum):
+class TriageState(StrEnum):
     """Where a card stands: that of its alert, or that nobody has looked at it yet."""
 
     UNTRIAGED = "untriaged"
@@ -21,18 +21,18 @@ class Standing(StrEnum):
     RESOLVED = "resolved"
 
 
-WAITING = (Standing.UNTRIAGED, Standing.OPEN, Standing.ACKNOWLEDGED)  # for somebody to do something
+WAITING = (TriageState.UNTRIAGED, TriageState.OPEN, TriageState.ACKNOWLEDGED)  # for somebody to do something
 
 
-class CardOrder(StrEnum):
+class TriageOrder(StrEnum):
     """Which cards come first."""
 
     NEWEST = "newest"
-    WORST = "worst"  # by statistics.sure_loss, over all series of the card
+    WORST = "worst"  # by statistics.severity, over all series of the card
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ItemVersion:
     """A card as somebody saw it: what a decision is about. `version` is another one once the card has changed."""
 
     key: str  # "alert-12", or of one without an alert the commit's hash and the machine's number: "new-4f…-3"
@@ -40,44 +40,44 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class TriageItem:
     """Series of one machine that got worse at one commit, and what people made of it."""
 
-    seen: Seen
+    seen: ItemVersion
     machine: str
     commit: Commit  # as the alert has it, else as the detector
     previous_commit: Commit
-    standing: Standing
+    state: TriageState
     regressions: tuple[Regression, ...]  # what the detector tells of its series now: times first, the largest first
     gone: tuple[AlertedSeries, ...]  # of the alert, and no longer told by the detector
     matching: int  # series of the card that the filter finds; of them some are in `regressions`
     total: int
-    loss: float  # statistics.sure_loss over the card's series, in nats
+    severity: float  # statistics.severity over the card's series, in nats
     alert: RegressionAlert | None
 
     @property
-    def typical_loss(self) -> float:
+    def typical_severity(self) -> float:
         """What a series of it lost on average, in nats."""
-        return self.loss / max(self.total, 1)
+        return self.severity / max(self.total, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CardFilter:
+class TriageFilter:
     """Which cards are wanted; None: of all."""
 
-    standings: tuple[Standing, ...] = tuple(Standing)
+    states: tuple[TriageState, ...] = tuple(TriageState)
     machine: str | None = None
     words: str = ""  # all of which the name of one of its series holds
     since: datetime | None = None  # the commit's date
-    order: CardOrder = CardOrder.NEWEST
+    order: TriageOrder = TriageOrder.NEWEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CardList:
+class TriageList:
     """Some of the cards that a filter wants."""
 
-    cards: tuple[Card, ...]
+    items: tuple[TriageItem, ...]
     total: int
-    counts: Mapping[Standing, int]  # of all standings, whichever are wanted
+    counts: Mapping[TriageState, int]  # of all standings, whichever are wanted
     any_at_all: bool  # without any filter
     below_limits: int  # steps for the worse that are no card, for the project states that they count for nothing

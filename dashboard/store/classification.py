@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sqlalchemy import Connection, bindparam, select, update
 
-from ..model.machine import Limits, bound_by_memory
+from ..model.machine import HardwareLimits, bound_by_memory
 from ..model.metric import Better, Metric, Role, metric
 from ..model.verdict import ChangeKind, Control, Verdict
 from ..statistics.detection import ANALYSIS_VERSION
@@ -137,7 +137,7 @@ class Judgement(NamedTuple):
     @property
     def said(self) -> tuple[Any, ...]:
         """As it is stored."""
-        share = (self.share.value, self.share.low, self.share.high) if self.share else (None, None, None)
+        share = (self.share.value, self.share.ci_low, self.share.ci_high) if self.share else (None, None, None)
         return (self.kind.value, self.control.value if self.control else None, *share, self.q_value)
 
 
@@ -222,7 +222,7 @@ def _said_row(judgement: Judgement) -> dict[str, Any]:
     return {**its, **dict(zip(SAID, judgement.said, strict=True))}
 
 
-def _series(connection: Connection, machine: int, known: Workloads, limits: Limits) -> dict[int, FoundSeries]:
+def _series(connection: Connection, machine: int, known: Workloads, limits: HardwareLimits) -> dict[int, FoundSeries]:
     series = schema.series
     rows = connection.execute(
         select(
@@ -248,7 +248,7 @@ def _series(connection: Connection, machine: int, known: Workloads, limits: Limi
 
 def _facts(
     known: Workloads,
-    limits: Limits,
+    limits: HardwareLimits,
     no_controls: bool,
     benchmark: str,
     metric_name: str,

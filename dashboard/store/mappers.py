@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, select
 
 from ..model.changepoint import ControlShare, SeriesChange
-from ..model.machine import Ceilings, Limits
+from ..model.machine import Ceilings, HardwareLimits
 from ..model.metric import metric
 from ..model.series import UNORDERED_POSITION, Commit, Series, Workload
 from ..model.verdict import ChangeKind, Control
@@ -278,12 +278,12 @@ def change_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange:
         before=row.before,
         after=row.after,
         magnitude=row.magnitude,
-        low=row.low,
-        high=row.high,
+        ci_low=row.low,
+        ci_high=row.high,
         p_value=row.p_value,
         is_worse=row.is_worse,
         kind=ChangeKind(row.kind),
-        chance=row.chance,
+        p_adjusted=row.chance,
         posterior=tuple((commits[commit], held) for commit, held in row.posterior),
         share=_share(row),
         q_value=row.q_value,
@@ -294,7 +294,10 @@ def _share(row: Row[Any]) -> ControlShare | None:
     if row.control is None:
         return None
     return ControlShare(
-        control=Control(row.control), value=row.control_share, low=row.control_share_low, high=row.control_share_high
+        control=Control(row.control),
+        value=row.control_share,
+        ci_low=row.control_share_low,
+        ci_high=row.control_share_high,
     )
 
 
@@ -328,18 +331,18 @@ def episode_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange
         before=row.before,
         after=row.after,
         magnitude=row.magnitude,
-        low=row.low,
-        high=row.high,
+        ci_low=row.low,
+        ci_high=row.high,
         p_value=row.p_value,
         is_worse=row.is_worse,
         kind=ChangeKind(row.kind),
     )
 
 
-def limits_of(context: Mapping[str, Any] | None) -> Limits:
+def limits_of(context: Mapping[str, Any] | None) -> HardwareLimits:
     """What a machine's context says that it can do, by who says so."""
     told = [_ceilings(each) for name in ("ceilings", "measured_ceilings") if (each := (context or {}).get(name))]
-    return Limits(
+    return HardwareLimits(
         peaks=next((each for each in told if each.source != "measured"), None),
         measured=next((each for each in reversed(told) if each.source == "measured"), None),
     )

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, delete, select, update
 
 from ..model.alert import AlertKind, AlertState, EventKind
 from ..model.result_file import storable
-from ..model.triage_item import Seen
+from ..model.triage_item import ItemVersion
 from . import schema
 from .alert_opening import add_event, insert_alert
 from .engine import Store
@@ -68,7 +68,7 @@ def is_web_address(text: str) -> bool:
 
 
 def triage(
-    store: Store, project: str, seen: Sequence[Seen], decision: Decision, *, author: str, now_ms: int
+    store: Store, project: str, seen: Sequence[ItemVersion], decision: Decision, *, author: str, now_ms: int
 ) -> tuple[int, ...]:
     """Applies the decision to all of these items, or to none; returns the ids of their alerts.
 
@@ -103,7 +103,7 @@ def triage(
         return tuple(alerts)
 
 
-def _health_rows(connection: Connection, owner: int, seen: Sequence[Seen]) -> dict[str, Row[Any]]:
+def _health_rows(connection: Connection, owner: int, seen: Sequence[ItemVersion]) -> dict[str, Row[Any]]:
     """The health alerts among the items, by their keys."""
     table = schema.alert
     keys = [_ALERT_KEY.fullmatch(each.key) for each in seen]
@@ -117,7 +117,9 @@ def _health_rows(connection: Connection, owner: int, seen: Sequence[Seen]) -> di
     return {f"alert-{row.id}": row for row in rows}
 
 
-def _require_unchanged(connection: Connection, seen: Seen, health: Row[Any] | None, regression: Outline | None) -> None:
+def _require_unchanged(
+    connection: Connection, seen: ItemVersion, health: Row[Any] | None, regression: Outline | None
+) -> None:
     """Raises ChangedMeanwhileError if the item is not as it was seen."""
     if health is not None:
         is_resolved = health.state == AlertState.RESOLVED

@@ -8,7 +8,7 @@ from sqlalchemy import update
 from tests.asv_results import AsvResults
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.model.thresholds import StatedLimits
-from warpwatch.dashboard.model.triage_item import CardFilter, Standing
+from warpwatch.dashboard.model.triage_item import TriageFilter, TriageState
 from warpwatch.dashboard.model.verdict import ChangeKind, Verdict
 from warpwatch.dashboard.store import Store, queries, schema
 from warpwatch.dashboard.store.alert_candidates import held_regressions, new_regressions
@@ -18,7 +18,7 @@ from warpwatch.dashboard.store.policy import state_limits
 BENCH, OTHER = "suite.Bench.track_latency", "suite.Other.track_latency"
 COMMITS, STEP = 24, 18
 SLOWER = {BENCH: 1.05, OTHER: 1.3}
-ALL = CardFilter(standings=tuple(Standing))
+ALL = TriageFilter(states=tuple(TriageState))
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_what_is_below_its_limit_is_no_regression_anywhere(moved: Store) -> None
     assert _verdicts(moved) == {BENCH: Verdict.UNCHANGED, OTHER: Verdict.REGRESSED}
     assert _regressed(moved) == {OTHER}
     listed = queries.cards(moved, "demo", ALL)
-    assert [[one.series.benchmark for one in card.regressions] for card in listed.cards] == [[OTHER]]
+    assert [[one.series.benchmark for one in card.regressions] for card in listed.items] == [[OTHER]]
     assert listed.below_limits == 1
     (steps,) = queries.steps_of_commits(moved, "demo").values()
     assert (steps.worse, steps.better) == (1, 0)
@@ -95,7 +95,7 @@ def test_what_may_be_chance_goes_by_the_limits_too(moved: Store) -> None:
     _state(moved, threshold=0.5)
     assert new_regressions(moved, "demo", most_false=0.2) == ()
     listed = queries.cards(moved, "demo", ALL)
-    assert (listed.cards, listed.below_limits) == ((), 0)  # whoever doubts a step need not leave it out
+    assert (listed.items, listed.below_limits) == ((), 0)  # whoever doubts a step need not leave it out
 
 
 def test_a_floor_is_a_limit_too_and_what_states_none_counts_from_nothing_on(moved: Store) -> None:
@@ -112,5 +112,5 @@ def test_an_alert_keeps_what_it_holds_whatever_is_stated_later(moved: Store) -> 
     _state(moved, threshold=0.5)
     assert {one.series.benchmark for its in held_regressions(moved, "demo").held.values() for one in its} == set(SLOWER)
     listed = queries.cards(moved, "demo", ALL)
-    assert {one.series.benchmark for card in listed.cards for one in card.regressions} == set(SLOWER)
+    assert {one.series.benchmark for card in listed.items for one in card.regressions} == set(SLOWER)
     assert listed.below_limits == 0

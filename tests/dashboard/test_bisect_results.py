@@ -4,7 +4,7 @@ import pytest
 
 from tests.asv_results import AsvResults, hash_of
 from warpwatch.dashboard.model.alert import AlertState, EventKind
-from warpwatch.dashboard.model.triage_item import Card, CardFilter
+from warpwatch.dashboard.model.triage_item import TriageFilter, TriageItem
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_candidates import new_regressions
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
@@ -32,8 +32,8 @@ def _measure(asv: AsvResults, store: Store, *numbers: int) -> None:
     asv.load(store)
 
 
-def _card(store: Store) -> Card:
-    (found,) = queries.cards(store, "demo", CardFilter()).cards
+def _card(store: Store) -> TriageItem:
+    (found,) = queries.cards(store, "demo", TriageFilter()).items
     return found
 
 

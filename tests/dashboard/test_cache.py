@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from tests.asv_results import AsvResults
 from tests.http_inbox import listening
-from warpwatch.dashboard.model.triage_item import CardFilter, Standing
+from warpwatch.dashboard.model.triage_item import TriageFilter, TriageState
 from warpwatch.dashboard.store import Store, queries, schema
 from warpwatch.dashboard.store.cache import Cache
 from warpwatch.dashboard.store.statements import insert_new
@@ -119,7 +119,7 @@ def test_writes_of_other_processes_are_seen_by_the_one_that_reads(store: Store, 
 
     def seen() -> tuple[int, int, list[bool]]:
         """Machines, regressions, and of each triage item whether an alert holds it."""
-        cards = queries.cards(store, "p", CardFilter(standings=tuple(Standing))).cards
+        cards = queries.cards(store, "p", TriageFilter(states=tuple(TriageState))).items
         return len(queries.machines(store, "p")), len(queries.regressions(store, "p")), [bool(c.alert) for c in cards]
 
     assert seen() == (0, 0, [])

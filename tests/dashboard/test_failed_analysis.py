@@ -56,16 +56,18 @@ def test_a_machine_that_cannot_be_judged_leaves_the_others_judged(
             value = 1.5 if number >= COMMITS // 2 else 1.0
             row = asv.row([value + number % 7 / 1000], started_at=number + 1)
             asv.commit(number, {BENCH: row}, machine=machine)
-    original = classify.judged
+    original = classify.classified
 
-    def judged(findings: Any) -> Any:
+    def broken(findings: Any) -> Any:
         return _fails() if findings.machine.id == 1 else original(findings)
 
     with monkeypatch.context() as patch:
-        patch.setattr(classify, "judged", judged)
+        patch.setattr(classify, "classified", broken)
         asv.load(store)
     (said,) = caplog.messages
-    assert said.startswith("machine 1 of demo could not be judged (ZeroDivisionError: a thing that nobody thought of")
+    assert said.startswith(
+        "changes of machine 1 of demo could not be classified (ZeroDivisionError: a thing that nobody thought of"
+    )
     change = schema.changepoint
     query = select(change.c.q_value).order_by(change.c.series_id)
     with store.read() as connection:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from warpwatch.dashboard.model.alert import AlertKind, AlertState, EventKind, HealthAlert, HealthFinding
-from warpwatch.dashboard.model.triage_item import Seen
+from warpwatch.dashboard.model.triage_item import ItemVersion
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.alert_opening import open_health_alert
 from warpwatch.dashboard.store.alert_updates import update_health_alert
@@ -38,8 +38,8 @@ def the_alert(store: Store) -> HealthAlert:
     return found
 
 
-def seen(alert: HealthAlert) -> list[Seen]:
-    return [Seen(key=f"alert-{alert.id}", version=str(alert.version))]
+def seen(alert: HealthAlert) -> list[ItemVersion]:
+    return [ItemVersion(key=f"alert-{alert.id}", version=str(alert.version))]
 
 
 def test_what_was_decided_is_kept_with_its_history(silent: Store) -> None:
@@ -79,6 +79,10 @@ def test_nobody_says_that_it_is_over_and_it_has_no_commit(silent: Store) -> None
     for wrong in (Decision(state=AlertState.RESOLVED), Decision(move=1)):
         with pytest.raises(ValueError, match="resolves by itself"):
             triage(silent, "demo", seen(the_alert(silent)), wrong, **WHO)
-    for other in (Seen(key="alert-99", version="1"), Seen(key="alert-1", version="9"), Seen(key="alert", version="1")):
+    for other in (
+        ItemVersion(key="alert-99", version="1"),
+        ItemVersion(key="alert-1", version="9"),
+        ItemVersion(key="alert", version="1"),
+    ):
         with pytest.raises(ChangedMeanwhileError):
             triage(silent, "demo", [other], Decision(note="x"), **WHO)

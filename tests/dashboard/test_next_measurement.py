@@ -54,8 +54,8 @@ def _change(posterior: dict[int, float], index: int) -> SeriesChange:
         before=1.0,
         after=1.1,
         magnitude=0.1,
-        low=0.09,
-        high=0.11,
+        ci_low=0.09,
+        ci_high=0.11,
         p_value=1e-6,
         is_worse=True,
         q_value=0.001,
@@ -118,7 +118,7 @@ def test_what_a_result_file_calls_a_commit_is_never_a_command() -> None:
         assert not any("touch" in word or word in {";", "id"} for word in bare)
 
 
-OPEN = ControlShare(control=Control.CANARIES, value=0.4, low=0.1, high=0.7)
+OPEN = ControlShare(control=Control.CANARIES, value=0.4, ci_low=0.1, ci_high=0.7)
 
 
 @pytest.mark.parametrize("doubt", [{"kind": ChangeKind.MAY_BE_CHANCE, "q_value": 0.3}, {"share": OPEN}])

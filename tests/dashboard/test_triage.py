@@ -9,7 +9,14 @@ import pytest
 
 from tests.asv_results import START_MS, AsvResults, hash_of
 from warpwatch.dashboard.model.alert import AlertState, EventKind, LastNotification
-from warpwatch.dashboard.model.triage_item import WAITING, Card, CardFilter, CardOrder, Seen, Standing
+from warpwatch.dashboard.model.triage_item import (
+    WAITING,
+    ItemVersion,
+    TriageFilter,
+    TriageItem,
+    TriageOrder,
+    TriageState,
+)
 from warpwatch.dashboard.model.verdict import ChangeKind
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_candidates import new_regressions
@@ -35,25 +42,25 @@ def regressed(store: Store, timed_history: Callable[..., Any]) -> AsvResults:
     return results
 
 
-def the_card(store: Store) -> Card:
-    (found,) = queries.cards(store, "demo", CardFilter()).cards
+def the_card(store: Store) -> TriageItem:
+    (found,) = queries.cards(store, "demo", TriageFilter()).items
     return found
 
 
 def test_a_regression_that_no_alert_holds_is_an_untriaged_card(store: Store, regressed: AsvResults) -> None:
     card = the_card(store)
-    assert (card.standing, card.alert, card.machine, card.total) == (Standing.UNTRIAGED, None, "box", 1)
+    assert (card.state, card.alert, card.machine, card.total) == (TriageState.UNTRIAGED, None, "box", 1)
     assert (card.commit.hash, card.previous_commit.hash) == (hash_of(10), hash_of(9))
     assert card.regressions[0].change.magnitude == pytest.approx(1.0, abs=0.02)
     assert card == queries.card(store, "demo", card.seen.key)
-    assert queries.cards(store, "none", CardFilter()).any_at_all is False
+    assert queries.cards(store, "none", TriageFilter()).any_at_all is False
 
 
 def test_triaging_opens_an_alert_that_is_never_sent(store: Store, regressed: AsvResults) -> None:
     seen = the_card(store).seen
     (alert,) = triage(store, "demo", [seen], Decision(state=AlertState.EXPECTED, note=" on purpose "), **WHO)
     card = the_card(store)
-    assert (card.seen.key, card.standing) == (f"alert-{alert}", Standing.EXPECTED)
+    assert (card.seen.key, card.state) == (f"alert-{alert}", TriageState.EXPECTED)
     assert card.alert is not None
     assert [(e.kind, e.state, e.author, e.note) for e in card.alert.events] == [
         (EventKind.STATE, AlertState.OPEN, "Ada", None),
@@ -67,7 +74,7 @@ def test_triaging_opens_an_alert_that_is_never_sent(store: Store, regressed: Asv
 def test_an_alert_that_was_sent_is_the_same_card(store: Store, regressed: AsvResults) -> None:
     number = open_regression_alert(store, new_regressions(store, "demo")[0], messages={"http://hook": "{}"}, now_ms=5)
     card = the_card(store)
-    assert (card.seen, card.standing, card.total) == (Seen(key=f"alert-{number}", version="1"), Standing.OPEN, 1)
+    assert (card.seen, card.state, card.total) == (ItemVersion(key=f"alert-{number}", version="1"), TriageState.OPEN, 1)
     assert card.regressions[0].change.commit.hash == hash_of(10)
     triage(store, "demo", [card.seen], ACKNOWLEDGE, **WHO)
     assert claim_next(store, destinations=["http://hook"], worker="w", now_ms=6) is not None
@@ -209,16 +216,16 @@ def several(store: Store, timed_history: Callable[..., Any]) -> AsvResults:
 
 
 def places(store: Store, **wanted: Any) -> list[tuple[int, str]]:
-    found = queries.cards(store, "demo", CardFilter(**wanted)).cards
+    found = queries.cards(store, "demo", TriageFilter(**wanted)).items
     return [(card.commit.position, card.machine) for card in found]
 
 
 def test_cards_are_by_commit_and_machine_newest_or_worst_first(store: Store, several: AsvResults) -> None:
     assert places(store) == [(20, "box"), (15, "shed"), (10, "box")]
-    assert places(store, order=CardOrder.WORST) == [(10, "box"), (20, "box"), (15, "shed")]
-    worst = queries.cards(store, "demo", CardFilter(order=CardOrder.WORST)).cards[0]
+    assert places(store, order=TriageOrder.WORST) == [(10, "box"), (20, "box"), (15, "shed")]
+    worst = queries.cards(store, "demo", TriageFilter(order=TriageOrder.WORST)).items[0]
     assert (worst.total, len(worst.regressions)) == (2, 2)
-    assert worst.loss == pytest.approx(2 * 0.69, abs=0.1)  # two that at least nearly doubled
+    assert worst.severity == pytest.approx(2 * 0.69, abs=0.1)  # two that at least nearly doubled
 
 
 def test_filters_narrow_and_every_standing_is_counted(store: Store, several: AsvResults) -> None:
@@ -226,26 +233,29 @@ def test_filters_narrow_and_every_standing_is_counted(store: Store, several: Asv
     assert places(store, words="other LATENCY") == [(10, "box")]
     since = datetime.fromtimestamp(START_MS / 1000, UTC) + timedelta(hours=12)
     assert places(store, since=since) == [(20, "box"), (15, "shed")]
-    (narrow,) = queries.cards(store, "demo", CardFilter(words="other")).cards
+    (narrow,) = queries.cards(store, "demo", TriageFilter(words="other")).items
     assert (narrow.matching, narrow.total, len(narrow.regressions)) == (1, 2, 1)
     triage(store, "demo", [narrow.seen], Decision(state=AlertState.RESOLVED), **WHO)
-    listed = queries.cards(store, "demo", CardFilter(standings=WAITING))
-    assert {standing: n for standing, n in listed.counts.items() if n} == {Standing.UNTRIAGED: 2, Standing.RESOLVED: 1}
+    listed = queries.cards(store, "demo", TriageFilter(states=WAITING))
+    assert {standing: n for standing, n in listed.counts.items() if n} == {
+        TriageState.UNTRIAGED: 2,
+        TriageState.RESOLVED: 1,
+    }
     assert listed.total == 2
-    (kept,) = queries.cards(store, "demo", CardFilter(standings=(Standing.RESOLVED,))).cards
+    (kept,) = queries.cards(store, "demo", TriageFilter(states=(TriageState.RESOLVED,))).items
     assert kept.total == 2  # the decision was about the whole card
     assert places(store)[1:] == [
-        (card.commit.position, card.machine) for card in queries.cards(store, "demo", CardFilter(), offset=1).cards
+        (card.commit.position, card.machine) for card in queries.cards(store, "demo", TriageFilter(), offset=1).items
     ]
 
 
 def test_many_cards_are_decided_together_or_not_at_all(store: Store, several: AsvResults) -> None:
-    seen = [card.seen for card in queries.cards(store, "demo", CardFilter()).cards]
+    seen = [card.seen for card in queries.cards(store, "demo", TriageFilter()).items]
     triage(store, "demo", [seen[1]], ACKNOWLEDGE, **WHO)
     with pytest.raises(ChangedMeanwhileError):
         triage(store, "demo", seen, Decision(state=AlertState.EXPECTED), **WHO)
     assert len(regression_alerts(store, "demo")) == 1
-    now = [card.seen for card in queries.cards(store, "demo", CardFilter()).cards]
+    now = [card.seen for card in queries.cards(store, "demo", TriageFilter()).items]
     triage(store, "demo", now, Decision(state=AlertState.EXPECTED), **WHO)
     assert {alert.state for alert in regression_alerts(store, "demo")} == {AlertState.EXPECTED}
     assert len(regression_alerts(store, "demo")) == 3
@@ -317,7 +327,7 @@ def test_states_set_elsewhere_count_as_changes(store: Store, regressed: AsvResul
 
 
 def test_retention_keeps_what_people_said(store: Store, several: AsvResults) -> None:
-    seen = [card.seen for card in queries.cards(store, "demo", CardFilter()).cards]
+    seen = [card.seen for card in queries.cards(store, "demo", TriageFilter()).items]
     triage(store, "demo", seen, Decision(move=-1), **WHO)
     said = {alert.stated.commit.hash for alert in regression_alerts(store, "demo") if alert.stated}
     compact(store, "demo", Policy(thin_after_days=0, thin_every=1000))
@@ -329,7 +339,7 @@ def test_retention_keeps_what_people_said(store: Store, several: AsvResults) -> 
     assert said <= kept
     assert len(kept) < 30
     drop_project(store, "demo")
-    assert queries.cards(store, "demo", CardFilter()).cards == ()
+    assert queries.cards(store, "demo", TriageFilter()).items == ()
 
 
 @pytest.mark.parametrize(
@@ -359,7 +369,7 @@ def test_what_no_commit_is_accused_of_is_listed_by_commit_and_machine_and_never_
     found = queries.unaccused(store, "demo", ChangeKind.TRANSIENT)
     assert queries.regressions(store, "demo", kind=ChangeKind.TRANSIENT) == found.groups
     assert (found.total, found.any_at_all) == (1, True)
-    assert queries.cards(store, "demo", CardFilter()).any_at_all is False
+    assert queries.cards(store, "demo", TriageFilter()).any_at_all is False
     for wanted in ({"words": "other"}, {"machine": "shed"}, {"since": datetime.now(UTC)}, {"offset": 1}):
         narrowed = queries.unaccused(store, "demo", ChangeKind.TRANSIENT, **wanted)  # type: ignore[arg-type]
         assert (narrowed.groups, narrowed.any_at_all) == ((), True), wanted

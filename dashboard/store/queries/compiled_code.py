@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 from ...model.changepoint import Regression, RegressionGroup
 from ...model.compiled_code import CodeChange, CompiledCode, compiled_difference
 from ...model.series import workload_of
-from ...model.triage_item import Card
+from ...model.triage_item import TriageItem
 from .. import schema
 from ..engine import Store
 from ..mappers import project_id, select_series, series_record, workloads
@@ -113,7 +113,7 @@ class CodeBetween:
     ran_another: int
 
 
-def code_between(store: Store, project: str, groups: Sequence[RegressionGroup | Card]) -> tuple[CodeBetween, ...]:
+def code_between(store: Store, project: str, groups: Sequence[RegressionGroup | TriageItem]) -> tuple[CodeBetween, ...]:
     """One record for each group, in order: the kernels of the operators and implementations of its series."""
     commit = schema.commit
     with store.read() as connection:

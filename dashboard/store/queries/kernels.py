@@ -166,7 +166,7 @@ def _cells(line: Line, shown: Ints, calendar: Calendar, runs: Mapping[int, str])
             value=value.get(rank),
             status=status,
             reason=reasons[int(line.points.reason[place])],
-            cards=frozenset(cards.get(rank, ())),
+            gpus=frozenset(cards.get(rank, ())),
             run=runs[int(line.points.run[place])],
         )
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, and_, false, or_, select
 
 from ...model.metric import metric
 from ...model.naming import kernel_of
-from ...model.overview import Moved, OverviewRow, ReportRow
+from ...model.overview import MovedMetric, OverviewRow, ReportRow
 from ...model.series import Commit, Status
 from ...model.verdict import ChangeKind, Verdict
 from .. import schema
@@ -70,7 +70,7 @@ def overview_row(item: Latest, beside: Sequence[Latest], commits: dict[int, Comm
     """A headline with what moved beside it."""
     row = item.summary
     moved = [
-        Moved(series=other.series, value=other.summary.value, verdict=other.verdict)
+        MovedMetric(series=other.series, value=other.summary.value, verdict=other.verdict)
         for other in beside
         if other.verdict in {Verdict.REGRESSED, Verdict.IMPROVED} - {item.verdict}
     ]
@@ -91,7 +91,7 @@ def overview_row(item: Latest, beside: Sequence[Latest], commits: dict[int, Comm
         sparkline=tuple(row.sparkline),
         verdict=item.verdict,
         newest_run=item.newest_run,
-        beside=tuple(moved),
+        other_metrics=tuple(moved),
     )
 
 

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from sqlalchemy import Connection, select
 
-from ...model.naming import card_name, cudnn_version
+from ...model.naming import cudnn_version, gpu_name
 from .. import schema
 from ..chunks import Ints
 from ..engine import Store
@@ -51,7 +51,7 @@ def machine_marks(taken: Sequence[Taken], facts: Mapping[int, RunFacts]) -> list
             f"{_WORDS[name]} {_version(name, old)} → {_version(name, new)}" for name, old, new in _difference(told, now)
         ]
         if each.card is not None and card is not None and each.card != card:
-            words.insert(0, f"card {card_name(each.card)}")
+            words.insert(0, f"card {gpu_name(each.card)}")
         if words:
             found.append((each.commit, ", ".join(words)))
         card = each.card if each.card is not None else card

@@ -7,9 +7,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from sqlalchemy import Connection, select, union
 
-from ...model.history import Beside, Extent, History, Level, Mark, MarkKind, OtherHistory, Place, ShownHistory, Spread
+from ...model.history import (
+    AddedSeries,
+    CommitPosition,
+    Extent,
+    History,
+    LevelLine,
+    Mark,
+    MarkKind,
+    OtherHistory,
+    ShownHistory,
+    Spread,
+)
 from ...model.series import Point, Series, workload_of
-from ...statistics.levels import medians_of_groups, stretches
+from ...statistics.levels import medians_of_groups, segments
 from ...statistics.thinning import thin, thin_band
 from .. import schema
 from ..chunks import Ints
@@ -203,18 +214,18 @@ class _Drawing:
         at = records.commits
         return ShownHistory(
             history=self._history(points),
-            levels=tuple(Level(first=at[first], last=at[last], value=value) for first, last, value in levels),
+            levels=tuple(LevelLine(first=at[first], last=at[last], value=value) for first, last, value in levels),
             band=tuple(Spread(commit=at[commit], low=low, high=high) for commit, low, high in band),
-            places={at[number].hash: place for number, place in self._places(sorted(at)).items()},
+            positions={at[number].hash: place for number, place in self._places(sorted(at)).items()},
             window=(at[window[0]], at[window[1]]) if window else None,
             extent=self._extent(own, drawn.get(self.row.id, own.points.commit)),
             marks=tuple(Mark(commit=at[m.commit], kind=m.kind, text=m.text, author=m.author) for m in self.marks),
-            beside=self._told_beside(points),
+            added=self._told_beside(points),
             newest=next(iter(told["newest"]), None),
             newest_number=next(iter(told["newest_number"]), None),
             without_number=told["bad"],
             points_without_number=len(bad),
-            cards=len(np.unique(self._cards(own)[self._cards(own) > 0])),
+            gpus=len(np.unique(self._cards(own)[self._cards(own) > 0])),
             listed=told["page"],
         )
 
@@ -230,10 +241,10 @@ class _Drawing:
             profile=profile_of(self.connection, self.row, self.series),
         )
 
-    def _told_beside(self, points: Mapping[int, tuple[Point, ...]]) -> tuple[Beside, ...]:
+    def _told_beside(self, points: Mapping[int, tuple[Point, ...]]) -> tuple[AddedSeries, ...]:
         changes = changes_of(self.connection, [number for number, _ in self.beside])
         return tuple(
-            Beside(series=one, points=points.get(number, ()), changes=changes.get(number, ()))
+            AddedSeries(series=one, points=points.get(number, ()), changes=changes.get(number, ()))
             for number, one in self.beside
         )
 
@@ -249,7 +260,7 @@ class _Drawing:
         edges = np.array([change.index for change in self.changes], dtype=np.int64)
         commit = np.empty(len(rank), dtype=np.int64)
         commit[group] = good.commit
-        found = stretches(medians_of_groups(group, good.value), cards, np.sort(edges))
+        found = segments(medians_of_groups(group, good.value), cards, np.sort(edges))
         return [(int(commit[each.first]), int(commit[each.last]), each.level) for each in found]
 
     def _band(self, own: Line) -> list[tuple[int, float, float]]:
@@ -276,12 +287,12 @@ class _Drawing:
         """The id of the commit at a place on display."""
         return int(self.order.calendar.commits[np.flatnonzero(self.order.rank == self.ranks[place])[0]])
 
-    def _places(self, commits: Sequence[int]) -> dict[int, Place]:
+    def _places(self, commits: Sequence[int]) -> dict[int, CommitPosition]:
         """By id. A commit that no series on display measured stands at the next that one did."""
         number = np.searchsorted(self.order.calendar.commits, np.array(commits, dtype=np.int64))
         measured = np.searchsorted(self.ranks, self.order.rank[number]).tolist()
         among_all = self.order.among_all[number].tolist()
         return {
-            commit: Place(measured=one, among_all=other)
+            commit: CommitPosition(measured=one, among_all=other)
             for commit, one, other in zip(commits, measured, among_all, strict=True)
         }

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, func, select
 
-from ...model.overview import Standing
+from ...model.overview import OverviewEntry
 from ...model.verdict import ChangeKind
 from ...statistics.arrival import Arrival, arrival
 from .. import schema
@@ -97,7 +97,7 @@ class _Place:
     card: str | None
 
 
-def standings(store: Store, project: str) -> tuple[Standing, ...]:
+def standings(store: Store, project: str) -> tuple[OverviewEntry, ...]:
     """All rows of the overview, of every machine."""
     with store.read() as connection:
         owner = project_id(connection, project)
@@ -111,11 +111,11 @@ def standings(store: Store, project: str) -> tuple[Standing, ...]:
         on_card = _commits_on_cards(connection, owner)
         first = _first_data(connection, owner)
     return tuple(
-        Standing(
+        OverviewEntry(
             row=row,
             is_stopped=its.series in left_out,
-            card=its.card,
-            card_commits=on_card.get((its.machine, its.card), 0),
+            gpu=its.card,
+            gpu_commits=on_card.get((its.machine, its.card), 0),
             month=month.get(its.series, 1.0) - 1,
             year=year.get(its.series, 1.0) - 1,
             since=moment(first[its.machine]) or row.commit.date,

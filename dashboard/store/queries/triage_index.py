@@ -13,9 +13,9 @@ from sqlalchemy import Connection, select
 from ...model.alert import AlertKind
 from ...model.metric import metric
 from ...model.series import UNORDERED_POSITION
-from ...model.triage_item import Seen, Standing
+from ...model.triage_item import ItemVersion, TriageState
 from ...model.verdict import ChangeKind, Control
-from ...statistics.summary import sure_loss
+from ...statistics.summary import severity
 from .. import schema
 from ..alert_membership import AlertMembership
 from ..mappers import workloads
@@ -48,8 +48,8 @@ class Found:
 class Outline:
     """One card."""
 
-    seen: Seen
-    standing: Standing
+    seen: ItemVersion
+    standing: TriageState
     alert: int | None
     machine_id: int
     machine: str
@@ -106,7 +106,12 @@ def card_index(connection: Connection, owner: int) -> Index:
     machines = {row.id: row.name for row in connection.execute(its_machines)}
 
     def outline(
-        seen: Seen, standing: Standing, alert: int | None, machine: int, between: tuple[int, int], its: Sequence[Found]
+        seen: ItemVersion,
+        standing: TriageState,
+        alert: int | None,
+        machine: int,
+        between: tuple[int, int],
+        its: Sequence[Found],
     ) -> Outline:
         commit = commits[between[0]]
         return Outline(
@@ -121,13 +126,13 @@ def card_index(connection: Connection, owner: int) -> Index:
             date_ms=commit.date_ms,
             matching=tuple(its),
             total=len(its),
-            loss=sum(sure_loss(one.low, one.high, machine_share=one.machine_share) for one in its),
+            loss=sum(severity(one.low, one.high, machine_share=one.machine_share) for one in its),
         )
 
     found = [
         outline(
-            Seen(key=f"alert-{number}", version=str(row.version)),
-            Standing(row.state),
+            ItemVersion(key=f"alert-{number}", version=str(row.version)),
+            TriageState(row.state),
             number,
             row.machine_id,
             (row.commit_id, row.previous_commit_id),
@@ -137,8 +142,8 @@ def card_index(connection: Connection, owner: int) -> Index:
     ]
     for (number, machine), its in fresh.items():
         newest_good = max((one.previous_commit_id for one in its), key=lambda number: commits[number].position or 0)
-        seen = Seen(key=f"new-{commits[number].hash}-{machine}", version=_digest(its))
-        found.append(outline(seen, Standing.UNTRIAGED, None, machine, (number, newest_good), its))
+        seen = ItemVersion(key=f"new-{commits[number].hash}-{machine}", version=_digest(its))
+        found.append(outline(seen, TriageState.UNTRIAGED, None, machine, (number, newest_good), its))
     found.sort(key=lambda one: (-one.position, one.machine, one.seen.key))
     return Index(outlines=tuple(found), keys=keys, any_at_all=bool(found), below_limits=left_out)
 

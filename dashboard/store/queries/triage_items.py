@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection
 
 from ...model.changepoint import Regression
-from ...model.triage_item import Card, CardFilter, CardList, CardOrder, Seen, Standing
+from ...model.triage_item import ItemVersion, TriageFilter, TriageItem, TriageList, TriageOrder, TriageState
 from .. import schema
 from ..alerts import regressions_by_id
 from ..engine import Store
@@ -27,30 +27,30 @@ from .triage_index import Found, Index, Outline, card_index, narrowed
 
 
 def cards(
-    store: Store, project: str, wanted: CardFilter, *, limit: int = 20, offset: int = 0, rows: int = 8
-) -> CardList:
+    store: Store, project: str, wanted: TriageFilter, *, limit: int = 20, offset: int = 0, rows: int = 8
+) -> TriageList:
     """The cards that the filter wants, `limit` of them from `offset` on, each with `rows` of its series at most."""
     owner = _owner(store, project)
     if owner is None:
-        return CardList(cards=(), total=0, counts={}, any_at_all=False, below_limits=0)
+        return TriageList(items=(), total=0, counts={}, any_at_all=False, below_limits=0)
     index = _index(store, project, owner, wanted.words)
     found = [one for one in index.outlines if _is_wanted(one, wanted)]
     counts = Counter(one.standing for one in found)
-    found = [one for one in found if one.standing in wanted.standings]
-    if wanted.order is CardOrder.WORST:
+    found = [one for one in found if one.standing in wanted.states]
+    if wanted.order is TriageOrder.WORST:
         found.sort(key=lambda one: -one.loss)
     shown = found[offset : offset + limit]
     with store.read() as connection:
-        return CardList(
-            cards=_cards(connection, project, owner, index, shown, rows),
+        return TriageList(
+            items=_cards(connection, project, owner, index, shown, rows),
             total=len(found),
-            counts={standing: counts[standing] for standing in Standing},
+            counts={standing: counts[standing] for standing in TriageState},
             any_at_all=index.any_at_all,
             below_limits=index.below_limits,
         )
 
 
-def card(store: Store, project: str, key: str, *, rows: int = 200) -> Card | None:
+def card(store: Store, project: str, key: str, *, rows: int = 200) -> TriageItem | None:
     """The card of that key; one without an alert only as long as it has none."""
     owner = _owner(store, project)
     if owner is None:
@@ -80,7 +80,7 @@ def _index(store: Store, project: str, owner: int, words: str = "") -> Index:
         return narrowed(connection, owner, index, words)
 
 
-def _is_wanted(one: Outline, wanted: CardFilter) -> bool:
+def _is_wanted(one: Outline, wanted: TriageFilter) -> bool:
     if wanted.words and not one.matching:
         return False
     if wanted.machine is not None and one.machine != wanted.machine:
@@ -90,7 +90,7 @@ def _is_wanted(one: Outline, wanted: CardFilter) -> bool:
 
 def _cards(
     connection: Connection, project: str, owner: int, index: Index, outlines: Sequence[Outline], rows: int
-) -> tuple[Card, ...]:
+) -> tuple[TriageItem, ...]:
     alerts = regressions_by_id(connection, project, owner, [one.alert for one in outlines if one.alert is not None])
     chosen = {
         id(one): sorted((each for each in one.matching if each.is_current), key=Found.order)[:rows] for one in outlines
@@ -102,17 +102,17 @@ def _cards(
         alert = alerts.get(one.alert) if one.alert is not None else None
         missing = {index.keys[each.series_id] for each in one.matching if not each.is_current}
         made.append(
-            Card(
-                seen=Seen(key=one.seen.key, version=one.seen.version),
+            TriageItem(
+                seen=ItemVersion(key=one.seen.key, version=one.seen.version),
                 machine=one.machine,
                 commit=commits[one.commit_id],
                 previous_commit=commits[one.previous_commit_id],
-                standing=one.standing,
+                state=one.standing,
                 regressions=tuple(told[each.series_id, each.commit_id] for each in chosen[id(one)]),
                 gone=tuple(each for each in alert.series if each.series.key in missing) if alert else (),
                 matching=len(one.matching),
                 total=one.total,
-                loss=one.loss,
+                severity=one.loss,
                 alert=alert,
             )
         )

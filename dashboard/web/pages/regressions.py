@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from flask import Blueprint, abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from ...analysis.explanation import CardStory, card_story
+from ...analysis.explanation import TriageDetails, triage_details
 from ...model.alert import LIVE
 from ...model.series import Project
-from ...model.triage_item import WAITING, Card, CardFilter, CardOrder, Standing
+from ...model.triage_item import WAITING, TriageFilter, TriageItem, TriageOrder, TriageState
 from ...model.verdict import ChangeKind
 from ...store import queries
 from ...store.alerts import health_alerts
@@ -27,10 +27,10 @@ _ROWS_OF_A_CARD = 5
 _ROWS_OF_A_GROUP = 10
 PERIODS = {"7": "last 7 days", "30": "last 30 days", "90": "last 90 days", "365": "last 365 days"}
 # What an address may ask for: one standing, all that wait for somebody (the first), or all.
-STATES: dict[str, tuple[Standing, ...]] = {
+STATES: dict[str, tuple[TriageState, ...]] = {
     "": WAITING,
-    **{standing.value.replace(" ", "-"): (standing,) for standing in Standing},
-    "all": tuple(Standing),
+    **{standing.value.replace(" ", "-"): (standing,) for standing in TriageState},
+    "all": tuple(TriageState),
 }
 
 
@@ -47,8 +47,8 @@ class StateChoice:
 class ShownCard:
     """A card with what it explains, and the notes on its commit."""
 
-    card: Card
-    story: CardStory
+    card: TriageItem
+    story: TriageDetails
     notes: tuple[Annotation, ...]
 
 
@@ -76,7 +76,7 @@ def show(project: str) -> str:
     health = [each for each in health_alerts(store(), found.name) if wanted.machine in {None, each.machine}]
     return render_template(
         "regressions.html",
-        shown=_shown(found, listed.cards),
+        shown=_shown(found, listed.items),
         listed=listed,
         stated=stated_limits(store(), found.name),
         choices=[
@@ -112,25 +112,25 @@ def one(project: str, key: str) -> ResponseReturnValue:
     return render_template("regression.html", one=_shown(found, [card])[0])
 
 
-def _shown(project: Project, cards: Sequence[Card]) -> tuple[ShownCard, ...]:
+def _shown(project: Project, cards: Sequence[TriageItem]) -> tuple[ShownCard, ...]:
     between = queries.code_between(store(), project.name, cards)
     notes: dict[str, list[Annotation]] = {}
     for note in annotations(store(), project.name, commits=[card.commit.hash for card in cards]):
         notes.setdefault(note.commit, []).append(note)
     return tuple(
-        ShownCard(card=card, story=card_story(card, code), notes=tuple(notes.get(card.commit.hash, ())))
+        ShownCard(card=card, story=triage_details(card, code), notes=tuple(notes.get(card.commit.hash, ())))
         for card, code in zip(cards, between, strict=True)
     )
 
 
-def _filter() -> CardFilter:
+def _filter() -> TriageFilter:
     asked = request.args.get("order", "")
-    return CardFilter(
-        standings=STATES[_state()],
+    return TriageFilter(
+        states=STATES[_state()],
         machine=request.args.get("machine") or None,
         words=words_asked(),
         since=_since(),
-        order=CardOrder(asked) if asked in set(CardOrder) else CardOrder.NEWEST,
+        order=TriageOrder(asked) if asked in set(TriageOrder) else TriageOrder.NEWEST,
     )
 
 

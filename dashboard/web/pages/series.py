@@ -9,12 +9,12 @@ from flask import Blueprint, Response, abort, render_template, request
 from flask.typing import ResponseReturnValue
 
 from ...analysis.next_measurement import measure_again
-from ...analysis.thresholds import JudgedBy, steps_judged_by
+from ...analysis.thresholds import ThresholdResolver, step_thresholds
 from ...model.changepoint import SeriesChange
-from ...model.history import Beside, ShownHistory, points_said
+from ...model.history import AddedSeries, ShownHistory, points_said
 from ...model.metric import Metric
 from ...model.naming import kernel_page
-from ...model.overview import OverviewRow, Standing
+from ...model.overview import OverviewEntry, OverviewRow
 from ...model.series import Point, Series, Status
 from ...model.verdict import ChangeKind
 from ...store import queries
@@ -56,7 +56,7 @@ class OverlayChoice:
     address: str
 
 
-def beside_rows(beside: Sequence[Beside]) -> tuple[BesideRow, ...]:
+def beside_rows(beside: Sequence[AddedSeries]) -> tuple[BesideRow, ...]:
     """Those on display, in the figure's order."""
     keys = [each.series.key for each in beside]
     return tuple(
@@ -76,7 +76,7 @@ def choices(
     shown: ShownHistory, siblings: Sequence[OverviewRow], elsewhere: Iterable[Series], found: Iterable[Series]
 ) -> dict[str, tuple[OverlayChoice, ...]]:
     """Under a heading each, what is not on display yet; empty where no more have room."""
-    there = [each.series.key for each in shown.beside]
+    there = [each.series.key for each in shown.added]
     if len(there) >= MOST_BESIDE:
         return {}
     taken = {shown.history.series.key, *there}
@@ -180,7 +180,7 @@ def show(project: str, key: str) -> str:
         siblings=siblings,
         canaries=canary_summary(shown.history.canaries),
         place=Pages(number=number, size=LISTED, total=shown.extent.points),
-        beside=beside_rows(shown.beside),
+        beside=beside_rows(shown.added),
         choices=choices(shown, siblings, queries.elsewhere(store(), key), _found(own)),
         words=words_asked("find"),
         point=panel(facts) if facts else None,
@@ -207,7 +207,7 @@ def _measured(project: str) -> tuple[tuple[Metric, ...], tuple[str, ...]]:
     )
 
 
-def _told(row: OverviewRow) -> Standing | None:
+def _told(row: OverviewRow) -> OverviewEntry | None:
     """What the overview says of it, which tells why there is no verdict; None where that is of an earlier import."""
     mine = (each for each in standings_of(row.series.project) if each.row.series.key == row.series.key)
     return next((each for each in mine if each.row.verdict is row.verdict), None)
@@ -222,7 +222,7 @@ def _view() -> HistoryView:
     )
 
 
-def _shown_or_404(project: str, key: str, view: HistoryView) -> tuple[ShownHistory, JudgedBy]:
+def _shown_or_404(project: str, key: str, view: HistoryView) -> tuple[ShownHistory, ThresholdResolver]:
     """What is shown, its steps held against what the project states."""
     beside = request.args.getlist("with")[:MOST_BESIDE]
     wanted = Wanted(first=view.first, last=view.last, beside=beside, page=page_number())
@@ -230,10 +230,10 @@ def _shown_or_404(project: str, key: str, view: HistoryView) -> tuple[ShownHisto
     if shown is None or shown.history.series.project != project:
         found = project_or_404(project)
         abort(404, f"There is no series “{key}” in {found.name}. Its benchmark may have been renamed.")
-    limits, history = steps_judged_by(store(), project), shown.history
-    marked = replace(history, changes=limits.held_against(history.series, history.changes))
-    others = (replace(each, changes=limits.held_against(each.series, each.changes)) for each in shown.beside)
-    return replace(shown, history=marked, beside=tuple(others)), limits
+    limits, history = step_thresholds(store(), project), shown.history
+    marked = replace(history, changes=limits.mark_below_threshold(history.series, history.changes))
+    others = (replace(each, changes=limits.mark_below_threshold(each.series, each.changes)) for each in shown.added)
+    return replace(shown, history=marked, added=tuple(others)), limits
 
 
 def _found(own: Series) -> Sequence[Series]:

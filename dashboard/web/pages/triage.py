@@ -8,7 +8,7 @@ from flask import Blueprint, abort, flash, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 
 from ...model.alert import AlertState
-from ...model.triage_item import Seen
+from ...model.triage_item import ItemVersion
 from ...store.triage import ChangedMeanwhileError, Decision, NoSuchPlaceError, triage
 from ...text.labels import count
 from ..auth import Role, needs, person
@@ -62,9 +62,9 @@ def _me() -> str:
     return who.name
 
 
-def _seen(text: str) -> Seen:
+def _seen(text: str) -> ItemVersion:
     key, _, version = text.partition(" ")
-    return Seen(key=key, version=version)
+    return ItemVersion(key=key, version=version)
 
 
 def _decision() -> Decision:

@@ -15,7 +15,7 @@ from warpwatch.ci.policy.policy_model import AlertsTable, Destination, Route
 from warpwatch.dashboard.analysis.trust import FalseAlarms, Trust
 from warpwatch.dashboard.model.alert import AlertState
 from warpwatch.dashboard.model.thresholds import LimitRule
-from warpwatch.dashboard.model.triage_item import Seen
+from warpwatch.dashboard.model.triage_item import ItemVersion
 from warpwatch.dashboard.statistics.distributions import counted_share
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.alerts import health_alerts
@@ -170,7 +170,7 @@ def test_of_what_people_expect_nothing_more_is_told_until_it_comes_again(
 
     fail(12, 13)
     (alert,) = health_alerts(scene.store, "demo")
-    seen = Seen(key=f"alert-{alert.id}", version=str(alert.version))
+    seen = ItemVersion(key=f"alert-{alert.id}", version=str(alert.version))
     triage(scene.store, "demo", [seen], Decision(state=state), author="Ada", now_ms=1)
     suite.workloads += ("w10",)
     fail(13, 14)
@@ -230,8 +230,8 @@ def test_throttling_and_false_alarms_count_by_what_is_sure_of_them() -> None:
             throttled=throttled,
             knows_throttling=True,
         )
-        alarms = FalseAlarms(told=share, families=share, beyond_threshold=share, apart=0.01, apart_most=0.02)
-        trust = Trust(beside=alarms, later=None, detectable=(), family=1, threshold=0.02)
+        alarms = FalseAlarms(alarms=share, families=share, beyond_threshold=share, apart=0.01, apart_most=0.02)
+        trust = Trust(same_session=alarms, later_sessions=None, detectable=(), family=1, threshold=0.02)
         facts = RunnerFacts(machine="box", standings=(), conditions=(run,), trust=trust, moved=())
         finding = unhealthy_runner(facts, {}, AlertsTable())
         return finding.members if finding is not None else ()

@@ -10,7 +10,7 @@ from tests.asv_results import AsvResults, hash_of
 from tests.ci.alerts.conftest import Scene
 from tests.http_inbox import Inbox
 from warpwatch.dashboard.model.alert import AlertState, EventKind, RegressionAlert
-from warpwatch.dashboard.model.triage_item import CardFilter
+from warpwatch.dashboard.model.triage_item import TriageFilter
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alerts import regression_alerts
 from warpwatch.dashboard.store.triage import Decision, triage
@@ -27,7 +27,7 @@ def the_alert(scene: Scene) -> RegressionAlert:
 
 
 def decide(scene: Scene, state: AlertState) -> None:
-    (card,) = queries.cards(scene.store, "demo", CardFilter()).cards
+    (card,) = queries.cards(scene.store, "demo", TriageFilter()).items
     triage(scene.store, "demo", [card.seen], Decision(state=state), author="Ada", now_ms=1)
 
 

@@ -16,7 +16,7 @@ from tests.dashboard.pages.recorded import write_recorded
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
-from warpwatch.dashboard.model.triage_item import CardFilter
+from warpwatch.dashboard.model.triage_item import TriageFilter
 from warpwatch.dashboard.settings import AccessSettings, Settings
 from warpwatch.dashboard.store import Store, queries
 
@@ -168,6 +168,6 @@ def addresses(history_store: Settings) -> dict[str, str]:
         )
     }
     (slower,) = queries.history(store, found["slowed"]).changes  # type: ignore[union-attr]
-    (card,) = queries.cards(store, "kernels", CardFilter(machine="runner-t4")).cards
+    (card,) = queries.cards(store, "kernels", TriageFilter(machine="runner-t4")).items
     store.close()
     return {**found, "slow_commit": slower.commit.hash, "card": card.seen.key}

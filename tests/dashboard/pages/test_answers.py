@@ -19,7 +19,7 @@ from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.model.alert import AlertKind, AlertState, HealthFinding
 from warpwatch.dashboard.model.comparison import Acceptance
-from warpwatch.dashboard.model.triage_item import CardFilter
+from warpwatch.dashboard.model.triage_item import TriageFilter
 from warpwatch.dashboard.settings import AccessSettings, ProxyLogin, Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_candidates import new_regressions
@@ -151,7 +151,7 @@ def _note(store: Store, _asv: AsvResults) -> None:
 
 
 def _triage(store: Store, _asv: AsvResults) -> None:
-    (card, *_) = queries.cards(store, "kernels", CardFilter()).cards
+    (card, *_) = queries.cards(store, "kernels", TriageFilter()).items
     decision = Decision(state=AlertState.ACKNOWLEDGED, note="looking")
     triage(store, "kernels", [card.seen], decision, author="ann", now_ms=AT_MS)
 

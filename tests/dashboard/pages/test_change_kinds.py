@@ -11,7 +11,7 @@ from sqlalchemy import func, select, update
 from tests.asv_results import AsvResults
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
 from warpwatch.ci.alerts.alert_content import regression_content
-from warpwatch.dashboard.analysis.classify import judge
+from warpwatch.dashboard.analysis.classify import classify_machines
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries, schema
 from warpwatch.dashboard.store.alert_candidates import new_regressions
@@ -73,7 +73,7 @@ def test_what_may_be_chance_is_called_so_on_every_page_and_by_the_api(told: tupl
         # chance alone would show as much in one series of five
         connection.execute(update(schema.changepoint).where(schema.changepoint.c.place == newest).values(chance=0.2))
         connection.execute(update(schema.machine).values(findings=schema.machine.c.findings + 1))
-    judge(store)
+    classify_machines(store)
     key = queries.find_series(store, "demo", search="w1 warpwatch").series[0].key
     (row, *_) = get("/api/projects/demo/overview").json["items"]
     assert (row["verdict"], row["change_kind"], row["change_q"]) == ("inconclusive", "may be chance", 0.2)

@@ -14,7 +14,7 @@ from playwright.sync_api import Page
 from tests.asv_results import AsvResults
 from tests.dashboard.pages.browsing import HOSTILE, Tab, a_client, serving
 from warpwatch.dashboard.model.alert import EventKind
-from warpwatch.dashboard.model.triage_item import Card, CardFilter
+from warpwatch.dashboard.model.triage_item import TriageFilter, TriageItem
 from warpwatch.dashboard.settings import AccessSettings, ProxyLogin, Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.notes import add_annotation, annotations
@@ -42,8 +42,8 @@ def url(own: Settings) -> Iterator[str]:
         yield address
 
 
-def the_cards(store: Store, project: str = "kernels") -> tuple[Card, ...]:
-    return queries.cards(store, project, CardFilter()).cards
+def the_cards(store: Store, project: str = "kernels") -> tuple[TriageItem, ...]:
+    return queries.cards(store, project, TriageFilter()).items
 
 
 def field_of(page: str, name: str) -> str:
@@ -52,7 +52,7 @@ def field_of(page: str, name: str) -> str:
     return html.unescape(found[1])
 
 
-def fields(client: FlaskClient, card: Card, **said: str) -> dict[str, str]:
+def fields(client: FlaskClient, card: TriageItem, **said: str) -> dict[str, str]:
     """What the form of that card sends."""
     page = client.get(LIST).text
     return {"csrf_token": field_of(page, "csrf_token"), "card": f"{card.seen.key} {card.seen.version}", **said}
@@ -237,7 +237,7 @@ def test_keys_triage_one_card_after_another(url: str, store: Store, new_tab: Cal
     key(tab.page, "a")  # stays
     assert focused(tab.page) == "alert-2"
     tab.page.locator(".ww-flash").wait_for()
-    assert [card.standing.value for card in the_cards(store)] == ["expected", "acknowledged"]
+    assert [card.state.value for card in the_cards(store)] == ["expected", "acknowledged"]
     tab.page.keyboard.press("n")
     tab.page.keyboard.type("aexx: a note, no keys")
     with tab.page.expect_navigation():
@@ -280,7 +280,7 @@ def test_many_are_decided_at_once_by_keys_or_by_hand(
     assert "2 alerts set to “false alarm”." in tab.page.locator(".ww-flash").inner_text()
     assert "order=worst" in tab.page.url
     cards = the_cards(store)
-    assert [(card.standing.value, card.alert.events[-1].note) for card in cards if card.alert] == [
+    assert [(card.state.value, card.alert.events[-1].note) for card in cards if card.alert] == [
         ("false alarm", "both")
     ] * 2
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
@@ -336,7 +336,7 @@ def test_a_hostile_project_is_triaged_too(client: FlaskClient, store: Store) -> 
         "card": f"{cards[0].seen.key} {cards[0].seen.version}",
     }
     assert client.post(f"/{name}/regressions", data=said).status_code == 303
-    assert the_cards(store, HOSTILE)[0].standing.value == "expected"
+    assert the_cards(store, HOSTILE)[0].state.value == "expected"
 
 
 def test_a_note_is_deleted_by_who_wrote_it_and_a_reader_writes_none(own: Settings, store: Store) -> None:
