@@ -42,7 +42,7 @@ class SharedReason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A comparison with what a page needs besides: its series as records, and what its rows can be filtered by.
+    """A comparison with the series as records and the values of its filters.
 
     Of machines and implementations latency comes before all other metrics.
     """
@@ -64,17 +64,19 @@ class Compared:
     @property
     def shared_reasons(self) -> tuple[SharedReason, ...]:
         """Reasons for which several rows are inconclusive, the most frequent first."""
-        together: dict[str, list[ComparisonRow]] = {}
+        by_reason: dict[str, list[ComparisonRow]] = {}
         for row in self.rows:
             if row.verdict is Verdict.INCONCLUSIVE and row.reason:
-                together.setdefault(row.reason, []).append(row)
-        found = [_shared(reason, rows) for reason, rows in together.items() if len(rows) >= _ENOUGH_TO_SHARE]
-        return tuple(sorted(found, key=lambda each: -each.rows))
+                by_reason.setdefault(row.reason, []).append(row)
+        shared = [_shared(reason, rows) for reason, rows in by_reason.items() if len(rows) >= _ENOUGH_TO_SHARE]
+        return tuple(sorted(shared, key=lambda reason: -reason.rows))
 
 
 def _shared(reason: str, rows: Sequence[ComparisonRow]) -> SharedReason:
     across = {
-        (each.baselines_low, each.baselines_high, each.baselines) for row in rows if (each := row.cross_gpu) is not None
+        (change.baselines_low, change.baselines_high, change.baselines)
+        for row in rows
+        if (change := row.cross_gpu) is not None
     }
     return SharedReason(reason=reason, rows=len(rows), gpus=across.pop() if len(across) == 1 else None)
 
@@ -82,7 +84,7 @@ def _shared(reason: str, rows: Sequence[ComparisonRow]) -> SharedReason:
 def compare_commits(
     store: Store, project: str, base: Commit, head: Commit, *, threshold: float, all_metrics: bool = False
 ) -> Compared:
-    """As `warpwatch check`, by the limits that the project states; `threshold` is for what it leaves open."""
+    """As `warpwatch check`, by the project's thresholds; `threshold` is the default."""
     limits = threshold_resolver(store, project, threshold=threshold)
     found = queries.pairs(store, project, base.hash, head.hash, all_metrics=all_metrics)
     rows, drifts = compare_pairs(
@@ -193,7 +195,7 @@ def _rows(
     *,
     is_one_run: bool,
 ) -> tuple[ComparisonRow, ...]:
-    """Couples of two series at one commit compared: the noise is that of the noisier series, all are one family."""
+    """Rows of couples of series at one commit, as one family; the noise is the larger one of both series."""
     known = [both for both in couples if any(pair.base.status not in {None, Status.UNAVAILABLE} for pair in both)]
     histories, reruns = HistoryNoises(found), rerun_noises(found)
     limit_of = [replace(limits(head.series), blocks=True) for _, head in known]  # a difference blocks no merge
@@ -205,13 +207,13 @@ def _rows(
     for (base, head), least in zip(known, smallest, strict=True):
         noise = _noisier(histories.of(base), histories.of(head))
         rerun = _noisier(reruns.get(base.series.key), reruns.get(head.series.key))
-        beside = is_one_run and base.beside and head.beside
-        estimates.append(_estimate(base, head, noise, rerun, least, beside))
+        same_session = is_one_run and base.beside and head.beside
+        estimates.append(_estimate(base, head, noise, rerun, least, same_session=same_session))
     verdicts = family_verdicts(estimates, [head.series.metric.better for _, head in known], threshold=smallest)
     estimates = with_runs_needed(estimates, verdicts, smallest, FAMILY_ERROR)
     rows = []
-    for (base, head), estimate, judged, limit in zip(known, estimates, verdicts, limit_of, strict=True):
-        verdict, reason = _verdict(base, head, estimate, judged)
+    for (base, head), estimate, tested, limit in zip(known, estimates, verdicts, limit_of, strict=True):
+        verdict, reason = _verdict(base, head, estimate, tested)
         rows.append(
             comparison_row(
                 head.series,
@@ -234,19 +236,19 @@ def _sorted(rows: Iterable[ComparisonRow]) -> tuple[ComparisonRow, ...]:
 
 
 def _estimate(
-    base: Pair, head: Pair, noise: Noise | None, rerun: Noise | None, threshold: float, beside: bool
+    base: Pair, head: Pair, noise: Noise | None, rerun: Noise | None, threshold: float, *, same_session: bool
 ) -> Estimate | None:
     runs, others = base.base.runs, head.head.runs
     if head.series.metric.is_exact and (exact := compare_exact(runs, others)) is not None:
         return exact
-    return compare(runs, others, history_noise=noise, threshold=threshold, rerun_noise=rerun, same_session=beside)
+    return compare(runs, others, history_noise=noise, threshold=threshold, rerun_noise=rerun, same_session=same_session)
 
 
 def _noisier(*noises: Noise | None) -> Noise | None:
-    """The noise with the wider interval: its scale times Student's quantile."""
+    """The noise with the wider interval: scale times critical value."""
     known = [noise for noise in noises if noise is not None]
-    reach = {id(n): n.scale * (critical_value(0.05, n.df) if n.df else _NORMAL_95) for n in known}
-    return max(known, key=lambda noise: reach[id(noise)], default=None)
+    width = {id(n): n.scale * (critical_value(0.05, n.df) if n.df else _NORMAL_95) for n in known}
+    return max(known, key=lambda noise: width[id(noise)], default=None)
 
 
 def _verdict(base: Pair, head: Pair, estimate: Estimate | None, verdict: Verdict) -> tuple[Verdict, str | None]:

@@ -11,22 +11,20 @@ from ..model.verdict import Control
 from ..store.queries.compiled_code import CodeBetween
 from .next_measurement import MeasureAgain, gate_command, measure_again
 
-# A change taken apart: what the machine did, as its controls show, and what remains for the kernel.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartsOfChange:
-    """Both parts as relative changes; one after the other they make the whole."""
+    """A change as the product of the machine's and the kernel's relative changes."""
 
     machine: Magnitude
     kernel: Magnitude
-    control: Control  # who spoke for the machine
+    control: Control  # which controls show the machine's part
 
 
 def parts_of_change(change: SeriesChange) -> PartsOfChange | None:
-    """The parts with their 95 % intervals, which come from how the controls scatter.
+    """The parts with 95 % intervals from the scatter of the controls.
 
-    None where no control could tell, and where the machine's other series spoke: they may share what the commit did.
+    None without controls, or with other series only, as the commit may have changed them too.
     """
     share = change.share
     if share is None or share.control is Control.OTHERS or change.magnitude <= -1:
@@ -49,38 +47,38 @@ _LEAST_PROBABILITY = 0.0005  # rounds to 0.1 %
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspect:
-    """A commit with which the change may have come."""
+    """A commit that may have caused the change."""
 
     commit: Commit
-    probability: float  # by the values; with those left out they add up to 95 % and more
+    probability: float  # posterior; all sum to at least 95 %, with those left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriageDetails:
-    """One card's; what is None or empty is not known."""
+    """Details of a triage item; None or empty: not known."""
 
-    worst: Regression | None  # of which the rest speaks
+    worst: Regression | None  # the other fields are about it
     parts: PartsOfChange | None
     code: CodeBetween | None
     suspects: tuple[Suspect, ...]  # in order
-    unlikely: int  # further commits among or beside them, which the values all but rule out
-    unmeasured: int  # commits between the last good one and the first bad one, without results
-    log: str  # the command that lists the commits, the suspects among them
+    unlikely: int  # further commits of the range with a negligible probability
+    unmeasured: int  # commits without results between the last good and the first bad one
+    log: str  # command that lists the commits of the range
     reproduce: str | None
-    wanted: MeasureAgain | None
+    next_measurement: MeasureAgain | None
 
     @property
     def likeliest(self) -> Suspect | None:
-        """The commit that most likely brought it."""
+        """The commit of the highest probability."""
         return max(self.suspects, key=lambda one: one.probability, default=None)
 
 
-def triage_details(card: TriageItem, code: CodeBetween | None) -> TriageDetails:
-    """The story of a card, told by its worst series."""
-    stated = card.alert.stated if card.alert else None
-    ends = (stated.previous_commit, stated.commit) if stated else (card.previous_commit, card.commit)
+def triage_details(item: TriageItem, code: CodeBetween | None) -> TriageDetails:
+    """Details of an item, by its worst series."""
+    stated = item.alert.stated if item.alert else None
+    ends = (stated.previous_commit, stated.commit) if stated else (item.previous_commit, item.commit)
     unmeasured = ends[1].unmeasured_before or 0
-    if not card.regressions:
+    if not item.regressions:
         return TriageDetails(
             worst=None,
             parts=None,
@@ -90,13 +88,13 @@ def triage_details(card: TriageItem, code: CodeBetween | None) -> TriageDetails:
             unmeasured=unmeasured,
             log=_log(*ends),
             reproduce=None,
-            wanted=None,
+            next_measurement=None,
         )
-    worst = card.regressions[0]
+    worst = item.regressions[0]
     change = worst.change
     suspects = _suspects(change)
-    if not stated and suspects and all(each.commit.hash != ends[1].hash for each in suspects):
-        ends = (change.range_start, change.range_end)  # else the commands would look where it hardly is
+    if not stated and suspects and all(suspect.commit.hash != ends[1].hash for suspect in suspects):
+        ends = (change.range_start, change.range_end)  # else the commands would search outside the likely range
     return TriageDetails(
         worst=worst,
         parts=parts_of_change(change),
@@ -106,12 +104,12 @@ def triage_details(card: TriageItem, code: CodeBetween | None) -> TriageDetails:
         unmeasured=unmeasured,
         log=_log(*ends),
         reproduce=gate_command(worst.series, *ends),
-        wanted=measure_again(worst.series, change),
+        next_measurement=measure_again(worst.series, change),
     )
 
 
 def _suspects(change: SeriesChange) -> tuple[Suspect, ...]:
-    """The commits of its range that may have brought it. Where many are alike, all are, however little each holds."""
+    """Commits of the range with a probability of 0.1 % or, if none has that, the largest."""
     most = max((probability for _, probability in change.posterior), default=0.0)
     least = min(_LEAST_PROBABILITY, most)
     return tuple(Suspect(commit=commit, probability=p) for commit, p in change.posterior if p >= least)

@@ -134,7 +134,7 @@ def test_without_controls_what_nearly_all_series_did_is_told_once_with_their_sha
     assert change.without_machine is None
     wanted = measure_again(series, change)
     assert wanted is not None
-    assert wanted.reason.startswith("Nearly all series of the machine moved")
+    assert wanted.reason.startswith("Nearly all series of the machine changed")
     (group,) = new_regressions(store, "demo")
     assert len(group.regressions) == 24
 

@@ -75,7 +75,7 @@ def test_of_a_range_those_commits_are_measured_that_may_be_of_either_level() -> 
     wanted = measure_again(SERIES, _change(even, 10))
     assert wanted is not None
     assert [commit.position for commit in wanted.commits] == [9, 11, 13]
-    assert "one of 8 measured commits" in wanted.reason
+    assert "One of 8 measured commits" in wanted.reason
     assert wanted.command is not None
     words = shlex.split(wanted.command.replace("| ", ""))
     assert words[:2] == ["printf", "%s\\n"]
@@ -126,7 +126,7 @@ def test_what_may_be_chance_or_the_machines_is_measured_at_both_ends_first(doubt
     wanted = measure_again(SERIES, replace(_change(dict.fromkeys(range(8, 16), 0.12), 10), **doubt))  # type: ignore[arg-type]
     assert wanted is not None
     assert [commit.position for commit in wanted.commits] == [9, 10]
-    assert wanted.reason.endswith("measured beside each other, tell.")
+    assert wanted.reason.endswith("Measure both ends of the change in one session.")
 
 
 def test_what_another_tool_measured_is_told_without_a_command() -> None:

@@ -81,7 +81,7 @@ def test_what_may_be_chance_is_called_so_on_every_page_and_by_the_api(told: tupl
     assert "May be chance" in get("/demo/").text
     page = get(f"/demo/series/{key}").text
     assert "may be chance, at" in page
-    assert "measured beside each other, tell." in page
+    assert "Measure both ends of the change in one session." in page
     assert "slower" not in page.partition("Changepoints</h2>")[0].partition("Last change of level")[2]
     assert get("/demo/regressions").text.count("<article") == 1
     doubtful = get("/demo/regressions?kind=may+be+chance").text
