@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from warpwatch.dashboard.model.alert import AlertKind
-from warpwatch.dashboard.model.thresholds import GeneralLimits, LimitRule, LimitRules, Listed, Table, Words
+from warpwatch.dashboard.model.thresholds import GeneralLimits, LimitRule, LimitRules, Table, TupleOf, Words
 from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR
 from warpwatch.dashboard.statistics.multiplicity import SIGNIFICANT_Q
 
@@ -154,8 +154,8 @@ class AlertsTable(Table):
     )
     give_up_days: float = Field(default=7.0, gt=0, description="days after which a message is no longer tried")
     to: Words = Field(default=(), description="names of destinations for what no route matches")
-    destination: Listed[Destination] = Field(default=(), description="[[alerts.destination]] tables")
-    route: Listed[Route] = Field(default=(), description="[[alerts.route]] tables")
+    destination: TupleOf[Destination] = Field(default=(), description="[[alerts.destination]] tables")
+    route: TupleOf[Route] = Field(default=(), description="[[alerts.route]] tables")
 
     @model_validator(mode="after")
     def _all_are_known(self) -> Self:
@@ -173,7 +173,7 @@ class Policy(Table):
     """What a repository wants; without a file every table has its defaults. A further table is one line here."""
 
     gate: GateTable = Field(default_factory=GateTable)
-    rule: Listed[LimitRule] = Field(default=(), description="[[rule]] tables")
+    rule: TupleOf[LimitRule] = Field(default=(), description="[[rule]] tables")
     alerts: AlertsTable = Field(default_factory=AlertsTable)
 
     @property

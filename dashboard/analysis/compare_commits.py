@@ -120,7 +120,7 @@ def compare_pairs(
     reruns = rerun_noises(found)
     drifts = machine_drifts(found, _canary_estimates(found, threshold, reruns))
     drift_of = {drift.machine: drift for drift in drifts}
-    compared = [pair for pair in found if pair.series.is_watched and _has_record(pair)]
+    compared = [pair for pair in found if pair.series.is_ours and _has_record(pair)]
     shared = {machine: drift.change for machine, drift in drift_of.items()}
     noises = HistoryNoises(found, shared, rivals_shift(found))
     limit_of = [limits(pair.series) if limits is not None else uniform for pair in compared]
@@ -280,7 +280,7 @@ def _cross_gpu_changes(found: Sequence[Pair]) -> Mapping[str, CrossGpuChange]:
         if ratio is None:
             continue
         gpus = (pair.series.machine, pair.series.environment, pair.other_cards)
-        if pair.series.is_watched:
+        if pair.series.is_ours:
             kernels[gpus][pair.series.key] = math.log(ratio)
         elif pair.series.is_baseline:
             baselines[gpus].append(math.log(ratio))

@@ -139,7 +139,7 @@ def compare_implementations(
         case = (own.benchmark, own.case, own.machine, own.environment)
         if own.implementation == base or (not base and own.is_baseline):
             cases.setdefault(case, ([], []))[0].append(pair)
-        if own.implementation == head or (not head and own.is_watched):
+        if own.implementation == head or (not head and own.is_ours):
             cases.setdefault(case, ([], []))[1].append(pair)
     couples = [(rival, ours) for rivals, all_ours in cases.values() for ours in all_ours for rival in rivals]
     couples = [(rival, ours) for rival, ours in couples if rival is not ours]

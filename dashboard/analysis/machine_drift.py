@@ -59,7 +59,7 @@ def machine_drifts(found: Sequence[Pair], canary_moves: Mapping[str, Estimate]) 
     controls = [
         (pair.series, change)
         for pair in found
-        if not pair.series.is_watched
+        if not pair.series.is_ours
         and pair.series.metric.noise_family == "latency"
         and (change := raw_change(pair)) is not None
     ]

@@ -16,14 +16,14 @@ from ..model.verdict import ChangeKind, Control
 
 def asv_command(series: Series, commit: Commit) -> str | None:
     """`asv run` for exactly this benchmark and these parameters at this commit; None if another tool measured it."""
-    if not series.is_asvs:
+    if not series.is_from_asv:
         return None
     return f"asv run --record-samples --bench {_pattern(series)} {shlex.quote(commit.hash + '^!')}"
 
 
 def asv_commits(series: Series, commits: Sequence[Commit]) -> str | None:
     """`asv run` for the same at each of these commits."""
-    if len(commits) == 1 or not series.is_asvs:
+    if len(commits) == 1 or not series.is_from_asv:
         return asv_command(series, commits[0])
     hashes = " ".join(shlex.quote(commit.hash) for commit in commits)
     return f"printf '%s\\n' {hashes} | asv run --record-samples --bench {_pattern(series)} HASHFILE:-"
@@ -31,7 +31,7 @@ def asv_commits(series: Series, commits: Sequence[Commit]) -> str | None:
 
 def asv_between(series: Series, base: Commit, head: Commit, steps: int) -> str | None:
     """`asv run` for the same at up to `steps` commits after base and up to head, evenly apart."""
-    if not series.is_asvs:
+    if not series.is_from_asv:
         return None
     commits = shlex.quote(f"{base.hash}..{head.hash}")
     return f"asv run --record-samples --steps {steps} --bench {_pattern(series)} {commits}"
@@ -39,7 +39,7 @@ def asv_between(series: Series, base: Commit, head: Commit, steps: int) -> str |
 
 def gate_command(series: Series, base: Commit, head: Commit) -> str | None:
     """`warpwatch gate` for the same at two commits: measured in turns until the series is decided."""
-    if not series.is_asvs:
+    if not series.is_from_asv:
         return None
     return f"warpwatch gate {shlex.quote(base.hash)} {shlex.quote(head.hash)} --bench {_pattern(series)}"
 

@@ -47,11 +47,11 @@ class HistoryNoises:
             if not series.metric.is_time or _peer_group(series) not in groups or not _is_positive(pair.levels):
                 continue
             change = math.nan
-            if drift_of is not None and not series.is_watched and (raw := raw_change(pair)) is not None:
+            if drift_of is not None and not series.is_ours and (raw := raw_change(pair)) is not None:
                 common = (rivals_share or {}) if series.is_baseline else drift_of
                 drift = common.get(series.machine, 0.0) if series.metric.follows_machine else 0.0
                 change = math.log1p(raw) - math.log1p(drift)
-            own = peer(pair.levels.tolist(), is_control=not series.is_watched, span=pair.span, change=change)
+            own = peer(pair.levels.tolist(), is_control=not series.is_ours, span=pair.span, change=change)
             peers.setdefault(_peer_group(series), {})[series.key] = own
         self._peers = {group: Peers(members) for group, members in peers.items()}
 
@@ -180,7 +180,7 @@ class MachineNoises:
         peers: dict[_PeerGroup, dict[str, Peer]] = {group: {} for group in short}
         for each in series:
             if _peer_group(each.series) in short:
-                one = peer(self._levels[each.series.key], is_control=not each.series.is_watched)
+                one = peer(self._levels[each.series.key], is_control=not each.series.is_ours)
                 peers[_peer_group(each.series)][each.series.key] = one
         return {group: Peers(members) for group, members in peers.items()}
 
@@ -197,7 +197,7 @@ def _pairs(runs: SeriesRuns) -> list[EqualPair]:
     """Consecutive runs of one commit, or of our equal code, on one GPU."""
     if len(runs.value) < 2:
         return []
-    is_ours = runs.series.is_watched
+    is_ours = runs.series.is_ours
     if (np.diff(np.sort(runs.commit)) > 0).all() and not (is_ours and runs.code):
         return []  # no commit twice, and no code known
     groups: dict[tuple[int | str, int], list[int]] = {}

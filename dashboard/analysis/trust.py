@@ -92,7 +92,7 @@ def trust(history: MachineHistory, *, threshold: float, limits: LimitsOf | None 
     noises = MachineNoises(history)
     uniform = Limits(threshold=threshold)
     limit_of = limits or (lambda series: uniform)
-    ours = [runs for runs in history.series if runs.series.is_watched]
+    ours = [runs for runs in history.series if runs.series.is_ours]
     family = max(len(ours), 1)
     return Trust(
         same_session=_false_alarms(history.series, noises, limit_of, same_session=True),

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..model.result_file import LONGEST_NAME, Listed, ResultFile, Value
+from ..model.result_file import LONGEST_NAME, BenchmarkSpec, ResultFile, Value
 from ..model.series import Status
 from .import_overrides import Beside, Given, check_commit, is_full_hash, milliseconds
 from .input_files import BeyondLimitError, BrokenFileError
@@ -87,7 +87,7 @@ def read(data: Mapping[str, Any], given: Given, _beside: Beside) -> tuple[Result
             raise BeyondLimitError(f"{name}: {len(its_runs):,} runs of it; at most {_MOST_REPETITIONS:,} are read")
         benchmark, names, values = _named_parameters(name)
         for metric, unit, value in _metrics(its_runs, values):
-            gathered.add(f"{benchmark}.{metric}", Listed(unit=unit, parameter_names=names), value)
+            gathered.add(f"{benchmark}.{metric}", BenchmarkSpec(unit=unit, parameter_names=names), value)
     return (
         gathered.result(
             commit=commit,

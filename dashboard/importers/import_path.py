@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import DataError
 
-from ..model.result_file import Listed, ResultFile
+from ..model.result_file import BenchmarkSpec, ResultFile
 from ..store.engine import Store
 from ..store.ids import SeriesLimitError
 from ..store.project_writer import NewFile, ProjectWriter
@@ -184,7 +184,7 @@ def _import_tree(
 
 def _open_as_it_is(results: Path, project: str, repository: Path | None) -> AsvFolder:
     """Not as open_folder does, which follows an asv.conf.json: this may be of an archive of anybody's."""
-    listed: Mapping[str, Listed] | None = None
+    listed: Mapping[str, BenchmarkSpec] | None = None
     problems: tuple[str, ...] = ()
     if (results / "benchmarks.json").is_file():
         listed, problems = read_benchmarks(results / "benchmarks.json")

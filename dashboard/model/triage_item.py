@@ -1,4 +1,4 @@
-"""A regression as people triage it: a card for each commit range and machine, with or without an alert yet."""
+"""Triage items: regressions of one commit range and machine, with or without an alert."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from .series import Commit
 
 
 class TriageState(StrEnum):
-    """Where a card stands: that of its alert, or that nobody has looked at it yet."""
+    """State of an item: that of its alert, or untriaged."""
 
     UNTRIAGED = "untriaged"
     OPEN = "open"
@@ -21,19 +21,19 @@ class TriageState(StrEnum):
     RESOLVED = "resolved"
 
 
-WAITING = (TriageState.UNTRIAGED, TriageState.OPEN, TriageState.ACKNOWLEDGED)  # for somebody to do something
+WAITING = (TriageState.UNTRIAGED, TriageState.OPEN, TriageState.ACKNOWLEDGED)  # need a decision or an action
 
 
 class TriageOrder(StrEnum):
-    """Which cards come first."""
+    """Order of the list."""
 
     NEWEST = "newest"
-    WORST = "worst"  # by statistics.severity, over all series of the card
+    WORST = "worst"  # by severity over all series
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemVersion:
-    """A card as somebody saw it: what a decision is about. `version` is another one once the card has changed."""
+    """An item as a person saw it. `version` differs once the item has changed."""
 
     key: str  # "alert-12", or of one without an alert the commit's hash and the machine's number: "new-4f…-3"
     version: str
@@ -41,43 +41,43 @@ class ItemVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriageItem:
-    """Series of one machine that got worse at one commit, and what people made of it."""
+    """Series of one machine that got worse at one commit, with their triage."""
 
     seen: ItemVersion
     machine: str
-    commit: Commit  # as the alert has it, else as the detector
+    commit: Commit  # of the alert, else of the detector
     previous_commit: Commit
     state: TriageState
-    regressions: tuple[Regression, ...]  # what the detector tells of its series now: times first, the largest first
-    gone: tuple[AlertedSeries, ...]  # of the alert, and no longer told by the detector
-    matching: int  # series of the card that the filter finds; of them some are in `regressions`
+    regressions: tuple[Regression, ...]  # as of the newest analysis: times first, the largest first
+    gone: tuple[AlertedSeries, ...]  # of the alert, and no longer found by the detector
+    matching: int  # series that match the filter; `regressions` has the first of them
     total: int
-    severity: float  # statistics.severity over the card's series, in nats
+    severity: float  # sum of statistics.severity, in nats
     alert: RegressionAlert | None
 
     @property
     def typical_severity(self) -> float:
-        """What a series of it lost on average, in nats."""
+        """Mean severity of a series, in nats."""
         return self.severity / max(self.total, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriageFilter:
-    """Which cards are wanted; None: of all."""
+    """Filter and order of triage items; None: all."""
 
     states: tuple[TriageState, ...] = tuple(TriageState)
     machine: str | None = None
-    words: str = ""  # all of which the name of one of its series holds
+    words: str = ""  # all must occur in the name of one of its series
     since: datetime | None = None  # the commit's date
     order: TriageOrder = TriageOrder.NEWEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriageList:
-    """Some of the cards that a filter wants."""
+    """A page of the items that match a filter."""
 
     items: tuple[TriageItem, ...]
     total: int
-    counts: Mapping[TriageState, int]  # of all standings, whichever are wanted
+    counts: Mapping[TriageState, int]  # by state, without the filter's states
     any_at_all: bool  # without any filter
-    below_limits: int  # steps for the worse that are no card, for the project states that they count for nothing
+    below_limits: int  # steps for the worse below the project's thresholds, which are no items

@@ -13,7 +13,7 @@ import numpy as np
 from sqlalchemy import Connection, Table, and_, func, insert, select, update
 
 from ..model.metric import metric_name, unit_of
-from ..model.result_file import Listed
+from ..model.result_file import BenchmarkSpec
 from . import schema
 from .chunks import Ints
 from .packed_entries import EntryHead
@@ -120,14 +120,14 @@ class Place:
 class SeriesIds:
     """Ids by parameters, remembered between transactions that committed."""
 
-    def __init__(self, listed: Mapping[str, Listed], *, room: int | None = None) -> None:
+    def __init__(self, listed: Mapping[str, BenchmarkSpec], *, room: int | None = None) -> None:
         self._listed = dict(listed)
         self._room = room  # for so many new ones; None: any number
         self._known: dict[tuple[int, int, int], dict[tuple[str, ...], int]] = {}
         self._layouts: dict[tuple[int, int], list[tuple[list[Any], Ints]]] = {}  # of a place, the last used first
         self._read_whole: set[tuple[int, int]] = set()
 
-    def tell(self, listed: Mapping[str, Listed]) -> None:
+    def tell(self, listed: Mapping[str, BenchmarkSpec]) -> None:
         """What a file itself says of benchmarks that are not listed yet."""
         self._listed = {**listed, **self._listed} if listed else self._listed
 
@@ -198,7 +198,7 @@ class SeriesIds:
         self._read_whole.add((place.machine, place.environment))
 
     def _row(self, place: Place, benchmark_id: int, benchmark: str, parameters: tuple[str, ...]) -> dict[str, Any]:
-        listed = self._listed.get(benchmark, Listed())
+        listed = self._listed.get(benchmark, BenchmarkSpec())
         names = listed.parameter_names
         if len(names) != len(parameters):
             names = tuple(f"parameter {n}" for n in range(1, len(parameters) + 1))

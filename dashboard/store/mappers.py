@@ -173,7 +173,7 @@ def _series_of(
     is_baseline: bool,
     is_control: bool,
     listed: bool,
-    is_asvs: bool,
+    is_from_asv: bool,
 ) -> Series:
     names = [name for name, _ in parameters]
     values = plain(value for _, value in parameters)
@@ -190,7 +190,7 @@ def _series_of(
         is_baseline=is_baseline,
         is_control=is_control,
         listed=listed,
-        is_asvs=is_asvs,
+        is_from_asv=is_from_asv,
     )
 
 

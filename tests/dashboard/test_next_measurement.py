@@ -130,7 +130,7 @@ def test_what_may_be_chance_or_the_machines_is_measured_at_both_ends_first(doubt
 
 
 def test_what_another_tool_measured_is_told_without_a_command() -> None:
-    series = replace(SERIES, is_asvs=False)
+    series = replace(SERIES, is_from_asv=False)
     wanted = measure_again(series, _change(dict.fromkeys(range(8, 16), 0.12), 10))
     assert wanted is not None
     assert wanted.command is None

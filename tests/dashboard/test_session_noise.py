@@ -228,5 +228,5 @@ def test_runs_of_equal_code_are_re_runs_unless_they_are_asked_about(sqlite_store
         history.commit(number, {"warpwatch": 1 + 0.01 * number}, code="a" * 64)
     asv.load(sqlite_store)
     hashes = [f"{number:08x}" + "c" * 32 for number in range(4)]
-    pairs = [pair for pair in queries.pairs(sqlite_store, "demo", hashes[2], hashes[3]) if pair.series.is_watched]
+    pairs = [pair for pair in queries.pairs(sqlite_store, "demo", hashes[2], hashes[3]) if pair.series.is_ours]
     assert [pair.reruns for pair in pairs] == [((pytest.approx(1e-4), pytest.approx(1.01e-4)),)] * len(OTHERS)

@@ -187,7 +187,7 @@ def test_the_smallest_change_rests_on_the_history_of_each_series(store: Store, a
     assert found is not None
     told = trust(found, threshold=0.02)
     (ours,) = told.detectable
-    levels = next(each.value for each in found.series if each.series.is_watched)
+    levels = next(each.value for each in found.series if each.series.is_ours)
     assert ours.level == pytest.approx(median(levels.tolist()))
     assert (ours.source, ours.commits, told.family) == (NoiseSource.HISTORY, 30, 1)
     assert ours.noise == pytest.approx(noise_scale(np.log(levels)))

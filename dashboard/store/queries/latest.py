@@ -121,7 +121,7 @@ def _order(item: Latest) -> tuple[Any, ...]:
         series.machine,
         item.operator or "",
         series.benchmark,
-        not series.is_watched,
+        not series.is_ours,
         series.parameters,
         series.environment,
     )

@@ -36,7 +36,7 @@ def overview_rows(connection: Connection, owner: int, *, machine: str | None = N
         where.append(schema.machine.c.name == machine)
     known = workloads(connection, owner)
     found = latest(connection, known, *where, _is_judged(connection, owner)) or latest(connection, known, *where)
-    shown = headlines([item for item in found if item.series.is_watched])
+    shown = headlines([item for item in found if item.series.is_ours])
     ids = [i for item, _ in shown for i in (item.summary.commit_id, item.summary.change_commit_id) if i is not None]
     commits = commits_by_id(connection, ids)
     return tuple(overview_row(item, beside, commits) for item, beside in shown)

@@ -48,7 +48,7 @@ def history_figure(shown: ShownHistory, view: HistoryView) -> go.Figure:
         beside=len(shown.added),
         lanes=min(len(history.changes), 2),
     )
-    is_ours = history.series.is_watched
+    is_ours = history.series.is_ours
     data = [
         *band(shown.band, frame),
         *own_values(history, frame),

@@ -11,7 +11,7 @@ from flask.typing import ResponseReturnValue
 from ...analysis.next_measurement import measure_again
 from ...analysis.thresholds import ThresholdResolver, step_thresholds
 from ...model.changepoint import SeriesChange
-from ...model.history import AddedSeries, ShownHistory, points_said
+from ...model.history import AddedSeries, ShownHistory, thinning_note
 from ...model.metric import Metric
 from ...model.naming import kernel_page
 from ...model.overview import OverviewEntry, OverviewRow
@@ -150,9 +150,9 @@ def show(project: str, key: str) -> str:
     number = page_number()
     recorded = queries.siblings(store(), key)
     # A rival has no verdict of ours, and neither has what restates another metric.
-    is_watched = own.metric.is_judged and own.is_watched
+    is_ours = own.metric.is_judged and own.is_ours
     changes = sorted(shown.history.changes, key=lambda change: change.index, reverse=True)
-    standing = next((row for row in recorded if row.series.key == key and is_watched), None)
+    standing = next((row for row in recorded if row.series.key == key and is_ours), None)
     steps = {ChangeKind.STEP, ChangeKind.MAY_BE_CHANCE}
     counting = (change for change in changes if change.kind in steps and change.below_limit is None)
     last_step = next(counting, None)
@@ -165,13 +165,13 @@ def show(project: str, key: str) -> str:
         history=shown.history,
         view=view,
         figure=history_figure(shown, view),
-        said=points_said(shown.extent),
+        said=thinning_note(shown.extent),
         changes=changes,
         limits=limits,
         stated=queries.stated_changes(store(), key),
         episodes=shown.history.episodes[::-1],
         wanted_change=last_step,
-        wanted=measure_again(own, last_step) if last_step is not None and is_watched else None,
+        wanted=measure_again(own, last_step) if last_step is not None and is_ours else None,
         standing=standing,
         told=_told(standing) if standing is not None else None,
         state_word=state_word,
