@@ -13,10 +13,10 @@ from pathlib import Path
 import click
 import numpy as np
 
-from warpwatch.dashboard.analysis.classify import judged
+from warpwatch.dashboard.analysis.classify import classified
 from warpwatch.dashboard.model.verdict import ChangeKind, Control
 from warpwatch.dashboard.statistics.changepoint import changepoints
-from warpwatch.dashboard.statistics.multiplicity import LIMIT
+from warpwatch.dashboard.statistics.multiplicity import SIGNIFICANT_Q
 from warpwatch.dashboard.store.classification import (
     ControlLevels,
     MachineChange,
@@ -87,9 +87,9 @@ def _simulated(rng: np.random.Generator, machine: float, commit: float, told: Co
                     range_start=change.first - 1,
                     range_end=change.last,
                     magnitude=change.magnitude,
-                    low=change.low,
-                    high=change.high,
-                    chance=change.chance,
+                    low=change.ci_low,
+                    high=change.ci_high,
+                    chance=change.p_adjusted,
                     stored=(),
                 )
             )
@@ -104,14 +104,14 @@ def _simulated(rng: np.random.Generator, machine: float, commit: float, told: Co
         changes=tuple(found),
         controls={(1, "latency"): (levels,)},
     )
-    for judgement in judged(findings):
+    for judgement in classified(findings):
         its, is_commits = judgement.change, commit != 0
         if abs(its.place - _AT) <= _MARGIN and (its.series.id == 0) == is_commits:
             told["told"] += 1
             told[judgement.kind.value] += 1
             if judgement.kind is ChangeKind.STEP and judgement.share is not None:
                 whole = float(np.log1p(its.magnitude))
-                low, high = sorted(whole * (1 - part) for part in (judgement.share.low, judgement.share.high))
+                low, high = sorted(whole * (1 - part) for part in (judgement.share.ci_low, judgement.share.ci_high))
                 told["held"] += low <= np.log1p(commit) <= high
                 sizes.append(float(np.expm1(whole * (1 - judgement.share.value))))
 
@@ -120,16 +120,16 @@ def _labelled(path: Path) -> None:
     with gzip.open(path, "rt") as file:
         rows = json.load(file)
     found = [
-        (change.chance, any(abs(change.index - place) <= _MARGIN for place in row["cps"]))
+        (change.p_adjusted, any(abs(change.index - place) <= _MARGIN for place in row["cps"]))
         for row in rows
         for change in changepoints(row["values"])
     ]
     for family in _FAMILIES:
-        kept = [is_true for chance, is_true in found if chance * family <= LIMIT]
+        kept = [is_true for chance, is_true in found if chance * family <= SIGNIFICANT_Q]
         true = sum(is_true for _, is_true in found)
         click.echo(
-            f"{path.name.partition('_')[0]}, one of {family}: of {true} true changes {sum(kept)} have q <= {LIMIT}, "
-            f"of {len(found) - true} false ones {len(kept) - sum(kept)}"
+            f"{path.name.partition('_')[0]}, one of {family}: of {true} true changes {sum(kept)} have "
+            f"q <= {SIGNIFICANT_Q}, of {len(found) - true} false ones {len(kept) - sum(kept)}"
         )
 
 

@@ -159,7 +159,7 @@ def _reproduce(group: RegressionGroup) -> str | None:
 def _row(regression: Regression) -> str:
     series, moved = regression.series, regression.change
     unit = series.metric.unit
-    interval = f" ({change(moved.low)} to {change(moved.high)})" if moved.low < moved.high else ""
+    interval = f" ({change(moved.ci_low)} to {change(moved.ci_high)})" if moved.ci_low < moved.ci_high else ""
     return (
         f"{code_span(series.title)}: {inert(quantity(moved.before, unit))} → {inert(quantity(moved.after, unit))}, "
         f"{change(moved.magnitude, moved.before)}{interval}{_of_the_machine(regression)}"
@@ -172,7 +172,7 @@ def _of_the_machine(regression: Regression) -> str:
     if moved.share is None:
         return ""
     rest = moved.without_machine
-    without = f"; without that {change(rest.value)} ({change(rest.low)} to {change(rest.high)})" if rest else ""
+    without = f"; without that {change(rest.value)} ({change(rest.ci_low)} to {change(rest.ci_high)})" if rest else ""
     return f"; {share_words(moved.share)}{without}"
 
 
@@ -200,7 +200,7 @@ def _payload(group: RegressionGroup) -> dict[str, Any]:
                 "before": regression.change.before,
                 "after": regression.change.after,
                 "relative_change": regression.change.magnitude,
-                "interval_95": [regression.change.low, regression.change.high],
+                "interval_95": [regression.change.ci_low, regression.change.ci_high],
                 "p_value": regression.change.p_value,
                 **classification_json(regression.series, regression.change),
             }

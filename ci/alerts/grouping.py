@@ -18,7 +18,7 @@ _HALF = 0.5  # of a small loss, that may remain in a recovered level
 
 def own_change(change: SeriesChange) -> Magnitude:
     """The change without the machine's part, as estimated from controls."""
-    return change.without_machine or Magnitude(value=change.magnitude, low=change.low, high=change.high)
+    return change.without_machine or Magnitude(value=change.magnitude, ci_low=change.ci_low, ci_high=change.ci_high)
 
 
 def is_reportable(regression: Regression, policy: AlertsTable, levels: Sequence[SeriesChange]) -> bool:

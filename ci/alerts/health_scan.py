@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from warpwatch.dashboard.model.alert import LIVE, AlertKind, HealthAlert, HealthFinding
 from warpwatch.dashboard.model.machine import Machine
-from warpwatch.dashboard.model.overview import Standing
+from warpwatch.dashboard.model.overview import OverviewEntry
 from warpwatch.dashboard.model.series import Series
 from warpwatch.dashboard.model.verdict import ChangeKind
 from warpwatch.dashboard.store import queries
@@ -85,7 +85,7 @@ def health_findings(scan: Scan, memory: TrustCache) -> HealthFindings:
     )
 
 
-def _of_benchmarks(standings: Sequence[Standing]) -> list[HealthFinding]:
+def _of_benchmarks(standings: Sequence[OverviewEntry]) -> list[HealthFinding]:
     return [*stopped_benchmarks(standings), *failed_checks(standings), *without_number(standings)]
 
 
@@ -93,7 +93,7 @@ def _unhealthy(
     scan: Scan,
     memory: TrustCache,
     machines: Sequence[Machine],
-    standings: Sequence[Standing],
+    standings: Sequence[OverviewEntry],
     since: datetime,
 ) -> Iterator[HealthFinding]:
     store, name = scan.store, scan.project.name

@@ -131,7 +131,7 @@ def notification_of(active: Sequence[Regression], first_range: tuple[str, str] |
     return LastNotification(
         start=common.start.hash,
         end=common.end.hash,
-        worst=(largest.value, largest.low, largest.high),
+        worst=(largest.value, largest.ci_low, largest.ci_high),
         first_range=first_range or (common.start.hash, common.end.hash),
     )
 
@@ -205,7 +205,7 @@ def _has_outgrown(one: Regression, alert: RegressionAlert, margin: float) -> boo
     if was is None:
         return False
     change = one.change
-    return change.low > was.high + margin if change.magnitude > 0 else change.high < was.low - margin
+    return change.ci_low > was.ci_high + margin if change.magnitude > 0 else change.ci_high < was.ci_low - margin
 
 
 def _outgrown_words(one: Regression, alert: RegressionAlert) -> str:

@@ -21,7 +21,7 @@ from .measured_runs import ExpectedNoise, Run
 
 _TRIES = 3  # for a run on a throttled or disturbed machine
 _USUAL_BUILD_S, _USUAL_RUN_S = 60.0, 30.0  # before the first are measured
-_MOST_PRIOR_FREEDOM = 6.0
+_MAX_PRIOR_DF = 6.0
 _RECENT_S = 7 * 24 * 3600.0  # age of runs of earlier calls that are reused
 _BROKEN = {Status.FAILED, Status.WRONG}
 _STILL_BROKEN_S = 24 * 3600.0  # age of a failure that is not retried
@@ -93,8 +93,8 @@ class AsvBench:
         now = time.time() if now is None else now
         points = [p for p in self._points() if p.commit.hash in self._place_of and _at_s(p) >= now - _RECENT_S]
         numbers = sorted((p for p in points if p.status is Status.OK), key=_at_s)
-        self._card = numbers[-1].card if numbers else None
-        numbers = [point for point in numbers if point.card == self._card]
+        self._card = numbers[-1].gpu if numbers else None
+        numbers = [point for point in numbers if point.gpu == self._card]
         edges = [n for n, (old, new) in enumerate(pairwise(numbers), 1) if _at_s(new) - _at_s(old) > PAUSE_S]
         sittings = [numbers[a:b] for a, b in pairwise([0, *edges, len(numbers)])]
         kept = [
@@ -112,14 +112,14 @@ class AsvBench:
         groups: dict[tuple[str, str | None], list[list[Point]]] = {}
         for point in sorted(self._points(), key=_at_s):
             if point.status is Status.OK and point.commit.hash not in self._place_of:
-                sittings = groups.setdefault((point.commit.hash, point.card), [[]])
+                sittings = groups.setdefault((point.commit.hash, point.gpu), [[]])
                 if sittings[-1] and _at_s(point) - _at_s(sittings[-1][-1]) > PAUSE_S:
                     sittings.append([])
                 sittings[-1].append(point)
         told = rerun_scatter([[_number(p) for p in its] for all_its in groups.values() for its in all_its])
         if told is None:
             return ExpectedNoise()
-        return ExpectedNoise(scale=math.sqrt(told.variance), freedom=min(told.freedom, _MOST_PRIOR_FREEDOM))
+        return ExpectedNoise(scale=math.sqrt(told.variance), df=min(told.df, _MAX_PRIOR_DF))
 
     def _points(self) -> tuple[Point, ...]:
         return queries.series_points(self._asv.store, self._series.key)
@@ -132,10 +132,10 @@ class AsvBench:
 
     def _same_card(self, point: Point) -> None:
         if self._card is None:
-            self._card = point.card
-        if point.card != self._card:
+            self._card = point.gpu
+        if point.gpu != self._card:
             raise BenchError(
-                f"runs go to different cards, {self._card} and {point.card}: set CUDA_VISIBLE_DEVICES to one of them"
+                f"runs go to different cards, {self._card} and {point.gpu}: set CUDA_VISIBLE_DEVICES to one of them"
             )
 
     def _run(self, point: Point) -> Run:

@@ -45,7 +45,7 @@ def which_series(
     found = [
         series
         for series in queries.find_series(store, project, machine=machine, metric=metric, limit=_ALL).series
-        if series.is_asvs and (series.key == text or (not is_key(text) and _matches(series, text, metric)))
+        if series.is_from_asv and (series.key == text or (not is_key(text) and _matches(series, text, metric)))
     ]
     if len(found) == 1:
         return found[0]
@@ -61,7 +61,7 @@ def which_series(
 
 
 def _matches(series: Series, text: str, metric: str | None) -> bool:
-    watched = series.listed and series.is_watched and (metric is not None or series.metric.is_judged)
+    watched = series.listed and series.is_ours and (metric is not None or series.metric.is_judged)
     return watched and re.search(text, series.title) is not None
 
 

@@ -116,7 +116,7 @@ def _waiting(store: Store, project: str, machine: str, repository: Path) -> Iter
             count = len(commit_range(repository, good, bad))
         except RangeError:
             continue
-        if worst.series.is_asvs and count > 2:
+        if worst.series.is_from_asv and count > 2:
             yield Waiting(alert=card.alert.id, series=worst.series, good=good, bad=bad)
 
 

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from .measured_runs import ExpectedNoise, Floats, Run
-from .noise_models import TAIL_FREEDOM
+from .noise_models import TAIL_DF
 from .posterior import Posterior, posterior
 
 # The next commit maximizes the information between the next value and the culprit (Lindley, "On a measure of the
@@ -54,7 +54,7 @@ class _Values:
         axis = np.linspace(float(reading.level.min()) - reach, float(reading.level.max()) + reach, _POINTS)
         spread = np.hypot(now.scale, reading.spread)[..., None]
         away = (axis - reading.level[..., None]) / spread
-        density = (1 + away**2 / TAIL_FREEDOM) ** (-(TAIL_FREEDOM + 1) / 2) / spread
+        density = (1 + away**2 / TAIL_DF) ** (-(TAIL_DF + 1) / 2) / spread
         self._density = density / density.sum(axis=2, keepdims=True)  # reading x measured x axis
         self._reading = reading
         self._gaps = np.unique(reading.culprit)

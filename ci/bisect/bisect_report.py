@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from warpwatch.dashboard.model.quantities import change, growth
+from warpwatch.dashboard.model.quantities import change, relative_change
 from warpwatch.dashboard.model.series import Series
 from warpwatch.dashboard.text.markdown import code_span
 from warpwatch.dashboard.text.tables import text_table
@@ -160,7 +160,7 @@ def as_json(report: BisectReport) -> str:
         "culprit": report.culprit.hash if report.culprit is not None else None,
         "suspects": [commit.hash for commit in report.commits[its.first : its.last + 1]] if its is not None else [],
         "confidence": its.chance if its is not None else None,
-        "change": growth(now.change) if now is not None else None,
+        "change": relative_change(now.change) if now is not None else None,
         "interval_95": _interval(report),
         "chance_of_several_changes": sum(now.steps[1:]) if now is not None and its is not None else None,
         "runs": len(search.runs),
@@ -177,7 +177,7 @@ def size(report: BisectReport) -> str:
     now, ends = report.search.now, _interval(report)
     if now is None or ends is None:
         return "an unknown change"
-    return f"{change(growth(now.change))} ({change(ends[0])} to {change(ends[1])})"
+    return f"{change(relative_change(now.change))} ({change(ends[0])} to {change(ends[1])})"
 
 
 def sure(chance: float) -> str:
@@ -257,14 +257,14 @@ def _levels(report: BisectReport) -> dict[int, float]:
     if 0 not in values:
         return {}
     good = median(values[0])
-    return {place: growth(median(its) - good) for place, its in values.items()}
+    return {place: relative_change(median(its) - good) for place, its in values.items()}
 
 
 def _interval(report: BisectReport) -> tuple[float, float] | None:
     now = report.search.now
     if now is None:
         return None
-    return growth(now.change - 1.96 * now.spread), growth(now.change + 1.96 * now.spread)
+    return relative_change(now.change - 1.96 * now.spread), relative_change(now.change + 1.96 * now.spread)
 
 
 def _end_runs(report: BisectReport) -> str:

@@ -129,15 +129,15 @@ def _predicted(
 
     The noise's variance is integrated out, with what is expected of it as prior (inverse chi-square).
     """
-    freedom = len(values) - levels.shape[1]
-    if freedom == 0:
+    df = len(values) - levels.shape[1]
+    if df == 0:
         return 0.0, np.zeros(len(values)), np.zeros(len(values))  # nothing was measured again
     inverse = np.linalg.inv(np.diag(1 + inside) + covariance)
     normal = levels.T @ inverse @ levels
     held = inverse - inverse @ levels @ np.linalg.solve(normal, levels.T @ inverse)
-    squares = float(values @ held @ values) + noise.freedom * noise.scale**2
+    squares = float(values @ held @ values) + noise.df * noise.scale**2
     logarithms = np.linalg.slogdet(normal)[1] - np.linalg.slogdet(inverse)[1]
-    likelihood = -0.5 * (logarithms + (freedom + noise.freedom) * np.log(squares))
+    likelihood = -0.5 * (logarithms + (df + noise.df) * np.log(squares))
     drift = covariance @ (held @ values)
     error = np.diag(covariance - covariance @ held @ covariance)
-    return float(likelihood), drift, error * min(squares / (freedom + noise.freedom), scale**2)
+    return float(likelihood), drift, error * min(squares / (df + noise.df), scale**2)

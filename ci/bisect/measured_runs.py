@@ -25,18 +25,18 @@ class ExpectedNoise:
     """Prior of the noise between runs, from re-runs of this series and its machine."""
 
     scale: float = 0.005  # relative, of one run
-    freedom: float = 1.0  # degrees of freedom; 1 if unknown
+    df: float = 1.0  # degrees of freedom; 1 if unknown
 
 
 def guessed_scale(values: Floats, places: NDArray[np.intp], noise: ExpectedNoise) -> float:
     """Scale of one run: the prior, updated by commits that were measured again."""
-    squares, freedom = noise.freedom * noise.scale**2, noise.freedom
+    squares, df = noise.df * noise.scale**2, noise.df
     for place in np.unique(places):
         its = values[places == place]
         if len(its) > 1:
             squares += float(((its - its.mean()) ** 2).sum())
-            freedom += len(its) - 1
-    return max(float(np.sqrt(squares / freedom)), 1e-5)
+            df += len(its) - 1
+    return max(float(np.sqrt(squares / df)), 1e-5)
 
 
 def columns(runs: Sequence[Run]) -> tuple[Floats, NDArray[np.intp], Floats]:

@@ -16,7 +16,7 @@ from .measured_runs import ExpectedNoise, Floats, Run, columns
 # independent, so sums of log likelihoods over commits serve all places of all steps at once (Fearnhead, "Exact and
 # efficient Bayesian inference for multiple changepoint problems", Statistics and Computing 16:203, 2006).
 
-TAIL_FREEDOM = 4.0  # Student's t of one run, as in dashboard/statistics/comparison.py
+TAIL_DF = 4.0  # Student's t of one run, as in dashboard/statistics/comparison.py
 _SCALES = 0.25 * 1.4 ** np.arange(10)  # of the guessed one: to five times as much
 _REACH, _SPACING = 6.0, 0.2  # noise scales: of the levels around each value, and between two of them
 _MOST_LEVELS = 400
@@ -41,10 +41,10 @@ class StationaryFits:
         values, _, errors = columns(runs)
         levels, width = _support(values, scale)
         self._scales = np.asarray(scale * _SCALES)
-        self._expected = -noise.freedom * (np.log(self._scales) + 0.5 * (noise.scale / self._scales) ** 2)
+        self._expected = -noise.df * (np.log(self._scales) + 0.5 * (noise.scale / self._scales) ** 2)
         spread = np.hypot(self._scales[:, None], errors)  # scale x run
         away = (values[:, None] - levels) / spread[..., None]
-        density = -np.log(spread)[..., None] - (TAIL_FREEDOM + 1) / 2 * np.log1p(away**2 / TAIL_FREEDOM)
+        density = -np.log(spread)[..., None] - (TAIL_DF + 1) / 2 * np.log1p(away**2 / TAIL_DF)
         by_commit = np.zeros((count, len(self._scales), len(levels)))
         np.add.at(by_commit, where, density.transpose(1, 0, 2))
         sums = np.concatenate([np.zeros((1, *by_commit.shape[1:])), np.cumsum(by_commit, axis=0)])
@@ -147,8 +147,8 @@ class DriftFits:
         inverse = np.linalg.inv(normal)
         mean = np.einsum("rab,rb->ra", inverse, right)
         levels = steps + 1
-        half = (self._runs - levels + self._noise.freedom) / 2
-        rest = np.maximum(self._squares - (mean * right).sum(axis=1), 0.0) + self._noise.freedom * self._noise.scale**2
+        half = (self._runs - levels + self._noise.df) / 2
+        rest = np.maximum(self._squares - (mean * right).sum(axis=1), 0.0) + self._noise.df * self._noise.scale**2
         evidence = (
             -0.5 * (self._determinant + np.linalg.slogdet(normal)[1])
             - levels * math.log(self._width)

@@ -161,7 +161,7 @@ def _tell(store: Store, told: Policy, project: str) -> bool:
     """Prints it; whether anything does nothing."""
     series = queries.find_series(store, project, listed=True, limit=10**9).series
     workloads = queries.project_workloads(store, project)
-    judged = [one for one in series if one.metric.is_judged and one.is_watched]
+    judged = [one for one in series if one.metric.is_judged and one.is_ours]
     click.echo(f"Of {len(judged)} series that are judged in {project}:")
     matches = rule_matches(told, judged, workloads)
     for each in matches:

@@ -7,9 +7,9 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from warpwatch.dashboard.model.alert import AlertKind
-from warpwatch.dashboard.model.thresholds import GeneralLimits, LimitRule, LimitRules, Listed, Table, Words
+from warpwatch.dashboard.model.thresholds import GeneralLimits, LimitRule, LimitRules, Table, TupleOf, Words
 from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR
-from warpwatch.dashboard.statistics.multiplicity import LIMIT
+from warpwatch.dashboard.statistics.multiplicity import SIGNIFICANT_Q
 
 Inconclusive = Literal["neutral", "failure"]
 
@@ -118,7 +118,7 @@ class AlertsTable(Table):
     threshold: float = Field(
         default=0.0, ge=0, lt=1, description="the smallest change that is told, without the machine's part, as a share"
     )
-    most_false: float = Field(default=LIMIT, gt=0, le=1, description="a false discovery rate such as 0.05")
+    most_false: float = Field(default=SIGNIFICANT_Q, gt=0, le=1, description="a false discovery rate such as 0.05")
     recent_days: float = Field(
         default=30.0, ge=0, le=MOST_DAYS, description="days, 36500 at most; older commits are no news"
     )
@@ -154,8 +154,8 @@ class AlertsTable(Table):
     )
     give_up_days: float = Field(default=7.0, gt=0, description="days after which a message is no longer tried")
     to: Words = Field(default=(), description="names of destinations for what no route matches")
-    destination: Listed[Destination] = Field(default=(), description="[[alerts.destination]] tables")
-    route: Listed[Route] = Field(default=(), description="[[alerts.route]] tables")
+    destination: TupleOf[Destination] = Field(default=(), description="[[alerts.destination]] tables")
+    route: TupleOf[Route] = Field(default=(), description="[[alerts.route]] tables")
 
     @model_validator(mode="after")
     def _all_are_known(self) -> Self:
@@ -173,7 +173,7 @@ class Policy(Table):
     """What a repository wants; without a file every table has its defaults. A further table is one line here."""
 
     gate: GateTable = Field(default_factory=GateTable)
-    rule: Listed[LimitRule] = Field(default=(), description="[[rule]] tables")
+    rule: TupleOf[LimitRule] = Field(default=(), description="[[rule]] tables")
     alerts: AlertsTable = Field(default_factory=AlertsTable)
 
     @property

@@ -77,12 +77,12 @@ def as_text(report: TrustReport) -> str:
     """Plain text; the last line is the verdict."""
     told = report.trust
     lines = [f"Trust in {report.machine} at {report.commit[:8]}, by up to {report.runs} runs of a commit"]
-    alarms = told.beside
+    alarms = told.same_session
     if alarms is None:
         lines.append("  false alarms      unknown: no two runs of equal code lie within two hours")
     else:
         lines.append(
-            f"  false alarms      {_of(alarms.told, 'comparisons of equal code')} told changed; in "
+            f"  false alarms      {_of(alarms.alarms, 'comparisons of equal code')} told changed; in "
             f"{_of(alarms.families, 'checks')}"
         )
         lines.append(
@@ -114,7 +114,7 @@ def as_text(report: TrustReport) -> str:
 
 def verdict(report: TrustReport) -> str:
     """Whether a gate on this machine may be believed, in a sentence."""
-    alarms, told = report.trust.beside, report.trust
+    alarms, told = report.trust.same_session, report.trust
     throttled = sum(each.throttled for each in report.conditions)
     changes = sorted(each.changes[_PLACE] for each in told.detectable)
     if alarms is None or report.runs < RUNS_NEEDED or not changes:
@@ -134,13 +134,13 @@ def verdict(report: TrustReport) -> str:
 
 def as_json(report: TrustReport) -> dict[str, Any]:
     """JSON."""
-    alarms = report.trust.beside
+    alarms = report.trust.same_session
     return {
         "machine": report.machine,
         "commit": report.commit,
         "runs": report.runs,
         "threshold": report.trust.threshold,
-        "false_alarms": None if alarms is None else _share(alarms.told),
+        "false_alarms": None if alarms is None else _share(alarms.alarms),
         "families": None if alarms is None else _share(alarms.families),
         "beyond_threshold": None if alarms is None else _share(alarms.beyond_threshold),
         "apart": None if alarms is None else alarms.apart,
@@ -174,11 +174,11 @@ def _conditions(report: TrustReport) -> list[str]:
 
 
 def _of(share: Share, what: str) -> str:
-    return f"{share.count} of {share.of} {what} (95 %: {_percent(share.low)} to {_percent(share.high)})"
+    return f"{share.count} of {share.of} {what} (95 %: {_percent(share.ci_low)} to {_percent(share.ci_high)})"
 
 
 def _share(share: Share) -> dict[str, float]:
-    return {"count": share.count, "of": share.of, "low": share.low, "high": share.high}
+    return {"count": share.count, "of": share.of, "low": share.ci_low, "high": share.ci_high}
 
 
 def store_of(folder: Path) -> str:

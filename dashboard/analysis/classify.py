@@ -1,8 +1,7 @@
-"""Judges the findings of each machine together: which changes are the machine's, and how surely the rest are real.
+"""Classification of changepoints: attribution to the machine by its controls, and the false discovery rate of the rest.
 
-Each series was analysed alone (series_analysis.py). What its machine did meanwhile, its controls tell; how many alarms
-so many series raise by chance, the false discovery rate. All of a machine is judged at once, from what is stored alone,
-so that neither the order in which series were analysed nor a process that was killed makes a difference.
+Series are analysed one by one (series_analysis.py); here all findings of a machine are classified together. The input
+is what is stored, so the order of analysis and killed processes make no difference.
 """
 
 import logging
@@ -22,12 +21,12 @@ from ..statistics.machine_attribution import (
     Ints,
     Shift,
     control_shifts,
-    is_machines,
+    is_machine_state,
     machine_shifts,
     remainder,
     share,
 )
-from ..statistics.multiplicity import LIMIT, q_values
+from ..statistics.multiplicity import SIGNIFICANT_Q, q_values
 from ..store.classification import (
     Classification,
     ControlLevels,
@@ -43,24 +42,24 @@ from ..store.points import batches
 
 _log = logging.getLogger(__name__)
 
-_AT_ONCE = 5000  # changes, by as many controls as there are
-_MOST_IN_VAIN = 3  # times that others changed the findings meanwhile; they will judge them too
+_AT_ONCE = 5000  # changes, to limit memory
+_MOST_ATTEMPTS = 3  # if other processes change the findings meanwhile; they classify them too
 _NORMAL_95 = 1.96
 
 
-def judge(store: Store, *, only: str | None = None) -> None:
-    """Judges every machine whose findings have changed. `only` names a project, if not all are meant."""
+def classify_machines(store: Store, *, only: str | None = None) -> None:
+    """Classify the changes of every machine whose findings have changed; `only` names a project, None means all."""
     for machine in unclassified_machines(store, only):
-        for _ in range(_MOST_IN_VAIN):
+        for _ in range(_MOST_ATTEMPTS):
             findings = read_findings(store, machine)
             if findings is None:
                 break
             try:
-                read_classifications = judged(findings)
-            except Exception as error:  # a fault of ours: the other machines are well
+                read_classifications = classified(findings)
+            except Exception as error:  # a bug must not stop the other machines
                 _log.error(
-                    "machine %d of %s could not be judged (%s); what was said of its changes stands, and it is"
-                    " tried again with the next import. Please report this",
+                    "changes of machine %d of %s could not be classified (%s). The previous classification is kept, and"
+                    " the next import tries again. Please report this",
                     machine.id,
                     machine.project,
                     located(error),
@@ -70,138 +69,137 @@ def judge(store: Store, *, only: str | None = None) -> None:
                 break
 
 
-def judged(findings: MachineFindings) -> tuple[Classification, ...]:
-    """What is said of each change."""
-    followed: dict[tuple[int, str], list[MachineChange]] = defaultdict(list)
+def classified(findings: MachineFindings) -> tuple[Classification, ...]:
+    """Kind, machine's share and q-value of each change."""
+    attributable: dict[tuple[int, str], list[MachineChange]] = defaultdict(list)
     for change in findings.changes:
         if change.series.family is not None and change.low < change.high and change.low > -1:
-            followed[change.series.environment, change.series.family].append(change)
-    told: dict[int, tuple[Control, Shift]] = {}
-    for place, changes in followed.items():
-        told |= _machines_part(changes, findings.controls.get(place, ()))
-    explained = [(change, *_explained(change, told.get(id(change)))) for change in findings.changes]
-    return _with_q(explained, findings.families)
+            attributable[change.series.environment, change.series.family].append(change)
+    shifts: dict[int, tuple[Control, Shift]] = {}
+    for key, changes in attributable.items():
+        shifts |= _machine_shifts(changes, findings.controls.get(key, ()))
+    attributed = [(change, *_attributed(change, shifts.get(id(change)))) for change in findings.changes]
+    return _with_q(attributed, findings.families)
 
 
-_Explained = tuple[MachineChange, ChangeKind, Control | None, Shift | None, float]
+_Attributed = tuple[MachineChange, ChangeKind, Control | None, Shift | None, float]
 
 
-def _explained(
-    change: MachineChange, told: tuple[Control, Shift] | None
+def _attributed(
+    change: MachineChange, machine: tuple[Control, Shift] | None
 ) -> tuple[ChangeKind, Control | None, Shift | None, float]:
-    """Kind, who spoke for the machine, its share, and the chance of what remains."""
+    """Kind, controls used, the machine's share, and the p-value of the rest."""
+    p_value = change.chance
     if change.series.is_canary:
-        return ChangeKind.MACHINE_STATE, None, None, change.chance
-    if told is None:
-        return ChangeKind.STEP, None, None, change.chance
-    control, machine = told
-    own = Shift(value=math.log1p(change.magnitude), low=math.log1p(change.low), high=math.log1p(change.high))
+        return ChangeKind.MACHINE_STATE, None, None, p_value
+    if machine is None:
+        return ChangeKind.STEP, None, None, p_value
+    control, shift = machine
+    own = Shift(value=math.log1p(change.magnitude), ci_low=math.log1p(change.low), ci_high=math.log1p(change.high))
     if own.value == 0:
-        return ChangeKind.STEP, None, None, change.chance
-    its_share = share(own, machine)
-    if control is Control.OTHERS:  # they may share what the commit changed: a person decides
-        return ChangeKind.STEP, control, its_share, change.chance
-    rest = remainder(own, machine)
-    if is_machines(its_share, rest, SMALLEST_CHANGE):
-        return ChangeKind.MACHINE_STATE, control, its_share, change.chance
-    chance = change.chance
-    if its_share.low > 0 and rest.half > 0:  # surely some of it is the machine's: what counts is the rest
-        chance = max(chance, 2 * NormalDist().cdf(-abs(rest.value) / (rest.half / _NORMAL_95)))
-    return ChangeKind.STEP, control, its_share, chance
+        return ChangeKind.STEP, None, None, p_value
+    machine_share = share(own, shift)
+    if control is Control.OTHERS:  # the commit may have changed them too: a person decides
+        return ChangeKind.STEP, control, machine_share, p_value
+    rest = remainder(own, shift)
+    if is_machine_state(machine_share, rest, SMALLEST_CHANGE):
+        return ChangeKind.MACHINE_STATE, control, machine_share, p_value
+    if machine_share.ci_low > 0 and rest.half > 0:  # part of it is the machine's: test the rest
+        p_value = max(p_value, 2 * NormalDist().cdf(-abs(rest.value) / (rest.half / _NORMAL_95)))
+    return ChangeKind.STEP, control, machine_share, p_value
 
 
-def _with_q(explained: Sequence[_Explained], families: Mapping[int, int]) -> tuple[Classification, ...]:
-    """With the q of each step among all series of its run: the machine, in an environment, at the commit.
+def _with_q(attributed: Sequence[_Attributed], families: Mapping[int, int]) -> tuple[Classification, ...]:
+    """Judgements with the q-value of each step among all series of its run: machine, environment and commit.
 
-    A step whose q is above the limit may be chance: no commit is accused of it, and none praised.
+    A step with a larger q-value than `SIGNIFICANT_Q` is not significant: neither a regression nor an improvement.
     """
     runs: dict[tuple[int, int], list[int]] = defaultdict(list)
     q: dict[int, float] = {}
-    for number, (change, kind, *_) in enumerate(explained):
+    for number, (change, kind, *_) in enumerate(attributed):
         if kind is ChangeKind.STEP and change.series.is_ours:
             if change.series.is_exact:
                 q[number] = 0.0
             else:
                 runs[change.series.environment, change.commit_id].append(number)
     for (environment, _), members in runs.items():
-        family = max(families.get(environment, 0), len(members))  # series that nobody lists any more count no longer
-        q.update(zip(members, q_values([explained[number][4] for number in members], family), strict=True))
+        family = max(families.get(environment, 0), len(members))  # unlisted series do not count
+        q.update(zip(members, q_values([attributed[number][4] for number in members], family), strict=True))
     return tuple(
         Classification(
             change=change,
-            kind=ChangeKind.NOT_SIGNIFICANT if q.get(number, 0.0) > LIMIT else kind,
+            kind=ChangeKind.NOT_SIGNIFICANT if q.get(number, 0.0) > SIGNIFICANT_Q else kind,
             control=control,
-            share=its_share,
+            share=machine_share,
             q_value=q.get(number),
         )
-        for number, (change, kind, control, its_share, _) in enumerate(explained)
+        for number, (change, kind, control, machine_share, _) in enumerate(attributed)
     )
 
 
-def _machines_part(
-    changes: Sequence[MachineChange], cards: Sequence[ControlLevels]
+def _machine_shifts(
+    changes: Sequence[MachineChange], gpus: Sequence[ControlLevels]
 ) -> dict[int, tuple[Control, Shift]]:
-    """What the machine did across each change, by the change's id, where enough controls tell.
+    """The machine's shift across each change, by the change's id, where there are enough controls.
 
-    Of several cards that measured the commit of the change the first speaks.
+    If several GPUs measured the commit of the change, the first with enough controls is used.
     """
-    found: dict[int, tuple[Control, Shift]] = {}
-    for card in cards:
-        ran = frozenset(card.places.tolist())
-        asked = [change for change in changes if change.place in ran and id(change) not in found]
-        for some in batches(asked, _AT_ONCE):
-            found |= _heard(card, some)
-    return found
+    result: dict[int, tuple[Control, Shift]] = {}
+    for gpu in gpus:
+        measured = frozenset(gpu.places.tolist())
+        pending = [change for change in changes if change.place in measured and id(change) not in result]
+        for batch in batches(pending, _AT_ONCE):
+            result |= _shifts_on(gpu, batch)
+    return result
 
 
-def _heard(card: ControlLevels, changes: Sequence[MachineChange]) -> dict[int, tuple[Control, Shift]]:
-    """What the controls of one card did across each change, as told by the first who can."""
+def _shifts_on(gpu: ControlLevels, changes: Sequence[MachineChange]) -> dict[int, tuple[Control, Shift]]:
+    """The shift of one GPU's controls across each change, by the first kind of control with enough of them."""
     starts, ends = np.array([(change.range_start, change.range_end) for change in changes]).T
-    before, after = np.searchsorted(card.places, starts, "right"), np.searchsorted(card.places, ends, "left")
-    shifts = control_shifts(card.levels, before, after)
-    suites = {one.suite: number for number, one in enumerate(card.controls)}
-    is_of_suite = np.equal.outer([suites[one.suite] for one in card.controls], list(suites.values())).astype(float)
-    found: dict[int, tuple[Control, Shift]] = {}
-    silent = np.ones(len(changes), dtype=bool)
-    for control, may_speak in _speakers(changes, card.controls):
-        heard = may_speak & ~np.isnan(shifts.value)
-        can_tell = silent & (heard.sum(axis=1) >= FEWEST[control])
+    before, after = np.searchsorted(gpu.places, starts, "right"), np.searchsorted(gpu.places, ends, "left")
+    shifts = control_shifts(gpu.levels, before, after)
+    suites = {one.suite: number for number, one in enumerate(gpu.controls)}
+    is_of_suite = np.equal.outer([suites[one.suite] for one in gpu.controls], list(suites.values())).astype(float)
+    result: dict[int, tuple[Control, Shift]] = {}
+    unresolved = np.ones(len(changes), dtype=bool)
+    for control, eligible in _control_candidates(changes, gpu.controls):
+        used = eligible & ~np.isnan(shifts.value)
+        is_enough = unresolved & (used.sum(axis=1) >= FEWEST[control])
         if control is Control.OTHERS:
-            can_tell &= (heard @ is_of_suite > 0).sum(axis=1) >= _FEWEST_SUITES
-        rows = can_tell.nonzero()[0]
-        silent[rows] = False
-        values, errors = (np.where(heard[rows], each[rows], np.nan) for each in (shifts.value, shifts.error))
-        for row, part in zip(rows.tolist(), machine_shifts(values, errors), strict=True):
+            is_enough &= (used @ is_of_suite > 0).sum(axis=1) >= _FEWEST_SUITES
+        rows = is_enough.nonzero()[0]
+        unresolved[rows] = False
+        values, errors = (np.where(used[rows], table[rows], np.nan) for table in (shifts.value, shifts.error))
+        for row, shift in zip(rows.tolist(), machine_shifts(values, errors), strict=True):
             is_rate = changes[row].series.sign < 0
-            told = Shift(value=-part.value, low=-part.high, high=-part.low) if is_rate else part
-            found[id(changes[row])] = control, told
-    return found
+            mirrored = Shift(value=-shift.value, ci_low=-shift.ci_high, ci_high=-shift.ci_low)
+            result[id(changes[row])] = control, mirrored if is_rate else shift
+    return result
 
 
-def _speakers(
+def _control_candidates(
     changes: Sequence[MachineChange], controls: Sequence[MachineSeries]
 ) -> Iterator[tuple[Control, NDArray[np.bool_]]]:
-    """Who may speak for the machine to each change, by change and control; the first first: those of the series' own
-    bound before all of a kind.
+    """Eligible controls, by change and control, in order of preference: of each kind, those of the same bound first.
 
-    A kernel that memory bounds does not follow the clock of the math units, so that controls with the same bound
-    are more alike. Other series that share a suite with it may share the code that changed.
+    A memory-bound kernel does not follow the clock of the math units, so that controls with the same bound are more
+    alike. Other series of the same suite may share the code that changed.
     """
-    number = {suite: place for place, suite in enumerate(one.suite for one in controls)}
+    number = {suite: index for index, suite in enumerate(one.suite for one in controls)}
     code = {None: -1, False: 0, True: 1}
 
     def facts(series: Iterable[MachineSeries]) -> Ints:
         return np.array([(one.id, number.get(one.suite, -1), code[one.memory_bound]) for one in series]).T
 
-    (its, its_suite, its_bound), (ids, suite, bound) = facts(each.series for each in changes), facts(controls)
-    another = np.not_equal.outer(its, ids)
-    alike = np.equal.outer(its_bound, bound) & (its_bound >= 0)[:, None]
+    (own, own_suite, own_bound), (ids, suite, bound) = facts(change.series for change in changes), facts(controls)
+    is_another = np.not_equal.outer(own, ids)
+    is_same_bound = np.equal.outer(own_bound, bound) & (own_bound >= 0)[:, None]
     for control in Control:
-        mine = another & np.array([one.control is control for one in controls])
+        eligible = is_another & np.array([one.control is control for one in controls])
         if control is Control.OTHERS:
-            mine &= np.not_equal.outer(its_suite, suite)
-        yield control, mine & alike
-        yield control, mine
+            eligible &= np.not_equal.outer(own_suite, suite)
+        yield control, eligible & is_same_bound
+        yield control, eligible
 
 
-_FEWEST_SUITES = 4  # that other series must come from
+_FEWEST_SUITES = 4  # of other series

@@ -18,13 +18,13 @@ from ..model.comparison import (
     MachineDrift,
 )
 from ..model.history import no_number
-from ..model.naming import card_name, kernel_of
+from ..model.naming import gpu_name, kernel_of
 from ..model.quantities import change as change_text
 from ..model.schema import commit_schema, series_schema
 from ..model.series import Commit, Series, Status, Workloads, workload_of
 from ..model.thresholds import Limits, LimitsOf
 from ..model.verdict import Verdict
-from ..statistics.comparison import FAMILY_ERROR, RunValue, compare, compare_exact, judge, level
+from ..statistics.comparison import FAMILY_ERROR, RunValue, compare, compare_exact, family_verdicts, level
 from ..statistics.cross_gpu import cross_gpu_changes
 from ..statistics.noise import Noise
 from ..statistics.power import family_level, required_runs
@@ -120,12 +120,12 @@ def compare_pairs(
     reruns = rerun_noises(found)
     drifts = machine_drifts(found, _canary_estimates(found, threshold, reruns))
     drift_of = {drift.machine: drift for drift in drifts}
-    compared = [pair for pair in found if pair.series.is_watched and _has_record(pair)]
+    compared = [pair for pair in found if pair.series.is_ours and _has_record(pair)]
     shared = {machine: drift.change for machine, drift in drift_of.items()}
     noises = HistoryNoises(found, shared, rivals_shift(found))
     limit_of = [limits(pair.series) if limits is not None else uniform for pair in compared]
     smallest = [
-        limit.counts_from(side_level(pair.base), side_level(pair.head))
+        limit.min_relative_change(side_level(pair.base), side_level(pair.head))
         for pair, limit in zip(compared, limit_of, strict=True)
     ]
     estimates = [
@@ -133,7 +133,7 @@ def compare_pairs(
         for pair, least in zip(compared, smallest, strict=True)
     ]
     better = [pair.series.metric.better for pair in compared]
-    verdicts = judge(estimates, better, threshold=smallest, family_error=family_error)
+    verdicts = family_verdicts(estimates, better, threshold=smallest, family_error=family_error)
     estimates = with_runs_needed(estimates, verdicts, smallest, family_error)
     rivals = _rivals(found)
     cross_gpu = _cross_gpu_changes(found)
@@ -191,7 +191,7 @@ def comparison_row(
 ) -> ComparisonRow:
     """A row, with what the series and its limits tell."""
     workload = workload_of(series, workloads)
-    least = limits.counts_from(base, head)
+    least = limits.min_relative_change(base, head)
     return ComparisonRow(
         series=series_schema(series),
         base_series=series_schema(base_series) if base_series is not None and base_series != series else None,
@@ -252,7 +252,7 @@ def _estimate(pair: Pair, threshold: float, drift: float, noises: HistoryNoises,
         threshold=threshold,
         drift=drift,
         rerun_noise=reruns.get(pair.series.key),
-        beside=pair.same_session,
+        same_session=pair.same_session,
     )
 
 
@@ -280,7 +280,7 @@ def _cross_gpu_changes(found: Sequence[Pair]) -> Mapping[str, CrossGpuChange]:
         if ratio is None:
             continue
         gpus = (pair.series.machine, pair.series.environment, pair.other_gpus)
-        if pair.series.is_watched:
+        if pair.series.is_ours:
             kernels[gpus][pair.series.key] = math.log(ratio)
         elif pair.series.is_baseline:
             baselines[gpus].append(math.log(ratio))
@@ -327,7 +327,7 @@ def _verdict(
     if not base.runs:
         return Verdict.MISSING, _why_missing(base, "base")
     if pair.other_gpus:
-        on = " and head on ".join(card_name(card) for card in pair.other_gpus)
+        on = " and head on ".join(gpu_name(card) for card in pair.other_gpus)
         return Verdict.INCONCLUSIVE, f"another card: base was measured on {on}"
     if estimate is None:
         return Verdict.INCONCLUSIVE, NO_RATIO

@@ -9,8 +9,8 @@ from ..model.schema import commit_schema
 from ..model.series import Commit, Series, Status, Workloads
 from ..model.thresholds import LimitsOf, StatedLimits
 from ..model.verdict import Verdict
-from ..statistics.comparison import FAMILY_ERROR, compare, compare_exact, judge
-from ..statistics.distributions import student_quantile
+from ..statistics.comparison import FAMILY_ERROR, compare, compare_exact, family_verdicts
+from ..statistics.distributions import critical_value
 from ..statistics.noise import Noise
 from ..store import queries
 from ..store.engine import Store
@@ -25,7 +25,7 @@ from .compare_commits import (
     with_runs_needed,
 )
 from .noise import HistoryNoises, rerun_noises
-from .thresholds import JudgedBy, judged_by
+from .thresholds import ThresholdResolver, threshold_resolver
 
 _NORMAL_95 = 1.96
 _ENOUGH_TO_SHARE = 3  # rows of one reason
@@ -37,12 +37,12 @@ class SharedReason:
 
     reason: str
     rows: int
-    cards: tuple[float, float, int] | None  # 95 % range of the changes of so many baselines between two GPUs
+    gpus: tuple[float, float, int] | None  # 95 % range of the changes of so many baselines between two GPUs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A comparison with what a page needs besides: its series as records, and what its rows can be filtered by.
+    """A comparison with the series as records and the values of its filters.
 
     Of machines and implementations latency comes before all other metrics.
     """
@@ -64,26 +64,28 @@ class Compared:
     @property
     def shared_reasons(self) -> tuple[SharedReason, ...]:
         """Reasons for which several rows are inconclusive, the most frequent first."""
-        together: dict[str, list[ComparisonRow]] = {}
+        by_reason: dict[str, list[ComparisonRow]] = {}
         for row in self.rows:
             if row.verdict is Verdict.INCONCLUSIVE and row.reason:
-                together.setdefault(row.reason, []).append(row)
-        found = [_shared(reason, rows) for reason, rows in together.items() if len(rows) >= _ENOUGH_TO_SHARE]
-        return tuple(sorted(found, key=lambda each: -each.rows))
+                by_reason.setdefault(row.reason, []).append(row)
+        shared = [_shared(reason, rows) for reason, rows in by_reason.items() if len(rows) >= _ENOUGH_TO_SHARE]
+        return tuple(sorted(shared, key=lambda reason: -reason.rows))
 
 
 def _shared(reason: str, rows: Sequence[ComparisonRow]) -> SharedReason:
     across = {
-        (each.baselines_low, each.baselines_high, each.baselines) for row in rows if (each := row.cross_gpu) is not None
+        (change.baselines_low, change.baselines_high, change.baselines)
+        for row in rows
+        if (change := row.cross_gpu) is not None
     }
-    return SharedReason(reason=reason, rows=len(rows), cards=across.pop() if len(across) == 1 else None)
+    return SharedReason(reason=reason, rows=len(rows), gpus=across.pop() if len(across) == 1 else None)
 
 
 def compare_commits(
     store: Store, project: str, base: Commit, head: Commit, *, threshold: float, all_metrics: bool = False
 ) -> Compared:
-    """As `warpwatch check`, by the limits that the project states; `threshold` is for what it leaves open."""
-    limits = judged_by(store, project, threshold=threshold)
+    """As `warpwatch check`, by the project's thresholds; `threshold` is the default."""
+    limits = threshold_resolver(store, project, threshold=threshold)
     found = queries.pairs(store, project, base.hash, head.hash, all_metrics=all_metrics)
     rows, drifts = compare_pairs(
         found,
@@ -100,7 +102,7 @@ def compare_machines(store: Store, project: str, commit: Commit, base: str, head
 
     Two different models of GPU differ whatever the noise: then the levels decide, and no test.
     """
-    limits = judged_by(store, project, threshold=threshold)
+    limits = threshold_resolver(store, project, threshold=threshold)
     found = queries.pairs(store, project, commit.hash, commit.hash)
     at_base = {_work(pair.series): pair for pair in found if pair.series.machine == base}
     couples = [
@@ -125,7 +127,7 @@ def compare_implementations(
 
     An empty `base` is every baseline, an empty `head` every implementation of ours.
     """
-    limits = judged_by(store, project, threshold=threshold)
+    limits = threshold_resolver(store, project, threshold=threshold)
     found = [
         pair
         for pair in queries.pairs(store, project, commit.hash, commit.hash)
@@ -137,7 +139,7 @@ def compare_implementations(
         case = (own.benchmark, own.case, own.machine, own.environment)
         if own.implementation == base or (not base and own.is_baseline):
             cases.setdefault(case, ([], []))[0].append(pair)
-        if own.implementation == head or (not head and own.is_watched):
+        if own.implementation == head or (not head and own.is_ours):
             cases.setdefault(case, ([], []))[1].append(pair)
     couples = [(rival, ours) for rivals, all_ours in cases.values() for ours in all_ours for rival in rivals]
     couples = [(rival, ours) for rival, ours in couples if rival is not ours]
@@ -152,7 +154,7 @@ def _of_one_commit(
     by: ComparedBy,
     commit: Commit,
     names: tuple[str, str],
-    limits: JudgedBy,
+    limits: ThresholdResolver,
     rows: tuple[ComparisonRow, ...],
 ) -> Comparison:
     return Comparison(
@@ -193,25 +195,25 @@ def _rows(
     *,
     is_one_run: bool,
 ) -> tuple[ComparisonRow, ...]:
-    """Couples of two series at one commit compared: the noise is that of the noisier series, all are one family."""
+    """Rows of couples of series at one commit, as one family; the noise is the larger one of both series."""
     known = [both for both in couples if any(pair.base.status not in {None, Status.UNAVAILABLE} for pair in both)]
     histories, reruns = HistoryNoises(found), rerun_noises(found)
     limit_of = [replace(limits(head.series), blocks=True) for _, head in known]  # a difference blocks no merge
     smallest = [
-        limit.counts_from(side_level(base.base), side_level(head.head))
+        limit.min_relative_change(side_level(base.base), side_level(head.head))
         for limit, (base, head) in zip(limit_of, known, strict=True)
     ]
     estimates = []
     for (base, head), least in zip(known, smallest, strict=True):
         noise = _noisier(histories.of(base), histories.of(head))
         rerun = _noisier(reruns.get(base.series.key), reruns.get(head.series.key))
-        beside = is_one_run and base.same_session and head.same_session
-        estimates.append(_estimate(base, head, noise, rerun, least, beside))
-    verdicts = judge(estimates, [head.series.metric.better for _, head in known], threshold=smallest)
+        same_session = is_one_run and base.same_session and head.same_session
+        estimates.append(_estimate(base, head, noise, rerun, least, same_session=same_session))
+    verdicts = family_verdicts(estimates, [head.series.metric.better for _, head in known], threshold=smallest)
     estimates = with_runs_needed(estimates, verdicts, smallest, FAMILY_ERROR)
     rows = []
-    for (base, head), estimate, judged, limit in zip(known, estimates, verdicts, limit_of, strict=True):
-        verdict, reason = _verdict(base, head, estimate, judged)
+    for (base, head), estimate, tested, limit in zip(known, estimates, verdicts, limit_of, strict=True):
+        verdict, reason = _verdict(base, head, estimate, tested)
         rows.append(
             comparison_row(
                 head.series,
@@ -234,19 +236,19 @@ def _sorted(rows: Iterable[ComparisonRow]) -> tuple[ComparisonRow, ...]:
 
 
 def _estimate(
-    base: Pair, head: Pair, noise: Noise | None, rerun: Noise | None, threshold: float, beside: bool
+    base: Pair, head: Pair, noise: Noise | None, rerun: Noise | None, threshold: float, *, same_session: bool
 ) -> Estimate | None:
     runs, others = base.base.runs, head.head.runs
     if head.series.metric.is_exact and (exact := compare_exact(runs, others)) is not None:
         return exact
-    return compare(runs, others, history_noise=noise, threshold=threshold, rerun_noise=rerun, beside=beside)
+    return compare(runs, others, history_noise=noise, threshold=threshold, rerun_noise=rerun, same_session=same_session)
 
 
 def _noisier(*noises: Noise | None) -> Noise | None:
-    """The noise with the wider interval: its scale times Student's quantile."""
+    """The noise with the wider interval: scale times critical value."""
     known = [noise for noise in noises if noise is not None]
-    reach = {id(n): n.scale * (student_quantile(n.freedom) if n.freedom else _NORMAL_95) for n in known}
-    return max(known, key=lambda noise: reach[id(noise)], default=None)
+    width = {id(n): n.scale * (critical_value(0.05, n.df) if n.df else _NORMAL_95) for n in known}
+    return max(known, key=lambda noise: width[id(noise)], default=None)
 
 
 def _verdict(base: Pair, head: Pair, estimate: Estimate | None, verdict: Verdict) -> tuple[Verdict, str | None]:

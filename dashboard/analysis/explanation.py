@@ -4,55 +4,53 @@ import math
 from dataclasses import dataclass
 
 from ..model.changepoint import Magnitude, Regression, SeriesChange
-from ..model.quantities import growth
+from ..model.quantities import relative_change
 from ..model.series import Commit
 from ..model.triage_item import TriageItem
 from ..model.verdict import Control
 from ..store.queries.compiled_code import CodeBetween
 from .next_measurement import MeasureAgain, gate_command, measure_again
 
-# A change taken apart: what the machine did, as its controls show, and what remains for the kernel.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartsOfChange:
-    """Both parts as relative changes; one after the other they make the whole."""
+    """A change as the product of the machine's and the kernel's relative changes."""
 
     machine: Magnitude
     kernel: Magnitude
-    control: Control  # who spoke for the machine
+    control: Control  # which controls show the machine's part
 
 
 def parts_of_change(change: SeriesChange) -> PartsOfChange | None:
-    """The parts with their 95 % intervals, which come from how the controls scatter.
+    """The parts with 95 % intervals from the scatter of the controls.
 
-    None where no control could tell, and where the machine's other series spoke: they may share what the commit did.
+    None without controls, or with other series only, as the commit may have changed them too.
     """
     share = change.share
     if share is None or share.control is Control.OTHERS or change.magnitude <= -1:
         return None
     whole = math.log1p(change.magnitude)
-    ends = (share.value, share.low, share.high)
+    ends = (share.value, share.ci_low, share.ci_high)
     return PartsOfChange(
-        machine=_magnitude(*(growth(whole * part) for part in ends)),
-        kernel=_magnitude(*(growth(whole * (1 - part)) for part in ends)),
+        machine=_magnitude(*(relative_change(whole * part) for part in ends)),
+        kernel=_magnitude(*(relative_change(whole * (1 - part)) for part in ends)),
         control=share.control,
     )
 
 
 def _magnitude(value: float, *ends: float) -> Magnitude:
-    return Magnitude(value=value, low=min(ends), high=max(ends))
+    return Magnitude(value=value, ci_low=min(ends), ci_high=max(ends))
 
 
-_ALL_BUT_RULED_OUT = 0.0005  # a chance that rounds to less than 0.1 %
+_LEAST_PROBABILITY = 0.0005  # rounds to 0.1 %
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspect:
-    """A commit with which the change may have come."""
+    """A commit that may have caused the change."""
 
     commit: Commit
-    chance: float  # by the values; with those left out they add up to 95 % and more
+    probability: float  # posterior; all sum to at least 95 %, with those left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,16 +61,16 @@ class TriageDetails:
     parts: PartsOfChange | None
     code: CodeBetween | None
     suspects: tuple[Suspect, ...]  # in order
-    unlikely: int  # further commits among or beside them, which the values all but rule out
-    unmeasured: int  # commits between the last good one and the first bad one, without results
-    log: str  # the command that lists the commits, the suspects among them
+    unlikely: int  # further commits of the range with a negligible probability
+    unmeasured: int  # commits without results between the last good and the first bad one
+    log: str  # command that lists the commits of the range
     reproduce: str | None
-    wanted: MeasureAgain | None
+    next_measurement: MeasureAgain | None
 
     @property
     def likeliest(self) -> Suspect | None:
-        """The commit that most likely brought it."""
-        return max(self.suspects, key=lambda one: one.chance, default=None)
+        """The commit of the highest probability."""
+        return max(self.suspects, key=lambda one: one.probability, default=None)
 
 
 def triage_details(item: TriageItem, code: CodeBetween | None) -> TriageDetails:
@@ -90,13 +88,13 @@ def triage_details(item: TriageItem, code: CodeBetween | None) -> TriageDetails:
             unmeasured=unmeasured,
             log=_log(*ends),
             reproduce=None,
-            wanted=None,
+            next_measurement=None,
         )
     worst = item.regressions[0]
     change = worst.change
     suspects = _suspects(change)
-    if not stated and suspects and all(each.commit.hash != ends[1].hash for each in suspects):
-        ends = (change.range_start, change.range_end)  # else the commands would look where it hardly is
+    if not stated and suspects and all(suspect.commit.hash != ends[1].hash for suspect in suspects):
+        ends = (change.range_start, change.range_end)  # else the commands would search outside the likely range
     return TriageDetails(
         worst=worst,
         parts=parts_of_change(change),
@@ -106,15 +104,15 @@ def triage_details(item: TriageItem, code: CodeBetween | None) -> TriageDetails:
         unmeasured=unmeasured,
         log=_log(*ends),
         reproduce=gate_command(worst.series, *ends),
-        wanted=measure_again(worst.series, change),
+        next_measurement=measure_again(worst.series, change),
     )
 
 
 def _suspects(change: SeriesChange) -> tuple[Suspect, ...]:
-    """The commits of its range that may have brought it. Where many are alike, all are, however little each holds."""
-    most = max((held for _, held in change.posterior), default=0.0)
-    least = min(_ALL_BUT_RULED_OUT, most)
-    return tuple(Suspect(commit=commit, chance=held) for commit, held in change.posterior if held >= least)
+    """Commits of the range with a probability of 0.1 % or, if none has that, the largest."""
+    most = max((probability for _, probability in change.posterior), default=0.0)
+    least = min(_LEAST_PROBABILITY, most)
+    return tuple(Suspect(commit=commit, probability=p) for commit, p in change.posterior if p >= least)
 
 
 def _log(base: Commit, head: Commit) -> str:

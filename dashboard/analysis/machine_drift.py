@@ -1,7 +1,7 @@
-"""How a machine itself moved between two commits, as its controls tell: work that no commit of the project changes.
+"""Drift of a machine between two commits, by its controls: work that no commit of the project changes.
 
-Canaries go first: fixed kernels that the suite brings along and visits several times a run. Baselines (SDPA, cuBLAS)
-come with the libraries, and speak for the machine as long as no canary contradicts them.
+Canaries come first: fixed kernels of the suite, visited several times a run. Baselines (SDPA, cuBLAS) come with
+libraries and count as long as no canary contradicts them.
 """
 
 import math
@@ -19,7 +19,7 @@ _ROOM = 1.5  # a change up to this many times a canary's may be the machine's
 
 
 def may_explain(drift: MachineDrift, change: float) -> bool:
-    """Whether a canary moved alone by about this relative change, so that kernel and machine cannot be told apart."""
+    """Whether a single canary moved by about this relative change, so that the machine may have caused it."""
     if drift.change or change <= -1:
         return False
     moved = math.log1p(change)
@@ -38,39 +38,39 @@ def level_ratio(pair: Pair) -> float | None:
 
 
 def raw_change(pair: Pair) -> float | None:
-    """Relative change with no drift taken off; None where a side has no positive value, or GPUs differ."""
+    """Relative change, drift included; None where a side has no positive value, or GPUs differ."""
     ratio = None if pair.other_gpus else level_ratio(pair)
     return None if ratio is None else ratio - 1
 
 
 def rivals_shift(found: Sequence[Pair]) -> dict[str, float]:
-    """What the baselines of each machine share, be it the machine's movement or a new library's."""
+    """Common change of each machine's baselines, caused by the machine or by a new library."""
     changes: dict[str, list[float]] = {}
     for pair in found:
         if pair.series.is_baseline and pair.series.metric.noise_family == "latency":
             change = raw_change(pair)
             if change is not None:
                 changes.setdefault(pair.series.machine, []).append(change)
-    return {machine: common_drift(told) for machine, told in changes.items()}
+    return {machine: common_drift(own) for machine, own in changes.items()}
 
 
 def machine_drifts(found: Sequence[Pair], canary_moves: Mapping[str, Estimate]) -> tuple[MachineDrift, ...]:
-    """Each machine of the pairs that moved. `canary_moves`: estimates of the canaries by the key of their series."""
+    """Drift of each machine that moved. `canary_moves`: estimates of canaries by the key of their series."""
     controls = [
         (pair.series, change)
         for pair in found
-        if not pair.series.is_watched
+        if not pair.series.is_ours
         and pair.series.metric.noise_family == "latency"
         and (change := raw_change(pair)) is not None
     ]
     drifts = []
     for machine in sorted({series.machine for series, _ in controls}):
-        mine = [(series, change) for series, change in controls if series.machine == machine]
-        canaries = [(series, canary_moves[series.key]) for series, _ in mine if series.key in canary_moves]
-        shared = _shared([change for _, change in mine], [comparison for _, comparison in canaries])
+        own = [(series, change) for series, change in controls if series.machine == machine]
+        canaries = [(series, canary_moves[series.key]) for series, _ in own if series.key in canary_moves]
+        shared = _shared([change for _, change in own], [comparison for _, comparison in canaries])
         moved = tuple(_move(*canary) for canary in canaries if canary[1].p_value < _MOVED)
         if shared or moved:
-            drifts.append(MachineDrift(machine=machine, change=shared, controls=len(mine), canaries=moved))
+            drifts.append(MachineDrift(machine=machine, change=shared, controls=len(own), canaries=moved))
     return tuple(drifts)
 
 

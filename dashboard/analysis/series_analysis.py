@@ -1,9 +1,8 @@
-"""Analyses the series that an import touched: their changepoints, and each in short for the overview.
+"""Analysis of the series that an import changed: changepoints, episodes, and a summary for the overview.
 
-The statistics are pure functions, so that they run wherever an executor runs them: stored values go out, findings come
-back. Nobody waits for that: values are read in one transaction and findings written in another, which passes over what
-an import has changed in between. That stays stale, and is taken again. So does a series whose analysis fails, with the
-findings that it had: the log says which and how, and the others go on.
+The statistics are pure functions, so any executor can run them. Values are read in one transaction and findings are
+written in another, which skips series that an import has changed in between: they stay stale and are analysed again. So
+are series whose analysis fails: they keep their findings, the log names them, and the others continue.
 """
 
 import logging
@@ -16,10 +15,10 @@ from statistics import median
 from ..executors import in_order, local_workers
 from ..model.error_location import located
 from ..model.metric import Metric, metric
-from ..statistics.changepoint import Changepoint, Told
-from ..statistics.detection import tell_commits, tell_levels
+from ..statistics.changepoint import Changepoint, Detection
+from ..statistics.detection import detect, detect_in_levels
 from ..statistics.episodes import Episode
-from ..statistics.level_path import Places
+from ..statistics.level_path import Ints
 from ..statistics.machine_noise import ENOUGH_ALONE
 from ..statistics.summary import summarise
 from ..store.analysis import (
@@ -41,32 +40,32 @@ from ..store.commit_index import CommitIndex, ProjectCommitIndex
 from ..store.engine import Store
 from ..store.machine_peers import MachinePeers
 from ..store.series_history import SeriesHistory, series_history
-from .classify import judge
+from .classify import classify_machines
 
 _log = logging.getLogger(__name__)
-_AT_ONCE, _FEWEST = 200, 50  # series in one task: enough to be worth sending, and in a transaction,
-_TASKS = 20  # of each worker: few enough in one to share them out
-_MOST_IN_VAIN = 3  # rounds after which nothing was written
-_WORTH_PROCESSES = 2000  # series: below, starting and feeding processes costs more than the second or two they save
+_AT_ONCE, _FEWEST = 200, 50  # series in one task and transaction, at most and at least
+_TASKS = 20  # of each worker, to share the work evenly
+_MOST_ROUNDS = 3  # in which nothing was written
+_WORTH_PROCESSES = 2000  # series; with fewer, starting processes costs more than the second or two they save
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Task:
-    """Some series, and what their histories need beside them."""
+    """Series to analyse, with the data that their histories need."""
 
     series: tuple[StaleSeries, ...]
     commit_index: CommitIndex
-    noise: Mapping[int, float | None] = field(default_factory=dict)  # of their machines, where it was asked for
+    noise: Mapping[int, float | None] = field(default_factory=dict)  # of their machines, once known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Findings:
-    """What became of a task. Series too short to tell their own noise wait for that of their machines."""
+    """Result of a task. Series too short to estimate their noise wait for that of their machines."""
 
-    found: tuple[SeriesAnalysis, ...]
+    analyses: tuple[SeriesAnalysis, ...]
     waiting: tuple[StaleSeries, ...]
-    levels: Mapping[int, float]  # of those that wait
-    failed: Mapping[int, str]  # how, of each series that no findings come of
+    levels: Mapping[int, float]  # of the waiting series
+    failed: Mapping[int, str]  # error, by series
 
 
 def analyse(
@@ -76,13 +75,10 @@ def analyse(
     workers: tuple[Executor, int] | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> int:
-    """Analyses every stale series of the store; returns how many. A kill leaves the rest stale for the next time.
+    """Analyse every stale series, then classify the machines; return the count. A kill leaves the rest stale.
 
-    Stale are also all series that were analysed by other rules than this code's (`ANALYSIS_VERSION`). What is found is
-    then judged together, machine by machine.
-
-    `only` names a project, if not all are meant. `workers` are an executor and how many tasks it does at once
-    (executors.py); by default this machine's cores.
+    All series that another `ANALYSIS_VERSION` analysed are stale too. `only` names a project, None means all.
+    `workers`: an executor and its number of concurrent tasks (executors.py); by default the cores of this machine.
     """
     invalidate_outdated(store, only)
     done = 0
@@ -91,165 +87,164 @@ def analyse(
             continue
         mark_peers_stale(store, project)
         if workers is not None:
-            done += _analyse_project(store, project, workers, partial(_tell, progress, done))
+            done += _analyse_project(store, project, workers, partial(_report, progress, done))
             continue
         count = count_stale(store, project)
         with local_workers(None if count >= _WORTH_PROCESSES else 1) as local:
-            done += _analyse_project(store, project, local, partial(_tell, progress, done))
-    judge(store, only=only)
+            done += _analyse_project(store, project, local, partial(_report, progress, done))
+    classify_machines(store, only=only)
     return done
 
 
 def _at_once(stale: int, workers: int) -> int:
-    """Series in a task: each worker gets several, so that all finish at about the same time."""
+    """Series in a task; each worker gets several tasks, so that all finish at about the same time."""
     return min(max(stale // (workers * _TASKS), _FEWEST), _AT_ONCE)
 
 
-def _tell(progress: Callable[[int], None], before: int, more: int) -> None:
+def _report(progress: Callable[[int], None], before: int, more: int) -> None:
     progress(before + more)
 
 
 def _analyse_project(
     store: Store, project: StaleProject, workers: tuple[Executor, int], progress: Callable[[int], None]
 ) -> int:
-    """Until nothing is stale, or others change what remains as fast as it is analysed: they will analyse it too."""
-    done, in_vain = 0, 0
+    """Analyse until nothing is stale, or until other processes change the rest faster; they analyse it themselves."""
+    done, idle_rounds = 0, 0
     failed: dict[int, str] = {}
-    while in_vain < _MOST_IN_VAIN and (stale := count_stale(store, project)) > len(failed):
+    while idle_rounds < _MOST_ROUNDS and (stale := count_stale(store, project)) > len(failed):
         written = 0
         at_once = _at_once(stale, workers[1])
         machines = MachinePeers(project_id=project.id)
         short: list[_Findings] = []
-        answers = in_order(workers, _work, _but_for(set(failed), _tasks(store, project, at_once)))
-        for found in _gathered(answers, failed, short):
-            written += _write(store, project, found)
+        answers = in_order(workers, _work, _without(set(failed), _tasks(store, project, at_once)))
+        for analyses in _batched(answers, failed, short):
+            written += _write(store, project, analyses)
             progress(done + written)
         answers = in_order(workers, _work, _tasks_with_noise(store, project, machines, short))
-        for found in _gathered(answers, failed, []):
-            written += _write(store, project, found)
+        for analyses in _batched(answers, failed, []):
+            written += _write(store, project, analyses)
             progress(done + written)
         done += written
-        in_vain = 0 if written else in_vain + 1
+        idle_rounds = 0 if written else idle_rounds + 1
     for series, name in series_names(store, failed).items():
         _log.error(
-            "%s: the analysis failed (%s); it keeps its earlier findings, and is tried again with the next"
-            " import. Please report this",
+            "%s: the analysis failed (%s). The series keeps its previous findings, and the next import tries again."
+            " Please report this",
             name,
             failed[series],
         )
     return done
 
 
-def _gathered(
+def _batched(
     answers: Iterable[_Findings], failed: dict[int, str], short: list[_Findings]
 ) -> Iterator[list[SeriesAnalysis]]:
-    """What is found, of as many series at a time as a transaction is worth; what else became of them goes into the
-    other two."""
-    together: list[SeriesAnalysis] = []
+    """Analyses in batches of a transaction; failures and waiting series are added to `failed` and `short`."""
+    batch: list[SeriesAnalysis] = []
     for findings in answers:
         failed |= findings.failed
         if findings.waiting:
             short.append(findings)
-        together += findings.found
-        if len(together) >= _AT_ONCE:
-            yield together
-            together = []
-    if together:
-        yield together
+        batch += findings.analyses
+        if len(batch) >= _AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
-def _but_for(failed: Collection[int], tasks: Iterable[_Task]) -> Iterator[_Task]:
+def _without(failed: Collection[int], tasks: Iterable[_Task]) -> Iterator[_Task]:
     for task in tasks:
         yield replace(task, series=tuple(stale for stale in task.series if stale.id not in failed))
 
 
 def _tasks(store: Store, project: StaleProject, at_once: int) -> Iterator[_Task]:
-    after, its_calendar = 0, ProjectCommitIndex(project.id)
+    after, calendar = 0, ProjectCommitIndex(project.id)
     while True:
         with store.read() as connection:
-            taken = fetch_stale(connection, project.id, after=after, limit=at_once)
-            if not taken:
+            series = fetch_stale(connection, project.id, after=after, limit=at_once)
+            if not series:
                 return
-            now = its_calendar.read(connection)
-        after = taken[-1].id
-        yield _Task(series=tuple(taken), commit_index=now)
+            current = calendar.read(connection)
+        after = series[-1].id
+        yield _Task(series=tuple(series), commit_index=current)
 
 
 def _tasks_with_noise(
     store: Store, project: StaleProject, machines: MachinePeers, short: Sequence[_Findings]
 ) -> Iterator[_Task]:
-    its_calendar = ProjectCommitIndex(project.id)
+    calendar = ProjectCommitIndex(project.id)
     for findings in short:
         with store.read() as connection:
             noise = machines.scales(connection, dict(findings.levels))
-            now = its_calendar.read(connection)
-        told = {series.id: noise.get(series.id) for series in findings.waiting}
-        yield _Task(series=findings.waiting, commit_index=now, noise=told)
+            current = calendar.read(connection)
+        noise_of = {series.id: noise.get(series.id) for series in findings.waiting}
+        yield _Task(series=findings.waiting, commit_index=current, noise=noise_of)
 
 
-def _write(store: Store, project: StaleProject, found: Sequence[SeriesAnalysis]) -> int:
+def _write(store: Store, project: StaleProject, analyses: Sequence[SeriesAnalysis]) -> int:
     with store.write(project.name, of_project=True) as connection:
-        return replace_analyses(connection, found)
+        return replace_analyses(connection, analyses)
 
 
 def _work(task: _Task) -> _Findings:
-    """The statistics of a task. Reads and writes nothing."""
-    found, waiting, levels, failed = [], [], {}, {}
+    """Statistics of a task, without I/O."""
+    analyses, waiting, levels, failed = [], [], {}, {}
     for stale in task.series:
         try:
-            one = _of_one(stale, task)
-        except Exception as error:  # a fault of ours, or of the disk's: the other series are well
+            result = _analysis(stale, task)
+        except Exception as error:  # a bug or a damaged value must not stop the other series
             failed[stale.id] = located(error)
             continue
-        if isinstance(one, SeriesAnalysis):
-            found.append(one)
+        if isinstance(result, SeriesAnalysis):
+            analyses.append(result)
         else:
             waiting.append(stale)
-            levels[stale.id] = one
-    return _Findings(found=tuple(found), waiting=tuple(waiting), levels=levels, failed=failed)
+            levels[stale.id] = result
+    return _Findings(analyses=tuple(analyses), waiting=tuple(waiting), levels=levels, failed=failed)
 
 
-def _of_one(stale: StaleSeries, task: _Task) -> SeriesAnalysis | float:
-    """The findings, or the level of a series that waits for the noise of its machine."""
-    points, its_metric = points_of(stale), metric(stale.metric, stale.unit)
+def _analysis(stale: StaleSeries, task: _Task) -> SeriesAnalysis | float:
+    """Findings of a series, or the level of one that waits for the noise of its machine."""
+    points, own_metric = points_of(stale), metric(stale.metric, stale.unit)
     if points is None:
         return SeriesAnalysis(
             series_id=stale.id,
             revision=stale.revision,
-            better=its_metric.better,
+            better=own_metric.better,
             changes=(),
             episodes=(),
             newest=None,
             summary=None,
         )
     history = series_history(points, task.commit_index)
-    if stale.id not in task.noise and (level := _short_level(history, its_metric)) is not None:
+    if stale.id not in task.noise and (level := _short_level(history, own_metric)) is not None:
         return level
-    found = _detect(history, its_metric, task.noise.get(stale.id))
+    detection = _detect(history, own_metric, task.noise.get(stale.id))
     return SeriesAnalysis(
         series_id=stale.id,
         revision=stale.revision,
-        better=its_metric.better,
-        changes=tuple(_placed_change(change, history) for change in found.changes),
-        episodes=tuple(_placed_episode(episode, history.commits) for episode in found.episodes),
+        better=own_metric.better,
+        changes=tuple(_placed_change(change, history) for change in detection.changes),
+        episodes=tuple(_placed_episode(episode, history.commits) for episode in detection.episodes),
         newest=history.newest,
-        summary=summarise(history.by_commit, found.changes[-1] if found.changes else None, its_metric),
+        summary=summarise(history.by_commit, detection.changes[-1] if detection.changes else None, own_metric),
         uses_machine_noise=stale.id in task.noise,
     )
 
 
-def _short_level(history: SeriesHistory, its_metric: Metric) -> float | None:
+def _short_level(history: SeriesHistory, own_metric: Metric) -> float | None:
     """The level of a series in times that is too short to estimate its own noise."""
-    if not its_metric.is_time or not 2 <= len(history) < ENOUGH_ALONE:
+    if not own_metric.is_time or not 2 <= len(history) < ENOUGH_ALONE:
         return None
     levels = history.levels
     return median(levels) if min(levels) > 0 else None
 
 
-def _detect(history: SeriesHistory, its_metric: Metric, machine_noise: float | None) -> Told:
-    if len(history) >= ENOUGH_ALONE and (its_metric.is_exact or history.is_of_one_card):
-        return tell_levels(history.levels, its_metric)  # the single runs would not be looked at
-    return tell_commits(history.runs(), its_metric, machine_noise)
+def _detect(history: SeriesHistory, own_metric: Metric, machine_noise: float | None) -> Detection:
+    if len(history) >= ENOUGH_ALONE and (own_metric.is_exact or history.is_of_one_card):
+        return detect_in_levels(history.levels, own_metric)  # `detect` would use the medians too
+    return detect(history.runs(), own_metric, machine_noise)
 
 
 def _placed_change(change: Changepoint, history: SeriesHistory) -> StoredChange:
@@ -264,7 +259,7 @@ def _placed_change(change: Changepoint, history: SeriesHistory) -> StoredChange:
     )
 
 
-def _placed_episode(episode: Episode, commits: Places) -> StoredEpisode:
+def _placed_episode(episode: Episode, commits: Ints) -> StoredEpisode:
     return StoredEpisode(
         episode=episode,
         commit_id=int(commits[episode.first]),

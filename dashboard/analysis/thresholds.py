@@ -1,4 +1,4 @@
-"""By which limits a project's changes are judged here: what the project states, else the dashboard's own threshold."""
+"""Thresholds of a project's series: by its policy, else the dashboard's default."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -15,44 +15,46 @@ _STEPS = frozenset({ChangeKind.STEP, ChangeKind.NOT_SIGNIFICANT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedBy:
-    """The limits of every series, and who states them."""
+class ThresholdResolver:
+    """Thresholds of every series, and their source."""
 
-    threshold: float  # where no rule says otherwise
+    threshold: float  # where no rule applies
     limits: LimitsOf
-    stated: StatedLimits | None  # None: the project states nothing
+    stated: StatedLimits | None  # None: the project has no policy
 
     @property
     def policy(self) -> str | None:
-        """The name of the stated limits: "warpwatch.toml of 1234abcd"."""
+        """Name of the policy: "warpwatch.toml of 1234abcd"."""
         return self.stated.name if self.stated is not None else None
 
-    def held_against(self, series: Series, changes: Iterable[SeriesChange]) -> tuple[SeriesChange, ...]:
-        """The changes of a series, those steps marked that lie below its limits."""
+    def mark_below_threshold(self, series: Series, changes: Iterable[SeriesChange]) -> tuple[SeriesChange, ...]:
+        """The changes of a series, with steps below its thresholds marked."""
         limits = self.limits(series)
         return tuple(
             change
             if change.kind not in _STEPS or limits.counts(change.before, change.after, change.magnitude)
-            else replace(change, below_limit=limits.counts_from(change.before, change.after))
+            else replace(change, below_limit=limits.min_relative_change(change.before, change.after))
             for change in changes
         )
 
 
-def judged_by(store: Store, project: str, *, threshold: float, threshold_of_all: float | None = None) -> JudgedBy:
-    """`threshold` is the dashboard's, for what the project leaves open; `threshold_of_all` a reader's, above all rules.
+def threshold_resolver(
+    store: Store, project: str, *, threshold: float, threshold_of_all: float | None = None
+) -> ThresholdResolver:
+    """Resolver of a project, as `warpwatch check` and the gate use it.
 
-    The same as `warpwatch check` and the gate go by, once the file they read was stated.
+    `threshold`: the dashboard's default; `threshold_of_all`: a reader's, which overrides all rules.
     """
     stated = stated_limits(store, project)
     rules = stated or LimitRules()
     workloads = queries.project_workloads(store, project) if rules.rules else {}
-    return JudgedBy(
+    return ThresholdResolver(
         threshold=threshold_of_all or rules.threshold or threshold,
         limits=series_limits(rules, workloads, threshold=threshold, threshold_of_all=threshold_of_all),
         stated=stated,
     )
 
 
-def steps_judged_by(store: Store, project: str) -> JudgedBy:
-    """For what a history shows, where only what the project states keeps a step from counting (regressions.py)."""
-    return store.cached(project, "steps judged by", lambda: judged_by(store, project, threshold=0.0))
+def step_thresholds(store: Store, project: str) -> ThresholdResolver:
+    """Resolver for the steps of a history: without a policy every step counts (regressions.py)."""
+    return store.cached(project, "step thresholds", lambda: threshold_resolver(store, project, threshold=0.0))

@@ -1,4 +1,4 @@
-"""Trust in a machine: false alarms of equal code, and the smallest change that would be detected."""
+"""Trust in a machine: false alarms of A/A pairs, and the smallest detectable change."""
 
 import math
 from collections import Counter
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..model.comparison import Estimate
-from ..model.quantities import growth
+from ..model.quantities import relative_change
 from ..model.series import Series
 from ..model.thresholds import Limits, LimitsOf
 from ..model.verdict import NoiseSource, Verdict
@@ -16,7 +16,7 @@ from ..statistics.comparison import (
     UNKNOWN_BETWEEN_RUNS,
     RunValue,
     compare,
-    judge,
+    family_verdicts,
     sample_error,
     sample_scatter,
 )
@@ -26,18 +26,16 @@ from ..statistics.power import detectable_change
 from ..store.column_records import MachineHistory, SeriesRuns
 from .noise import Check, EqualPair, MachineNoises
 
-# How far two measurements of the same machine code lie apart: the noise that no change of a kernel is in.
-
 ENOUGH_PAIRS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EqualCodeSpread:
-    """Relative differences within pairs, whichever way they go."""
+    """Absolute relative differences within A/A pairs."""
 
     pairs: int
     median: float
-    most: float  # 95 % of the pairs lie no further apart
+    most: float  # 95th percentile
 
 
 def equal_code_spread(pairs: Sequence[tuple[float, float]]) -> EqualCodeSpread | None:
@@ -48,66 +46,61 @@ def equal_code_spread(pairs: Sequence[tuple[float, float]]) -> EqualCodeSpread |
     return EqualCodeSpread(pairs=len(pairs), median=float(np.median(apart)), most=float(np.quantile(apart, 0.95)))
 
 
-# How far a machine's numbers can be trusted: false alarms of equal code, and the smallest change that would be told.
-#
-# Both ask what `check` would: its noise (`machine_noise.py`, `session_noise.py`), its test and its threshold, from
-# the newest 100 commits. The movement that canaries show is not taken off.
+# Both use the noise (`machine_noise.py`, `session_noise.py`), test and threshold of `check`, on the newest 100 commits.
+# The drift of canaries is not subtracted.
 
-RUNS = (1, 3, 5)  # a side, that a smallest change is told for
-_TOLD = {Verdict.REGRESSED, Verdict.IMPROVED}
+RUNS = (1, 3, 5)  # of each commit, for the smallest detectable change
+_CHANGED = {Verdict.REGRESSED, Verdict.IMPROVED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FalseAlarms:
-    """Pairs of runs of equal code, compared as a check of one run a side would."""
+    """False alarms of A/A pairs, compared as a check with one run of each commit."""
 
-    told: Share  # called changed, of all comparisons
-    families: Share  # checks with any such call, of all checks
-    beyond_threshold: Share  # comparisons that lie at least the threshold apart: what a bare threshold would call
-    apart: float  # typical distance of a pair, relative
-    apart_most: float  # 95 % of the pairs lie no further apart
+    alarms: Share  # comparisons with REGRESSED or IMPROVED
+    families: Share  # checks with any
+    beyond_threshold: Share  # comparisons that differ by the threshold or more
+    apart: float  # median relative difference of a pair
+    apart_most: float  # 95th percentile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detectable:
-    """The smallest change of a series that a check would tell, by the number of runs of each commit (`RUNS`)."""
+    """Smallest detectable change of a series, by the number of runs of each commit (`RUNS`)."""
 
     series: Series
     level: float
     noise: float  # of one run, relative
     source: NoiseSource
-    commits: int  # with a number, on the card that measured most
+    commits: int  # with a number, on the GPU with most runs
     changes: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """What a machine's own history says of its numbers."""
+    """Trust in a machine's numbers, from its own history."""
 
-    beside: FalseAlarms | None  # within two hours on one card, as a gate measures
-    later: FalseAlarms | None  # further apart
-    detectable: tuple[Detectable, ...]  # of the project's own series; the largest with one run first
-    family: int  # series that the smallest changes are told among
+    same_session: FalseAlarms | None  # as a gate measures
+    later_sessions: FalseAlarms | None  # further apart
+    detectable: tuple[Detectable, ...]  # of the project's own series, the largest first
+    family: int  # number of series compared at once
     threshold: float
 
 
 def trust(history: MachineHistory, *, threshold: float, limits: LimitsOf | None = None) -> Trust:
-    """What the history of a machine says.
-
-    `limits` gives each series' own threshold, as `check` takes it; without it `threshold` is that of all.
-    """
+    """Trust from the history of a machine. `limits`: thresholds of each series; without it `threshold` is for all."""
     noises = MachineNoises(history)
-    alike = Limits(threshold=threshold)
-    limit_of = limits or (lambda series: alike)
-    ours = [each for each in history.series if each.series.is_watched]
+    uniform = Limits(threshold=threshold)
+    limit_of = limits or (lambda series: uniform)
+    ours = [runs for runs in history.series if runs.series.is_ours]
     family = max(len(ours), 1)
     return Trust(
-        beside=_false_alarms(history.series, noises, limit_of, beside=True),
-        later=_false_alarms(history.series, noises, limit_of, beside=False),
+        same_session=_false_alarms(history.series, noises, limit_of, same_session=True),
+        later_sessions=_false_alarms(history.series, noises, limit_of, same_session=False),
         detectable=tuple(
             sorted(
-                (_detectable(each, noises, family, limit_of(each.series)) for each in ours),
-                key=lambda one: -one.changes[0],
+                (_detectable(runs, noises, family, limit_of(runs.series)) for runs in ours),
+                key=lambda detectable: -detectable.changes[0],
             )
         ),
         family=family,
@@ -116,17 +109,17 @@ def trust(history: MachineHistory, *, threshold: float, limits: LimitsOf | None 
 
 
 def _detectable(runs: SeriesRuns, noises: MachineNoises, family: int, limit: Limits) -> Detectable:
-    """For runs beside each other on one card: their noise is what re-runs tell, else what the history does."""
+    """Smallest detectable change between runs of one session."""
     levels = noises.levels(runs)
     newest = _run_value(runs, -1)
-    noise = noises.beside(runs)
+    noise = noises.same_session(runs)
     if noise is None:
         assumed, scatter = UNKNOWN_BETWEEN_RUNS, sample_scatter(newest)
         source = NoiseSource.SAMPLES if scatter > assumed else NoiseSource.ASSUMED
         noise = Noise(scale=max(assumed, scatter), source=source)
     inside = sample_error(newest)
     level = float(np.median(levels))
-    threshold = limit.counts_from(level, level)
+    threshold = limit.min_relative_change(level, level)
     return Detectable(
         series=runs.series,
         level=level,
@@ -140,29 +133,30 @@ def _detectable(runs: SeriesRuns, noises: MachineNoises, family: int, limit: Lim
 
 
 def _false_alarms(
-    every: Iterable[SeriesRuns], noises: MachineNoises, limit_of: LimitsOf, *, beside: bool
+    series: Iterable[SeriesRuns], noises: MachineNoises, limit_of: LimitsOf, *, same_session: bool
 ) -> FalseAlarms | None:
     families: dict[Check, list[tuple[EqualPair, Estimate, float]]] = {}
-    apart: list[tuple[float, float]] = []  # a pair's distance, and the threshold of its series
-    for runs in every:
+    apart: list[tuple[float, float]] = []  # a pair's difference, and the threshold of its series
+    for runs in series:
         limit = limit_of(runs.series)
         for pair in noises.pairs(runs):
             first, second = float(runs.value[pair.first]), float(runs.value[pair.second])
-            threshold = limit.counts_from(first, second)
-            if pair.is_beside is beside and (compared := _compared(pair, noises, threshold)) is not None:
+            threshold = limit.min_relative_change(first, second)
+            if pair.is_same_session is same_session and (compared := _compared(pair, noises, threshold)) is not None:
                 families.setdefault(pair.check, []).append((pair, compared, threshold))
-                apart.append((growth(abs(math.log(second / first))), threshold))
+                apart.append((relative_change(abs(math.log(second / first))), threshold))
     if not apart:
         return None
-    told = Counter[Check]()
-    for check, its in families.items():
-        better = [pair.runs.series.metric.better for pair, _, _ in its]
-        thresholds = [threshold for _, _, threshold in its]
-        told[check] = sum(v in _TOLD for v in judge([c for _, c, _ in its], better, threshold=thresholds))
+    alarms = Counter[Check]()
+    for check, compared_pairs in families.items():
+        better = [pair.runs.series.metric.better for pair, _, _ in compared_pairs]
+        thresholds = [threshold for _, _, threshold in compared_pairs]
+        verdicts = family_verdicts([estimate for _, estimate, _ in compared_pairs], better, threshold=thresholds)
+        alarms[check] = sum(verdict in _CHANGED for verdict in verdicts)
     distances = [distance for distance, _ in apart]
     return FalseAlarms(
-        told=_share(sum(told.values()), len(apart)),
-        families=_share(sum(count > 0 for count in told.values()), len(families)),
+        alarms=_share(sum(alarms.values()), len(apart)),
+        families=_share(sum(count > 0 for count in alarms.values()), len(families)),
         beyond_threshold=_share(sum(distance >= threshold for distance, threshold in apart), len(apart)),
         apart=float(np.median(distances)),
         apart_most=float(np.quantile(distances, 0.95)),
@@ -176,19 +170,19 @@ def _share(count: int, of: int) -> Share:
 
 
 def _compared(pair: EqualPair, noises: MachineNoises, threshold: float) -> Estimate | None:
-    """One run against the other, by a noise that the two have no part in as re-runs."""
+    """Estimate between the two runs; the pair itself is left out of the re-runs."""
     return compare(
         [_run_value(pair.runs, pair.first)],
         [_run_value(pair.runs, pair.second)],
         history_noise=noises.history(pair.runs),
         rerun_noise=noises.reruns(pair.runs, without=pair),
         threshold=threshold,
-        beside=pair.is_beside,
+        same_session=pair.is_same_session,
     )
 
 
-def _run_value(runs: SeriesRuns, place: int) -> RunValue:
-    value, spread, count = float(runs.value[place]), float(runs.spread[place]), int(runs.count[place])
+def _run_value(runs: SeriesRuns, index: int) -> RunValue:
+    value, spread, count = float(runs.value[index]), float(runs.spread[index]), int(runs.count[index])
     if math.isnan(spread):
         return RunValue(value=value)
     known = count if count > 0 else None

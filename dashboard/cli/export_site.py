@@ -67,5 +67,5 @@ def _series(store: Store, project: str, which: str) -> list[str]:
     return [
         series.key
         for series in found.series
-        if which == "all" or (series.listed and series.is_watched and series.metric.is_judged)
+        if which == "all" or (series.listed and series.is_ours and series.metric.is_judged)
     ]

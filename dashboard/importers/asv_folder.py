@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..model.commit_links import commit_url_of, web_address
-from ..model.result_file import Listed, storable
+from ..model.result_file import BenchmarkSpec, storable
 from .asv import machine_details
 from .import_limits import MIB, RESULT_FILE_BYTES
 from .input_files import BrokenFileError, read_json, read_regular
@@ -36,7 +36,7 @@ class AsvFolder:
     results: Path
     project: str
     repository: Path | None
-    listed: Mapping[str, Listed] | None = None  # None without a readable benchmarks.json
+    listed: Mapping[str, BenchmarkSpec] | None = None  # None without a readable benchmarks.json
     problems: tuple[str, ...] = ()
     prefix: str = ""  # of its files' names in the store, if several folders are imported together
     nameless: Path | None = None  # a machine's folder whose name is not the machine's
@@ -151,7 +151,7 @@ def _read_machine(path: Path) -> Mapping[str, str]:
     return machine_details(known)
 
 
-def read_benchmarks(path: Path) -> tuple[Mapping[str, Listed] | None, tuple[str, ...]]:
+def read_benchmarks(path: Path) -> tuple[Mapping[str, BenchmarkSpec] | None, tuple[str, ...]]:
     """The benchmarks in asv's `benchmarks.json`, None if it cannot be read, and the problems."""
     try:
         data = read_json(read_regular(path, RESULT_FILE_BYTES))
@@ -162,8 +162,8 @@ def read_benchmarks(path: Path) -> tuple[Mapping[str, Listed] | None, tuple[str,
         return None, (f"{path}: {error}; units and parameter names are guesses",)
 
 
-def _listed(entry: Mapping[str, Any]) -> Listed:
-    return Listed(
+def _listed(entry: Mapping[str, Any]) -> BenchmarkSpec:
+    return BenchmarkSpec(
         unit=_text(entry.get("unit")),
         kind=_text(entry.get("type")),
         parameter_names=tuple(map(str, entry.get("param_names") or ())),

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..model.result_file import LONGEST_NAME, Listed, ResultFile, Value
+from ..model.result_file import LONGEST_NAME, BenchmarkSpec, ResultFile, Value
 from ..model.series import Status
 from .import_overrides import ImportOverrides, ReadSibling, check_commit, is_full_hash, milliseconds
 from .input_files import BeyondLimitError, BrokenFileError
@@ -87,7 +87,7 @@ def read(data: Mapping[str, Any], overrides: ImportOverrides, _read_sibling: Rea
             raise BeyondLimitError(f"{name}: {len(repetitions):,} runs; at most {_MOST_REPETITIONS:,} are read")
         benchmark, names, values = _named_parameters(name)
         for metric, unit, value in _metrics(repetitions, values):
-            builder.add(f"{benchmark}.{metric}", Listed(unit=unit, parameter_names=names), value)
+            builder.add(f"{benchmark}.{metric}", BenchmarkSpec(unit=unit, parameter_names=names), value)
     return (
         builder.result(
             commit=commit,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from sqlalchemy.exc import DataError
 
 from ..executors import AHEAD, in_order, local_workers, one_apart
-from ..model.result_file import Listed
+from ..model.result_file import BenchmarkSpec
 from ..store.commits import mark_listed
 from ..store.engine import Store
 from ..store.ids import SeriesLimitError
@@ -44,7 +44,7 @@ def import_results(
     store: Store,
     folder: AsvFolder,
     *,
-    other_listed: Sequence[Mapping[str, Listed] | None] = (),
+    other_listed: Sequence[Mapping[str, BenchmarkSpec] | None] = (),
     allowance: Allowance | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,

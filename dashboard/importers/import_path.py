@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import DataError
 
-from ..model.result_file import Listed, ResultFile
+from ..model.result_file import BenchmarkSpec, ResultFile
 from ..store.engine import Store
 from ..store.ids import SeriesLimitError
 from ..store.project_writer import NewFile, ProjectWriter
@@ -186,7 +186,7 @@ def _import_tree(
 
 def _open_untrusted(results: Path, project: str, repository: Path | None) -> AsvFolder:
     """Open a folder without its asv.conf.json, which open_folder follows: the archive may be anybody's."""
-    listed: Mapping[str, Listed] | None = None
+    listed: Mapping[str, BenchmarkSpec] | None = None
     problems: tuple[str, ...] = ()
     if (results / "benchmarks.json").is_file():
         listed, problems = read_benchmarks(results / "benchmarks.json")

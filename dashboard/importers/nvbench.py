@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from ..model.result_file import Listed, ResultFile, Value
+from ..model.result_file import BenchmarkSpec, ResultFile, Value
 from ..model.series import Status
 from .import_overrides import ImportOverrides, ReadSibling
 from .input_files import BeyondLimitError, BrokenFileError
@@ -67,7 +67,7 @@ def read(data: Mapping[str, Any], overrides: ImportOverrides, read_sibling: Read
             builder = of_device.setdefault(state.get("device"), ResultBuilder())
             names, values = _axes(state)
             for metric, unit, value in _values(state, values, read_sibling):
-                builder.add(f"{benchmark['name']}.{metric}", Listed(unit=unit, parameter_names=names), value)
+                builder.add(f"{benchmark['name']}.{metric}", BenchmarkSpec(unit=unit, parameter_names=names), value)
     if len(of_device) > _MOST_DEVICES:
         raise BeyondLimitError(f"{len(of_device):,} devices; the limit of one file is {_MOST_DEVICES}")
     if not of_device:

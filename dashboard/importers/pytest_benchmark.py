@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..model.result_file import Listed, ResultFile
+from ..model.result_file import BenchmarkSpec, ResultFile
 from ..model.series import Status
 from .import_overrides import ImportOverrides, ReadSibling, milliseconds
 from .input_files import BrokenFileError
@@ -69,7 +69,7 @@ def _add(builder: ResultBuilder, record: Mapping[str, Any]) -> None:
         )
     else:
         value = not_measured(values, Status.FAILED, str(record.get("error") or "the benchmark failed"))
-    builder.add(_benchmark(record), Listed(unit="seconds", kind="time", parameter_names=names), value)
+    builder.add(_benchmark(record), BenchmarkSpec(unit="seconds", kind="time", parameter_names=names), value)
 
 
 def _benchmark(record: Mapping[str, Any]) -> str:

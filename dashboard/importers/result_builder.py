@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..model.result_file import LATEST_MS, Entry, Listed, ResultFile, Value, storable, storable_name
+from ..model.result_file import LATEST_MS, BenchmarkSpec, Entry, ResultFile, Value, storable, storable_name
 from ..model.series import Status
 from .asv import machine_details, some_problems
 from .import_limits import BENCHMARK_COMBINATIONS, BENCHMARK_PARAMETERS, FILE_BENCHMARKS, FILE_SAMPLES, FILE_VALUES
@@ -23,11 +23,11 @@ class ResultBuilder:
 
     def __init__(self) -> None:
         self._values: dict[str, dict[tuple[str, ...], Value]] = {}
-        self._listed: dict[str, Listed] = {}
+        self._listed: dict[str, BenchmarkSpec] = {}
         self._problems: list[str] = []
         self._count = self._samples = 0
 
-    def add(self, benchmark: str, listed: Listed, value: Value) -> None:
+    def add(self, benchmark: str, listed: BenchmarkSpec, value: Value) -> None:
         """Add a benchmark's value. Repeated values, and names that cannot be stored, are left out with a note.
 
         Raises BeyondLimitError if the file exceeds a limit.

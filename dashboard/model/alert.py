@@ -115,8 +115,8 @@ class AlertedSeries:
 
     series: Series
     magnitude: float
-    low: float
-    high: float
+    ci_low: float
+    ci_high: float
     commit: str  # hash of the first commit of the new level
     place: int  # index of that commit among the series' measured commits
     is_resolved: bool  # the level is back, or the detector no longer finds the change

@@ -3,19 +3,19 @@
 import math
 from dataclasses import dataclass
 
-from .quantities import growth
+from .quantities import relative_change
 from .series import Commit, Series
 from .verdict import ChangeKind, Control
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlShare:
-    """How much of a change the machine's controls did too: 1 is all of it."""
+    """The machine's share of a change, by its controls: 1 is all of it."""
 
     control: Control
     value: float
-    low: float  # 95 %
-    high: float
+    ci_low: float  # 95 %
+    ci_high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +23,8 @@ class Magnitude:
     """A relative change with its 95 % interval."""
 
     value: float
-    low: float
-    high: float
+    ci_low: float
+    ci_high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,30 +42,32 @@ class SeriesChange:
     before: float
     after: float
     magnitude: float  # after / before - 1
-    low: float  # interval of the magnitude, 95 %
-    high: float
+    ci_low: float  # interval of the magnitude, 95 %
+    ci_high: float
     p_value: float
     is_worse: bool
     kind: ChangeKind = ChangeKind.STEP
-    chance: float | None = None  # of as much anywhere in a series without a change; None of an episode
-    posterior: tuple[tuple[Commit, float], ...] = ()  # the range's commits, and how likely each is the first
-    share: ControlShare | None = None  # None: no control could tell
-    q_value: float | None = None  # among all series of its run; None: not judged, or not yet
-    below_limit: float | None = None  # of a step too small to count by what the project states: the least that would
+    p_adjusted: float | None = None  # adjusted for the selection of the commit; None of an episode
+    posterior: tuple[tuple[Commit, float], ...] = ()  # commits of the range, with the probability of each
+    share: ControlShare | None = None  # None: no controls
+    q_value: float | None = None  # among all series of its run; None: not classified
+    below_limit: float | None = None  # of a step below its threshold: that threshold
 
     @property
     def without_machine(self) -> Magnitude | None:
-        """The change with the machine's part taken out, where its controls surely moved, with it or against it.
+        """The change without the machine's part, if the controls changed significantly.
 
-        None where other series speak for the machine: they may share what the commit changed.
+        None if other series are the controls, as the commit may have changed them too.
         """
         if self.share is None or self.share.control is Control.OTHERS or self.magnitude <= -1:
             return None
-        if self.share.low <= 0 <= self.share.high:
+        if self.share.ci_low <= 0 <= self.share.ci_high:
             return None
         whole = math.log1p(self.magnitude)
-        value, *ends = (growth(whole * (1 - part)) for part in (self.share.value, self.share.low, self.share.high))
-        return Magnitude(value=value, low=min(ends), high=max(ends))
+        value, *ends = (
+            relative_change(whole * (1 - part)) for part in (self.share.value, self.share.ci_low, self.share.ci_high)
+        )
+        return Magnitude(value=value, ci_low=min(ends), ci_high=max(ends))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +76,12 @@ class Regression:
 
     series: Series
     change: SeriesChange
-    counts: bool = True  # by the limits that the project states
+    counts: bool = True  # by the project's thresholds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegressionGroup:
-    """Series that got worse at the same commit on the same machine, the largest first."""
+    """Regressions at one commit on one machine, the largest first."""
 
     project: str
     machine: str

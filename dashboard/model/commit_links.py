@@ -1,6 +1,6 @@
-"""Where commits and their differences are read outside the dashboard: on GitHub, GitLab, Bitbucket, Codeberg.
+"""Links to commits and their differences on GitHub, GitLab, Bitbucket, Codeberg.
 
-A project states it as asv does: the address that a commit's full hash is put behind (`show_commit_url`).
+A project's address is asv's `show_commit_url`, to which a commit's full hash is appended.
 """
 
 import re
@@ -25,7 +25,7 @@ _SCP = re.compile(r"(?:[^/@\s]+@)?([^/:\s]+):(?!/)(\S+)")  # git@github.com:owne
 
 
 def web_address(text: object) -> str | None:
-    """An address that a page may link to, as it was stated; None of anything else."""
+    """The text if it is an address that a page may link to, else None."""
     if not isinstance(text, str) or not text.isprintable() or " " in text:
         return None
     try:
@@ -36,7 +36,7 @@ def web_address(text: object) -> str | None:
 
 
 def commit_url_of(repository_url: str) -> str | None:
-    """Behind which address a commit of this repository stands; None where its host is not known for one."""
+    """Address of a repository's commits, without the hash; None for an unknown host."""
     found = _SCP.fullmatch(repository_url)
     try:
         parts = urlsplit(f"ssh://{found[1]}/{found[2]}" if found and "://" not in repository_url else repository_url)
@@ -47,16 +47,16 @@ def commit_url_of(repository_url: str) -> str | None:
     behind = next((behind for name, behind in _BEHIND.items() if name in host), None)
     if behind is None or path.count("/") < 2 or parts.scheme not in {"http", "https", "ssh", "git", "git+ssh"}:
         return None
-    return web_address(f"https://{host}{port}{path}{behind}")  # without the name and token that a remote may have
+    return web_address(f"https://{host}{port}{path}{behind}")  # without user name and token of the remote
 
 
 def commit_link(project: Project, commit: str) -> str | None:
-    """The commit outside; None where the project states no address."""
+    """Address of a commit; None without the project's address."""
     return f"{project.commit_url}{commit}" if project.commit_url else None
 
 
 def difference_link(project: Project, base: str, head: str) -> str | None:
-    """What changed from base to head, outside; None where the project's address does not tell how."""
+    """Address of the difference of two commits; None for an unknown host."""
     for behind, address in _DIFFERENCES.items():
         if project.commit_url and project.commit_url.endswith(behind):
             return project.commit_url.removesuffix(behind) + address.format(base=base, head=head)

@@ -210,7 +210,7 @@ class ComparedBy(StrEnum):
     IMPLEMENTATION = "implementation"
 
 
-class Judged(Protocol):
+class RowResult(Protocol):
     """A row, or rows that an artefact only counts."""
 
     @property
@@ -223,12 +223,12 @@ class Judged(Protocol):
     def is_accepted(self) -> bool: ...
 
 
-def is_blocking(row: Judged) -> bool:
+def is_blocking(row: RowResult) -> bool:
     """Whether the row alone keeps the change from being merged."""
     return row.decides and (row.fails or row.verdict is Verdict.REGRESSED)
 
 
-def is_inconclusive(rows: Iterable[Judged]) -> bool:
+def is_inconclusive(rows: Iterable[RowResult]) -> bool:
     """Whether a row that decides is inconclusive, or nothing was compared."""
     rows = tuple(rows)
     deciding = {row.verdict for row in rows if row.decides}
@@ -236,7 +236,7 @@ def is_inconclusive(rows: Iterable[Judged]) -> bool:
     return Verdict.INCONCLUSIVE in deciding or not (compared or any(row.is_accepted for row in rows))
 
 
-def outcome_of(rows: Iterable[Judged]) -> Outcome:
+def outcome_of(rows: Iterable[RowResult]) -> Outcome:
     """The outcome of all rows."""
     rows = tuple(rows)
     verdicts = {row.verdict for row in rows if not row.is_accepted}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledCode:
-    """What the compiler made of one kernel for one architecture at one commit."""
+    """Compiled code of one kernel for one architecture at one commit."""
 
     operator: str
     kernel: str
@@ -22,7 +22,7 @@ class CompiledCode:
     dynamic_shared_bytes: int | None
     barriers: int | None
     occupancy: float | None  # theoretical: share of an SM's warps
-    occupancy_limit: str | None  # what allows no more
+    occupancy_limit: str | None  # the limiting resource
 
 
 _FACTS = (
@@ -50,7 +50,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeChange:
-    """One kernel on one architecture that is not what it was."""
+    """A changed, new or removed kernel on one architecture."""
 
     operator: str
     kernel: str
@@ -58,11 +58,11 @@ class CodeChange:
     before: CompiledCode | None  # None: new
     after: CompiledCode | None  # None: gone
     facts: tuple[Fact, ...]  # those that differ
-    instructions: tuple[Fact, ...]  # likewise, the largest difference first; their total ahead of all
+    instructions: tuple[Fact, ...]  # likewise: the total, then the largest difference first
 
     @property
     def word(self) -> str:
-        """What happened to it, where that is not plain from the facts."""
+        """Kind of the change, if the facts do not show it."""
         if self.before is None or self.after is None:
             return "new" if self.before is None else "gone"
         return "" if self.facts or self.instructions else "other machine code, the same counts"
@@ -70,39 +70,39 @@ class CodeChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledDifference:
-    """What changed, by operator, kernel and architecture; what did not is counted."""
+    """Changed kernels by operator, kernel and architecture, and the number of unchanged ones."""
 
     changes: tuple[CodeChange, ...]
     unchanged: int
-    has_both: bool  # whether both commits tell of compiled code at all
+    has_both: bool  # whether both commits have compiled code
 
 
 def compiled_difference(before: Sequence[CompiledCode], after: Sequence[CompiledCode]) -> CompiledDifference:
-    """Kernels are the same by operator, name and architecture."""
-    old, new = _by_place(before), _by_place(after)
+    """Difference of two commits' code; kernels are identified by operator, name and architecture."""
+    old, new = _by_key(before), _by_key(after)
     if not old or not new:
         return CompiledDifference(changes=(), unchanged=0, has_both=False)
-    changes = [_change(place, old.get(place), new.get(place)) for place in sorted(old.keys() | new.keys())]
-    told = tuple(change for change in changes if change is not None)
-    return CompiledDifference(changes=told, unchanged=len(changes) - len(told), has_both=True)
+    changes = [_change(key, old.get(key), new.get(key)) for key in sorted(old.keys() | new.keys())]
+    changed = tuple(change for change in changes if change is not None)
+    return CompiledDifference(changes=changed, unchanged=len(changes) - len(changed), has_both=True)
 
 
 def _is_same_code(before: CompiledCode, after: CompiledCode) -> bool:
-    """By the hashes of the machine code, else by what was counted; what one side does not tell is no difference."""
+    """Equality by the hashes of the machine code, else by the facts that both sides have."""
     if before.sha256 and after.sha256:
         return before.sha256 == after.sha256
     return not _facts(before, after) and not _instructions(before, after)
 
 
-_Place = tuple[str, str, str]
+_Key = tuple[str, str, str]
 
 
-def _by_place(codes: Iterable[CompiledCode]) -> dict[_Place, CompiledCode]:
+def _by_key(codes: Iterable[CompiledCode]) -> dict[_Key, CompiledCode]:
     return {(code.operator, code.kernel, code.architecture): code for code in codes}
 
 
-def _change(place: _Place, before: CompiledCode | None, after: CompiledCode | None) -> CodeChange | None:
-    operator, kernel, architecture = place
+def _change(key: _Key, before: CompiledCode | None, after: CompiledCode | None) -> CodeChange | None:
+    operator, kernel, architecture = key
     facts: tuple[Fact, ...] = ()
     instructions: tuple[Fact, ...] = ()
     if before is not None and after is not None:
@@ -121,10 +121,10 @@ def _change(place: _Place, before: CompiledCode | None, after: CompiledCode | No
 
 
 def _facts(before: CompiledCode, after: CompiledCode) -> tuple[Fact, ...]:
-    told = [(name, unit, getattr(before, field), getattr(after, field)) for name, field, unit in _FACTS]
+    values = [(name, unit, getattr(before, field), getattr(after, field)) for name, field, unit in _FACTS]
     return tuple(
         Fact(name=name, unit=unit, before=old, after=new)
-        for name, unit, old, new in told
+        for name, unit, old, new in values
         if None not in (old, new) and old != new
     )
 
@@ -135,5 +135,5 @@ def _instructions(before: CompiledCode, after: CompiledCode) -> tuple[Fact, ...]
     names = before.instructions.keys() | after.instructions.keys()
     counts = {name: (before.instructions.get(name, 0), after.instructions.get(name, 0)) for name in names}
     changed = [(name, old, new) for name, (old, new) in counts.items() if old != new]
-    changed.sort(key=lambda each: (each[0] != _TOTAL, -abs(each[2] - each[1]), each[0]))
+    changed.sort(key=lambda row: (row[0] != _TOTAL, -abs(row[2] - row[1]), row[0]))
     return tuple(Fact(name=name, unit="", before=old, after=new) for name, old, new in changed)

@@ -1,4 +1,4 @@
-"""The history of a series as its page draws it."""
+"""History of a series for its page."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,26 +8,24 @@ from .changepoint import Regression, SeriesChange
 from .compiled_code import CompiledCode
 from .series import Commit, Origin, Point, Profile, Series, Status, Workload
 
-# What the store hands to pages, reports, checks and alerts: frozen records, SI units, unscaled values.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """A series with everything its page draws."""
+    """A series with everything that its page shows."""
 
     series: Series
     points: tuple[Point, ...]  # by commit, then run time
-    changes: tuple[SeriesChange, ...]  # of the level: steps, and what the machine moved
+    changes: tuple[SeriesChange, ...]  # changepoints
     workload: Workload | None
-    others: tuple["OtherHistory", ...]  # the workload's other implementations: rivals and twins of ours
+    others: tuple["OtherHistory", ...]  # other implementations of the workload
     canaries: tuple["OtherHistory", ...] = ()  # of the same machine and environment
     profile: Profile | None = None  # the newest of this workload and implementation on this machine
-    episodes: tuple[SeriesChange, ...] = ()  # what no commit is accused of
+    episodes: tuple[SeriesChange, ...] = ()  # caused by no single commit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherHistory:
-    """Another series of the same machine and environment, told beside: a rival's, a twin's of ours, or a canary's."""
+    """Another series of the same machine and environment: another implementation, or a canary."""
 
     series: Series
     points: tuple[Point, ...]
@@ -35,7 +33,7 @@ class OtherHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitPoint:
-    """A series' value at the page's commit beside the one before."""
+    """A series' value at a commit, and the previous one."""
 
     series: Series
     value: float | None
@@ -55,7 +53,7 @@ class CommitPage:
     older: Commit | None  # neighbours in the project's order
     newer: Commit | None
     points: tuple[CommitPoint, ...]
-    changes: tuple[Regression, ...]  # changepoints at this commit: what is judged first, then worse before better
+    changes: tuple[Regression, ...]  # changepoints at this commit: judged metrics first, worse before better
     compiled: tuple[CompiledCode, ...]
 
 
@@ -69,16 +67,16 @@ class SeriesPage:
 
 
 class MarkKind(StrEnum):
-    """Who tells what is marked at a commit."""
+    """Source of a mark."""
 
     RELEASE = "release"  # a tag of the repository
-    MACHINE = "machine"  # the runs' own context: another card, driver or library from here on
+    MACHINE = "machine"  # another GPU, driver or library from here on
     NOTE = "note"  # a person
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """Something that a reader of the history should know of a commit."""
+    """A remark about a commit in a history."""
 
     commit: Commit
     kind: MarkKind
@@ -87,8 +85,8 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """A stretch of commits on one level."""
+class LevelLine:
+    """A segment as drawn."""
 
     first: Commit
     last: Commit
@@ -97,7 +95,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """First and third quartile of the samples at a commit, or typically around it."""
+    """First and third quartile of the samples at a commit, or medians of those around it."""
 
     commit: Commit
     low: float
@@ -105,16 +103,16 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a commit stands: among the commits on display, and among all of the repository."""
+class CommitPosition:
+    """Position of a commit among the commits shown, and among all of the repository."""
 
     measured: int
     among_all: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """Another series of the project that the reader put on the same axis."""
+class AddedSeries:
+    """Another series that the reader added to the page."""
 
     series: Series
     points: tuple[Point, ...]
@@ -123,7 +121,7 @@ class Beside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How much of a history is drawn: of all, and of the window that a reader looks at."""
+    """Number of points and drawn points, in all and in the reader's window."""
 
     points: int
     drawn: int
@@ -138,21 +136,21 @@ class Extent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownHistory:
-    """A history whose `points`, and those of what stands beside it, are the ones to draw."""
+    """A history with the points to draw, its own and those of other series."""
 
     history: History
-    levels: tuple[Level, ...]
+    levels: tuple[LevelLine, ...]
     band: tuple[Spread, ...]
-    places: Mapping[str, Place]  # by hash, of each commit that is drawn or marked
-    window: tuple[Commit, Commit] | None  # what the reader looks at
+    positions: Mapping[str, CommitPosition]  # by hash, of each commit that is drawn or marked
+    window: tuple[Commit, Commit] | None  # shown range
     extent: Extent
     marks: tuple[Mark, ...] = ()
-    beside: tuple[Beside, ...] = ()
+    added: tuple[AddedSeries, ...] = ()
     newest: Point | None = None
     newest_number: Point | None = None
-    without_number: tuple[Point, ...] = ()  # the newest of them
+    without_number: tuple[Point, ...] = ()  # the newest ones
     points_without_number: int = 0
-    cards: int = 0  # that measured
+    gpus: int = 0  # number that measured
     listed: tuple[Point, ...] = ()  # a page of all points, the newest first
 
     @property
@@ -160,18 +158,18 @@ class ShownHistory:
         """The drawn points of the window."""
         if self.window is None:
             return self.history.points
-        low, high = (self.places[commit.hash].measured for commit in self.window)
-        return tuple(p for p in self.history.points if low <= self.places[p.commit.hash].measured <= high)
+        low, high = (self.positions[commit.hash].measured for commit in self.window)
+        return tuple(p for p in self.history.points if low <= self.positions[p.commit.hash].measured <= high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointFacts:
-    """One point and the one before it, with everything that was recorded of either."""
+    """One point and the previous one, with all recorded facts."""
 
     series: Series
     point: Point
-    before: Point | None  # the newest number at an earlier commit, of the same card where there is one
-    older: str | None  # the runs of the neighbours
+    before: Point | None  # the newest number at an earlier commit, of the same GPU if any
+    older: str | None  # run of the older neighbour
     newer: str | None
     samples: tuple[float, ...]
     samples_before: tuple[float, ...]
@@ -181,18 +179,15 @@ class PointFacts:
     compiled_before: tuple[CompiledCode, ...]
 
 
-# What is said of what is missing: why there is no number, and that not all points are drawn.
-
-
 def no_number(status: Status, reason: str | None) -> str:
-    """One line: "invalid: throttled", or "not measured: code unchanged since abc1234"."""
+    """Reason in one line: "invalid: throttled", "not measured: code unchanged since abc1234"."""
     if status is Status.UNCHANGED:
         return f"not measured: {reason or 'its code is that of a commit measured before'}"
     return f"{status.value}: {reason}" if reason else status.value
 
 
-def points_said(extent: Extent) -> str:
-    """How many points are drawn where not all are; "" where all are."""
+def thinning_note(extent: Extent) -> str:
+    """Sentence about how many points are drawn; "" if all are."""
     if not extent.is_thinned:
         return ""
     if extent.drawn_inside == extent.points_inside:

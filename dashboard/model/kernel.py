@@ -1,4 +1,4 @@
-"""Kernels over their shapes: lines of the overview, and cells of the kernel's page."""
+"""Kernels: lines of the overview, and cells of the kernel page."""
 
 import math
 from collections import Counter
@@ -11,11 +11,9 @@ from urllib.parse import quote
 from .changepoint import SeriesChange
 from .metric import Metric
 from .naming import kernel_name, natural
-from .overview import Standing, State
+from .overview import OverviewEntry, RowState
 from .series import Commit, Series, Status
 from .verdict import Verdict
-
-# A kernel over its shapes: what its page draws.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +23,7 @@ class Cell:
     value: float | None  # median over the runs
     status: Status
     reason: str | None
-    cards: frozenset[str] = frozenset()  # that measured the value, where they are known
+    gpus: frozenset[str] = frozenset()  # that measured the value, if known
     run: str = ""  # the newest one of the commit
 
 
@@ -34,42 +32,42 @@ class ShapeRow:
     """One shape over the page's commits."""
 
     series: Series
-    cells: tuple[Cell | None, ...]  # a commit of the page each; None: not recorded
+    cells: tuple[Cell | None, ...]  # by commit of the page; None: not recorded
     changes: tuple[SeriesChange, ...]
     verdict: Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
-    """One metric of a kernel's shapes on a machine, by one implementation, and what else could be asked for."""
+    """One metric of a kernel's shapes on one machine by one implementation, with the other choices."""
 
     name: str
     machines: tuple[str, ...]
     metrics: tuple[str, ...]
-    implementations: tuple[str, ...]  # empty where benchmarks name none
+    implementations: tuple[str, ...]  # empty if benchmarks name none
     machine: str
     metric: str
     implementation: str | None
     commits: tuple[Commit, ...]  # oldest first
-    older: bool  # whether there are more before them
+    older: bool  # whether there are earlier ones
     rows: tuple[ShapeRow, ...]
 
 
-# The overview's rows folded: one line for each kernel on each machine, which opens into its workloads.
+# Lines of the overview: one for each kernel on each machine, which opens into its workloads.
 #
-# A line's state is the most urgent of its rows' where one of them wants attention, else that of most of them. Its
-# numbers are those of the kernel's first implementation, ours in CUDA where there are twins: typical ones over the
-# workloads, the geometric mean of ratios and changes, the median of shares.
+# A line's state is the most urgent of its rows, if any is urgent, else the most frequent. Its numbers are those of the
+# first implementation, ours in CUDA if there are several: over the workloads, the geometric mean of ratios and changes,
+# the median of shares.
 
-URGENT = (State.REGRESSED, State.STOPPED, State.INVALID, State.IMPROVED)
+URGENT = (RowState.REGRESSED, RowState.STOPPED, RowState.INVALID, RowState.IMPROVED)
 _OURS = "warpwatch"
 _TREND = 40  # commits
-_SPOKEN = (State.NEW, State.MISSING)  # states of which a change cannot be told
+_WITHOUT_CHANGE = (RowState.NEW, RowState.MISSING)  # too few values for a change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Typical:
-    """A number over the workloads of a kernel: typical, and from the least to the most."""
+    """A number over the workloads of a kernel: mean or median, least and largest."""
 
     value: float
     low: float
@@ -78,20 +76,20 @@ class Typical:
 
     @property
     def is_one(self) -> bool:
-        """Whether there is nothing to spread."""
+        """Whether there is a single workload."""
         return self.count == 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelLine:
-    """One kernel on one machine. `rows` leaves out what this machine never had, `absent` is that."""
+    """One kernel on one machine. `absent`: rows that were never available there."""
 
     name: str  # the operator, or the module where no operator is known
     machine: str
-    rows: tuple[Standing, ...]
-    absent: tuple[Standing, ...]
-    states: tuple[tuple[State, int], ...]  # the most urgent first
-    state: State
+    rows: tuple[OverviewEntry, ...]
+    absent: tuple[OverviewEntry, ...]
+    states: tuple[tuple[RowState, int], ...]  # the most urgent first
+    state: RowState
     metric: Metric | None  # of the numbers; None without any
     workloads: int
     implementations: tuple[str, ...]
@@ -100,64 +98,64 @@ class KernelLine:
     year: Typical | None
     light: Typical | None  # shares of the speed of light
     light_of: str
-    baseline: Typical | None  # ratios to the best rival of the same run
-    baseline_name: str  # empty if several are best somewhere
+    baseline: Typical | None  # ratios to the best baseline of the same run
+    baseline_name: str  # empty if it differs between workloads
     trend: tuple[float | None, ...]  # relative to each workload's own median; geometric mean
     newest: datetime | None
     since: datetime  # first data of the machine
 
     @property
     def key(self) -> str:
-        """What names it in a URL."""
+        """Name in a URL."""
         return f"{self.name}@{self.machine}"
 
     @property
     def anchor(self) -> str:
-        """What names it within its page, in characters that an id may have."""
+        """HTML id."""
         return quote(self.key, safe="@")
 
     @property
     def is_complete(self) -> bool:
-        """Whether every implementation has a row for every workload, so that these numbers and `others` add up."""
+        """Whether every implementation has a row for every workload, so that the counts add up."""
         others = sum(number for _, number in self.others)
         return len(self.rows) == self.workloads * max(1, len(self.implementations)) + others
 
     @property
     def others(self) -> tuple[tuple[str, int], ...]:
-        """How many rows of a timed kernel have another metric than latency, by its label."""
+        """Rows of a timed kernel with another metric than latency, by label."""
         if not any(each.row.series.metric.is_latency for each in self.rows):
             return ()
         labels = Counter(m.label for each in self.rows if not (m := each.row.series.metric).is_latency)
         return tuple(sorted(labels.items()))
 
     def days(self) -> float:
-        """How far back its machine's data reaches from its newest commit."""
+        """Age of the machine's first data, from the newest commit, in days."""
         dates = [each.row.commit.date for each in (*self.rows, *self.absent)]
         return (max(dates) - self.since) / timedelta(days=1)
 
 
-def kernel_lines(standings: Iterable[Standing]) -> tuple[KernelLine, ...]:
-    """The kernels on their machines: what wants attention first, else by name."""
-    together: dict[tuple[str, str], list[Standing]] = {}
-    for each in standings:
-        name = kernel_name(each.row.series.benchmark, each.row.operator)
-        together.setdefault((name, each.row.series.machine), []).append(each)
-    lines = [_line(name, machine, rows) for (name, machine), rows in together.items()]
-    order = list(State)
+def kernel_lines(entries: Iterable[OverviewEntry]) -> tuple[KernelLine, ...]:
+    """Lines of the overview, by urgency and name."""
+    groups: dict[tuple[str, str], list[OverviewEntry]] = {}
+    for entry in entries:
+        name = kernel_name(entry.row.series.benchmark, entry.row.operator)
+        groups.setdefault((name, entry.row.series.machine), []).append(entry)
+    lines = [_line(name, machine, rows) for (name, machine), rows in groups.items()]
+    order = list(RowState)
     return tuple(sorted(lines, key=lambda line: (order.index(line.state), natural(line.name), line.machine)))
 
 
-def tally(standings: Iterable[Standing]) -> tuple[tuple[State, int], ...]:
-    """How many rows are in each state, their own or of what moved beside it, the most urgent first."""
-    counted = Counter(state for each in standings for state in each.states)
-    return tuple((state, counted[state]) for state in State if counted[state])
+def tally(entries: Iterable[OverviewEntry]) -> tuple[tuple[RowState, int], ...]:
+    """Number of rows in each state, those of other metrics included, the most urgent first."""
+    counted = Counter(state for entry in entries for state in entry.states)
+    return tuple((state, counted[state]) for state in RowState if counted[state])
 
 
-def _line(name: str, machine: str, rows: Sequence[Standing]) -> KernelLine:
-    whole = sorted(rows, key=_place)
+def _line(name: str, machine: str, rows: Sequence[OverviewEntry]) -> KernelLine:
+    whole = sorted(rows, key=_sort_key)
     ordered = [each for each in whole if not each.row.was_never_there]
     main = _main(ordered)
-    told = [each for each in main if each.state not in _SPOKEN]
+    with_change = [each for each in main if each.state not in _WITHOUT_CHANGE]
     lights = [each.row.speed_of_light for each in main if each.row.speed_of_light is not None]
     rivals = [each.row.baseline for each in main if each.row.baseline is not None]
     rival_names = {rival.implementation for rival in rivals}
@@ -173,8 +171,8 @@ def _line(name: str, machine: str, rows: Sequence[Standing]) -> KernelLine:
         workloads=_workloads(ordered or whole),
         implementations=tuple(dict.fromkeys(x for each in ordered if (x := each.row.series.implementation))),
         latest=_geometric([each.row.value for each in main]),
-        month=_change([each.month for each in told]),
-        year=_change([each.year for each in told]),
+        month=_change([each.month for each in with_change]),
+        year=_change([each.year for each in with_change]),
         light=_middle([light.share for light in lights]),
         light_of=lights[0].of if len({light.of for light in lights}) == 1 else "",
         baseline=_geometric([rival.ratio for rival in rivals]),
@@ -185,20 +183,20 @@ def _line(name: str, machine: str, rows: Sequence[Standing]) -> KernelLine:
     )
 
 
-def _place(standing: Standing) -> tuple[object, ...]:
-    """Sizes in their order, and our CUDA kernel before its twins."""
-    series = standing.row.series
+def _sort_key(entry: OverviewEntry) -> tuple[object, ...]:
+    """By benchmark and size; our CUDA kernel before other implementations."""
+    series = entry.row.series
     case = " ".join(value for name, value in series.parameters if name != "implementation")
     implementation = series.implementation or ""
     return (natural(series.benchmark), natural(case), implementation != _OURS, implementation)
 
 
-def _main(rows: Sequence[Standing]) -> Sequence[Standing]:
-    """The rows that speak for the kernel: of one metric, latency if any, and of one implementation."""
+def _main(rows: Sequence[OverviewEntry]) -> Sequence[OverviewEntry]:
+    """Rows of one metric, latency if any, and of one implementation."""
     metrics = Counter(each.row.series.metric for each in rows)
     if len(metrics) > 1:
-        spoken = max(metrics, key=lambda metric: (metric.is_latency, metrics[metric], metric.name))
-        rows = [each for each in rows if each.row.series.metric == spoken]
+        chosen = max(metrics, key=lambda metric: (metric.is_latency, metrics[metric], metric.name))
+        rows = [each for each in rows if each.row.series.metric == chosen]
     implementations = {each.row.series.implementation for each in rows}
     if len(implementations) < 2:
         return rows
@@ -206,17 +204,17 @@ def _main(rows: Sequence[Standing]) -> Sequence[Standing]:
     return [each for each in rows if (each.row.series.implementation or "") == first]
 
 
-def _workloads(rows: Sequence[Standing]) -> int:
-    """How many there are: of kernels that are timed, what is timed. The host's overhead is a kernel's own, not one."""
+def _workloads(rows: Sequence[OverviewEntry]) -> int:
+    """Number of workloads; of timed kernels only those with a latency."""
     timed = [each for each in rows if each.row.series.metric.is_latency] or rows
     return len({(each.row.series.benchmark, each.row.series.case) for each in timed})
 
 
-def _state(states: Sequence[tuple[State, int]]) -> State:
+def _state(states: Sequence[tuple[RowState, int]]) -> RowState:
     urgent = [state for state, _ in states if state in URGENT]
     if urgent:
         return urgent[0]
-    known = [(state, count) for state, count in states if state is not State.MISSING] or states
+    known = [(state, count) for state, count in states if state is not RowState.MISSING] or states
     return max(known, key=lambda pair: pair[1])[0]
 
 
@@ -242,8 +240,8 @@ def _middle(shares: Sequence[float | None]) -> Typical | None:
     return Typical(value=median(known), low=min(known), high=max(known), count=len(known))
 
 
-def _trend(rows: Sequence[Standing]) -> tuple[float | None, ...]:
-    """The geometric mean of the workloads' histories, each relative to its own median, their ends side by side."""
+def _trend(rows: Sequence[OverviewEntry]) -> tuple[float | None, ...]:
+    """Geometric mean of the workloads' histories, each relative to its median, aligned at the end."""
     relative: list[list[float | None]] = []
     for each in rows:
         line = each.row.sparkline

@@ -12,7 +12,7 @@ from .series import Commit, Profile, Series, SpeedOfLight, Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceilings:
-    """What memory and math units can do at most, by one source."""
+    """Largest bandwidth and throughput of a machine, by one source."""
 
     name: str
     source: str  # "datasheet" or "measured"
@@ -24,20 +24,20 @@ class Ceilings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Both answers to what a machine can do; None where nobody said or measured."""
+class HardwareLimits:
+    """Peaks and ceilings of a machine; None if unknown."""
 
     peaks: Ceilings | None  # the datasheet's
-    measured: Ceilings | None  # by `python -m perf_suite calibrate`, on this very GPU
+    measured: Ceilings | None  # by `python -m perf_suite calibrate` on this GPU
 
     @property
     def known(self) -> tuple[Ceilings, ...]:
-        """Those that are there, the datasheet's first."""
+        """The known ones, the datasheet's first."""
         return tuple(each for each in (self.peaks, self.measured) if each is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class Gpu:
     """One physical GPU that measured under a machine's name."""
 
     uuid: str
@@ -55,7 +55,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canary:
-    """A canary of a machine as it stands: what it shows moved, moved in the machine."""
+    """Current state of a canary; its changes are the machine's."""
 
     series: Series
     value: float | None
@@ -66,13 +66,13 @@ class Canary:
 
     @property
     def spread(self) -> float | None:
-        """How far the visits of the newest run lie apart, relative to the smallest; None for fewer than two."""
+        """Range of the newest run's visits, relative to the smallest; None for fewer than two."""
         latencies = [visit.latency_s for visit in self.visits]
         return max(latencies) / min(latencies) - 1 if len(latencies) > 1 and min(latencies) > 0 else None
 
     @property
     def drift(self) -> float | None:
-        """From the first visit of the newest run to its last, relative; None for fewer than two."""
+        """Relative change from the first to the last visit of the newest run; None for fewer than two."""
         if len(self.visits) < 2 or not self.visits[0].latency_s:
             return None
         return self.visits[-1].latency_s / self.visits[0].latency_s - 1
@@ -80,7 +80,7 @@ class Canary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EqualCodePair:
-    """The same machine code measured by two runs that follow each other on one card: an A/A pair."""
+    """An A/A pair: consecutive runs of equal machine code on one GPU."""
 
     machine: str
     environment: str
@@ -96,14 +96,14 @@ class EqualCodePair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A machine that recorded results, and how old the newest of them are."""
+    """A machine that recorded results."""
 
     name: str
     gpu: str | None
     cpu: str | None
     details: Mapping[str, str]  # asv's machine.json
-    limits: Limits
-    cards: tuple[Card, ...]  # the newest first; empty where no run named one
+    limits: HardwareLimits
+    gpus: tuple[Gpu, ...]  # the newest first; empty if no run named one
     runs: int
     newest_run: datetime | None
     newest_commit: Commit | None
@@ -123,13 +123,13 @@ class RooflinePoint:
     speed_of_light: SpeedOfLight
     commit: Commit
     profile: Profile | None  # the newest of this machine, which may be of an older commit
-    card: str | None = None  # the physical GPU that measured it
-    ceilings: Ceilings | None = None  # as measured on that card: what its share of the ceiling is of
+    gpu: str | None = None  # UUID
+    ceilings: Ceilings | None = None  # as measured on that GPU
     trail: tuple[float, ...] = ()  # latencies at the last commits that have one, the newest last, s
 
     @property
     def measured_intensity(self) -> float | None:
-        """FLOP/byte over the bytes that a profiler saw move through DRAM."""
+        """FLOP/byte, over the DRAM traffic by a profiler."""
         moved = self.profile.dram_bytes if self.profile else None
         return self.workload.flops / moved if moved else None
 
@@ -143,16 +143,16 @@ class Roofline:
 
     @property
     def measured(self) -> tuple[tuple[str | None, Ceilings], ...]:
-        """The ceilings that the points are shares of, each with its card; the machine's newest where none has any."""
-        found: list[tuple[str | None, Ceilings]] = []
+        """Ceilings of the points, each with its GPU; the machine's newest if no point has any."""
+        measured: list[tuple[str | None, Ceilings]] = []
         for point in self.points:
-            if point.ceilings is not None and (point.card, point.ceilings) not in found:
-                found.append((point.card, point.ceilings))
+            if point.ceilings is not None and (point.gpu, point.ceilings) not in measured:
+                measured.append((point.gpu, point.ceilings))
         newest = self.machine.limits.measured
-        return tuple(found) if found or newest is None else ((None, newest),)
+        return tuple(measured) if measured or newest is None else ((None, newest),)
 
 
-# A machine's facts as asv's machine.json has them, which anybody may have written by hand: GPU, memory, Python.
+# Facts of asv's machine.json, which may be written by hand: GPU, memory, Python.
 
 _GPU_KEYS = frozenset({"gpu", "gpus", "gpu_name", "gpu_model", "gpu name", "gpu model"})
 _NOT_SHOWN = frozenset({"machine", "version", "cpu", *_GPU_KEYS})
@@ -162,35 +162,35 @@ _SIZE = re.compile(r"([0-9.]+)\s*([kmgt])(i?)b?", re.IGNORECASE)
 
 
 def gpu_of(details: Mapping[str, str]) -> str | None:
-    """The GPU's name; no word in it twice in a row, as in "NVIDIA NVIDIA L40S"."""
-    told = next((said for name, said in details.items() if name.lower() in _GPU_KEYS and said.strip()), None)
-    return re.sub(r"\b(\w+)(\s+\1\b)+", r"\1", told.strip(), flags=re.IGNORECASE) if told else None
+    """The GPU's name, without repeated words as in "NVIDIA NVIDIA L40S"."""
+    text = next((text for name, text in details.items() if name.lower() in _GPU_KEYS and text.strip()), None)
+    return re.sub(r"\b(\w+)(\s+\1\b)+", r"\1", text.strip(), flags=re.IGNORECASE) if text else None
 
 
 def further_facts(details: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Label and text of everything but the names of GPU and CPU."""
-    for name, said in details.items():
-        if not said or name.lower() in _NOT_SHOWN:
+    """Labels and texts of all facts but the names of GPU and CPU."""
+    for name, text in details.items():
+        if not text or name.lower() in _NOT_SHOWN:
             continue
         label = _LABELS.get(name.lower(), name.replace("_", " ").capitalize() if name.islower() else name)
-        if name.lower() == "python" and re.search(r"[/\\]", said):
+        if name.lower() == "python" and re.search(r"[/\\]", text):
             label = "Python’s path"
-        yield label, _memory(said, details) if name.lower() == "ram" else said
+        yield label, _memory(text, details) if name.lower() == "ram" else text
 
 
-def _memory(said: str, details: Mapping[str, str]) -> str:
-    """In one unit, however it was written: asv's own is a number of KiB on Linux."""
-    if said.isdecimal() and details.get("os", "").startswith("Linux"):
-        return quantity(int(said) * 1024, "bytes")
-    found = _SIZE.fullmatch(said.strip())
-    if found is None:
-        return said
-    number, prefix, binary = found.groups()
+def _memory(text: str, details: Mapping[str, str]) -> str:
+    """Memory in one unit; asv itself writes a number of KiB on Linux."""
+    if text.isdecimal() and details.get("os", "").startswith("Linux"):
+        return quantity(int(text) * 1024, "bytes")
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        return text
+    number, prefix, binary = match.groups()
     factor = 1024.0 ** ("kmgt".index(prefix.lower()) + 1) if binary else _BYTES[prefix.lower()]
-    return quantity(float(number) * factor, "bytes") if number.count(".") < 2 else said
+    return quantity(float(number) * factor, "bytes") if number.count(".") < 2 else text
 
 
-# The roofline: how fast a machine could do a workload at best, and how near a latency comes to that.
+# The roofline: bound of a latency, and its share.
 #
 # Williams, Waterman and Patterson, "Roofline: an insightful visual performance model" (CACM 52:4, 2009). Memory
 # traffic and arithmetic are assumed to overlap perfectly, so a latency below the bound means the bytes did not come
@@ -200,7 +200,7 @@ def _memory(said: str, details: Mapping[str, str]) -> str:
 def bound_s(workload: Workload, ceilings: Ceilings) -> float | None:
     """Shortest latency the ceilings allow: the larger of bytes / bandwidth and FLOPs / peak of the dtype.
 
-    None if they name no peak for the dtype and the workload computes anything, or allow no bound at all.
+    None without a peak for the dtype of a workload with FLOPs, or without any bound.
     """
     peak = ceilings.flops.get(workload.dtype)
     if not peak and workload.flops:
@@ -210,8 +210,8 @@ def bound_s(workload: Workload, ceilings: Ceilings) -> float | None:
     return max(memory_s, compute_s) or None
 
 
-def bound_by_memory(workload: Workload, limits: Limits) -> bool | None:
-    """Whether memory bounds it rather than the math units; None where no peak of its dtype is known."""
+def bound_by_memory(workload: Workload, limits: HardwareLimits) -> bool | None:
+    """Whether memory is the bound, not the math units; None if no peak of the dtype is known."""
     for ceilings in limits.known:
         peak = ceilings.flops.get(workload.dtype)
         if peak and ceilings.bandwidth_bps:
@@ -219,12 +219,12 @@ def bound_by_memory(workload: Workload, limits: Limits) -> bool | None:
     return None
 
 
-def speed_of_light(workload: Workload, limits: Limits, latency_s: float) -> SpeedOfLight | None:
+def speed_of_light(workload: Workload, limits: HardwareLimits, latency_s: float) -> SpeedOfLight | None:
     """Both bounds as shares of the latency: 1 is as fast as the machine can. None if there is neither."""
-    found = SpeedOfLight(
+    result = SpeedOfLight(
         of_peak=_share(workload, limits.peaks, latency_s), of_ceiling=_share(workload, limits.measured, latency_s)
     )
-    return found if found.share is not None else None
+    return result if result.share is not None else None
 
 
 def _share(workload: Workload, ceilings: Ceilings | None, latency_s: float) -> float | None:

@@ -1,4 +1,4 @@
-"""What a metric's unit is, which direction is better, and which are judged: the one home of these facts."""
+"""Metrics: unit, direction, role."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,25 +7,25 @@ from functools import lru_cache
 
 
 class Better(Enum):
-    """Which way a metric should move."""
+    """Direction of an improvement."""
 
     LOWER = "lower"
     HIGHER = "higher"
 
 
 class Role(Enum):
-    """What a change of a metric amounts to."""
+    """Consequence of a change of a metric."""
 
     JUDGED = "judged"  # a verdict, a regression, an alert
-    RESTATED = "restated"  # the latency of the same measurement in other words: judging it too would count it twice
-    EXPLAINS = "explains"  # tells why something moved, and is no harm in itself
+    RESTATED = "restated"  # derived from the latency of the same measurement, so that judging it would count it twice
+    EXPLAINS = "explains"  # explains changes of others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One quantity of a benchmark: its name, its unit as recorded, which way is better, and what a change amounts to.
+    """One quantity of a benchmark, in the unit as recorded.
 
-    An exact quantity has no noise, so that any difference is real: registers, launches, bytes of an allocator.
+    An exact quantity has no noise: registers, launches, bytes of an allocator.
     """
 
     name: str
@@ -51,23 +51,22 @@ class Metric:
 
     @property
     def is_latency(self) -> bool:
-        """Whether it is the time that speed of light, bandwidth and throughput are made of."""
+        """Whether speed of light, bandwidth and throughput are derived from it."""
         return self.name == "latency" and self.is_time
 
     @property
     def noise_family(self) -> str | None:
-        """Times of one family scatter alike on a machine; None for what is no time.
+        """Family of times with similar noise on a machine; None for other quantities.
 
-        What the CPU does scatters apart from what the GPU does, a warm L2 apart from a cold one, and calls back to back
-        apart from single ones.
+        CPU and GPU, warm and cold L2, consecutive and single calls have different noise.
         """
         if not self.is_time:
             return None
-        return self.name if self.name in _FAMILIES_OF_THEIR_OWN else "latency"
+        return self.name if self.name in _OWN_FAMILIES else "latency"
 
     @property
     def follows_machine(self) -> bool:
-        """Whether a drift of the machine that its controls show is in it too."""
+        """Whether the machine's drift, as its controls show it, affects this metric."""
         return self.noise_family in {"latency", "warm_latency", "steady_latency"}
 
     def is_worse(self, change: float) -> bool:
@@ -75,11 +74,11 @@ class Metric:
         return change > 0 if self.better is Better.LOWER else change < 0
 
 
-@lru_cache(maxsize=1000)  # of which a store has a few: each series asks for its own
+@lru_cache(maxsize=1000)  # called for every series
 def metric(name: str, unit: str) -> Metric:
-    """The metric of that name and unit; one that the suite does not record itself is told by its unit.
+    """The metric of that name and unit; for metrics that the suite does not define, by the unit.
 
-    Rates are better high, the rest low. Judged are times, and quantities that name no unit.
+    Rates are better high, the rest low. Times and quantities without a unit are judged.
     """
     plain = _plain(unit)
     if (name, plain) in _OWN:
@@ -97,7 +96,7 @@ def metric(name: str, unit: str) -> Metric:
 
 
 def metric_name(benchmark: str, kind: str | None) -> str:
-    """What an asv benchmark measures, from its method's prefix: `Rope.track_latency` measures "latency"."""
+    """Name of an asv benchmark's metric, from its method's prefix: "latency" of `Rope.track_latency`."""
     method = benchmark.rpartition(".")[2]
     if kind in _NAME_OF_KIND:
         return _NAME_OF_KIND[kind]
@@ -108,9 +107,9 @@ def metric_name(benchmark: str, kind: str | None) -> str:
 def unit_of(benchmark: str, declared: str | None, parameter_values: Iterable[str]) -> str:
     """The unit of one parameter combination of a benchmark.
 
-    `declared` is what asv lists, None for a benchmark it lists no longer; then the method's prefix tells. asv knows
-    one unit a benchmark; suites that track several quantities behind a parameter leave it at its default "unit".
-    Then a parameter's words may still tell: `device_memory_allocated` are bytes. Otherwise it stays "unit".
+    `declared` is asv's, None for an unlisted benchmark; then the method's prefix decides. asv has one unit a benchmark;
+    suites with several quantities behind a parameter leave the default "unit". Then the parameter's words decide:
+    `device_memory_allocated` are bytes. Otherwise "unit".
     """
     if declared is None:
         declared = _UNIT_OF_PREFIX.get(benchmark.rpartition(".")[2].partition("_")[0])
@@ -124,13 +123,13 @@ def unit_of(benchmark: str, declared: str | None, parameter_values: Iterable[str
     return declared or "unit"
 
 
-@lru_cache(maxsize=256)  # asked of each series several times, and there are few
+@lru_cache(maxsize=256)  # called several times for every series
 def _plain(unit: str) -> str:
     return unit.strip().lower()
 
 
 # The metrics of perf_suite and the importers by name and unit: role, direction, exact or measured. Energy is not
-# judged: it is gross, so that a longer latency is in it already, and the rest follows the card's temperature.
+# judged: it includes the effect of the latency, and the rest follows the GPU's temperature.
 _OWN: dict[tuple[str, str], tuple[Role, Better, bool]] = {
     ("latency", "seconds"): (Role.JUDGED, Better.LOWER, False),
     ("warm_latency", "seconds"): (Role.JUDGED, Better.LOWER, False),
@@ -138,11 +137,7 @@ _OWN: dict[tuple[str, str], tuple[Role, Better, bool]] = {
     ("host_overhead", "seconds"): (Role.JUDGED, Better.LOWER, False),
     ("peak_memory", "bytes"): (Role.JUDGED, Better.LOWER, True),
     ("kernels_launched", "launches"): (Role.JUDGED, Better.LOWER, True),
-    ("cpu_time", "seconds"): (
-        Role.RESTATED,
-        Better.LOWER,
-        False,
-    ),  # of NVBench and Google Benchmark
+    ("cpu_time", "seconds"): (Role.RESTATED, Better.LOWER, False),  # of NVBench and Google Benchmark
     ("median_latency", "seconds"): (Role.RESTATED, Better.LOWER, False),  # NVBench's, of the same launches
     ("cycles", "cycles"): (Role.RESTATED, Better.LOWER, False),
     ("bandwidth", "gb/s"): (Role.RESTATED, Better.HIGHER, False),
@@ -166,7 +161,7 @@ _LABELS = {
     "cycles": "SM cycles",
     "build_time": "CPU time of compiling",
 }
-_FAMILIES_OF_THEIR_OWN = frozenset({"warm_latency", "steady_latency", "host_overhead", "compile_time", "build_time"})
+_OWN_FAMILIES = frozenset({"warm_latency", "steady_latency", "host_overhead", "compile_time", "build_time"})
 _EXACT_UNITS = frozenset({"registers", "instructions", "launches", "barriers"})
 _TIME_UNITS = frozenset(
     {"seconds", "second", "s", "ms", "us", "µs", "ns", "milliseconds", "microseconds", "nanoseconds"}

@@ -10,7 +10,7 @@ from .verdict import ChangeKind, Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineRatio:
-    """How often faster than a rival in the same run: 1.2 means the rival's latency is 1.2 times ours."""
+    """Speed relative to a baseline in the same run: 1.2 means the baseline's latency is 1.2 times ours."""
 
     implementation: str
     ratio: float
@@ -18,8 +18,8 @@ class BaselineRatio:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
-    """A judged series whose level moved of late, told beside the latency of the same workload and implementation."""
+class MovedMetric:
+    """A judged series with a recent change, of the same workload and implementation as a latency."""
 
     series: Series
     value: float | None
@@ -28,7 +28,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverviewRow:
-    """One workload x implementation as the overview shows it: its latency, or a judged series of its own."""
+    """One workload x implementation of the overview: its latency, or another judged series."""
 
     series: Series
     operator: str | None
@@ -42,15 +42,15 @@ class OverviewRow:
     change_kind: ChangeKind | None  # of the step; None where there is none
     change_q: float | None  # the step's false discovery rate, where that is known
     speed_of_light: SpeedOfLight | None
-    baseline: BaselineRatio | None  # the best rival of the same run
+    baseline: BaselineRatio | None  # the best baseline of the same run
     sparkline: tuple[float | None, ...]
     verdict: Verdict
     newest_run: datetime | None
-    beside: tuple[Moved, ...]  # other judged metrics of the same measurement that moved another way than this
+    other_metrics: tuple[MovedMetric, ...]  # with another verdict
 
     @property
     def was_never_there(self) -> bool:
-        """Whether this machine has no such thing: of every workload and implementation some do not go together."""
+        """Whether this workload and implementation never ran on the machine, and are not available there."""
         return self.status is Status.UNAVAILABLE and not any(value is not None for value in self.sparkline)
 
 
@@ -76,69 +76,69 @@ class ReportRow:
     bandwidth_bps: float | None
     flop_rate: float | None
     speed_of_light: SpeedOfLight | None
-    ratios: tuple[BaselineRatio, ...]  # against each rival of the same run
+    ratios: tuple[BaselineRatio, ...]  # against each baseline of the same run
     run: str
     run_time: datetime | None
     backend: str | None  # the one PyTorch took, where recorded
 
 
-class State(StrEnum):
-    """What there is to say of a row, the most urgent first. A verdict, or why there cannot be one yet."""
+class RowState(StrEnum):
+    """A verdict, or why there is none yet; the most urgent first."""
 
     REGRESSED = "regressed"
-    STOPPED = "stopped"  # its machine goes on without it
+    STOPPED = "stopped"  # no longer measured while its machine is
     INVALID = "invalid"
-    UNJUDGED = "unjudged"  # its level moved; whether the machine did it is being judged
+    UNJUDGED = "unjudged"  # changed; classification pending
     IMPROVED = "improved"
     NOT_SIGNIFICANT = "not-significant"  # a step with q > 0.05
     UNCHANGED = "unchanged"
-    NEW_CARD = "new-card"  # too few commits on this physical card, and cards are not compared
+    NEW_GPU = "new-card"  # too few commits on this GPU
     NEW = "new"  # too few commits
     MISSING = "missing"
 
 
 _OF_VERDICT = {
-    Verdict.REGRESSED: State.REGRESSED,
-    Verdict.INVALID: State.INVALID,
-    Verdict.IMPROVED: State.IMPROVED,
-    Verdict.UNCHANGED: State.UNCHANGED,
-    Verdict.MISSING: State.MISSING,
+    Verdict.REGRESSED: RowState.REGRESSED,
+    Verdict.INVALID: RowState.INVALID,
+    Verdict.IMPROVED: RowState.IMPROVED,
+    Verdict.UNCHANGED: RowState.UNCHANGED,
+    Verdict.MISSING: RowState.MISSING,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """An overview's row with what is to say of it.
+class OverviewEntry:
+    """An overview row with its state.
 
-    `month` and `year` are what the steps that the detector found in the 30 and the 365 days before the newest commit
-    amount to: levels against levels of one card, without what the machine did. 0.0 is no step.
+    `month` and `year`: total change of the steps in the 30 and 365 days before the newest commit, within one GPU and
+    without the machine's part. 0.0 is no step.
     """
 
     row: OverviewRow
     is_stopped: bool
-    card: str | None  # the physical GPU of the newest run
-    card_commits: int  # that this card measured under the machine's name
+    gpu: str | None  # the physical GPU of the newest run
+    gpu_commits: int  # measured by this GPU under the machine's name
     month: float
     year: float
-    since: datetime  # the machine's first data: no change can be told from before
+    since: datetime  # the machine's first data
 
     @property
-    def state(self) -> State:
-        """What to say of it."""
+    def state(self) -> RowState:
+        """State of the row's own metric."""
         if self.is_stopped:
-            return State.STOPPED
+            return RowState.STOPPED
         if self.row.verdict is not Verdict.INCONCLUSIVE:
             return _OF_VERDICT[self.row.verdict]
         if self.row.change_kind is not None:
-            return State.NOT_SIGNIFICANT if self.row.change_kind is ChangeKind.NOT_SIGNIFICANT else State.UNJUDGED
-        return State.NEW_CARD if self.card is not None and self.numbers > self.card_commits else State.NEW
+            return RowState.NOT_SIGNIFICANT if self.row.change_kind is ChangeKind.NOT_SIGNIFICANT else RowState.UNJUDGED
+        return RowState.NEW_GPU if self.gpu is not None and self.numbers > self.gpu_commits else RowState.NEW
 
     @property
-    def states(self) -> frozenset[State]:
-        """Its state, and those of the other metrics of the measurement that moved another way."""
-        return frozenset({self.state, *(_OF_VERDICT[other.verdict] for other in self.row.beside)})
+    def states(self) -> frozenset[RowState]:
+        """Its state, and those of the other metrics."""
+        return frozenset({self.state, *(_OF_VERDICT[other.verdict] for other in self.row.other_metrics)})
 
     @property
     def numbers(self) -> int:
-        """How many of its newest 40 commits have a number, on whichever card."""
+        """Number of the newest 40 commits that have a number, on any GPU."""
         return sum(value is not None for value in self.row.sparkline)

@@ -1,4 +1,4 @@
-"""Quantities as people read them: SI values in, "31.2 µs" or "+4.1 %" out."""
+"""Text of quantities: "31.2 µs", "+4.1 %"."""
 
 import math
 
@@ -14,7 +14,7 @@ _PREFIXES = (
     (1e-9, "n"),
     (1e-12, "p"),
 )
-# Units as asv projects spell them -> (SI unit, factor to it). Others are shown as they come.
+# Units as asv projects spell them -> (SI unit, factor). Others are shown unchanged.
 _SI_UNITS = {
     "seconds": ("s", 1.0),
     "second": ("s", 1.0),
@@ -36,9 +36,9 @@ _SI_UNITS = {
     "joules": ("J", 1.0),
     "Hz": ("Hz", 1.0),
 }
-# Shares are recorded as fractions of one and shown in per cent, followed by what they are a share of.
+# Shares are recorded as fractions of one and shown in per cent.
 _SHARES = {"share": "", "share of peak": " of peak", "share of ceiling": " of ceiling"}
-_UNNAMED = frozenset({"unit", "count"})  # asv's word for a unit that nobody stated, and a word that says no more
+_UNNAMED = frozenset({"unit", "count"})  # asv's default, and a word without information
 _SINGULAR = {
     "launches": "launch",
     "registers": "register",
@@ -103,10 +103,9 @@ def latency(seconds: float | None) -> str:
 
 
 def change(relative: float | None, before: float | None = None) -> str:
-    """A signed relative change as "+4.1 %", "0.0 %" without a sign; "–" for None. From a factor of two on it is told as
-    "2.4×".
+    """A signed relative change as "+4.1 %", "0.0 %" without a sign, "2.4×" from a factor of two on; "–" for None.
 
-    A change from a value of zero has no ratio and is told as "from 0".
+    "from 0" if `before` is zero.
     """
     if relative is None or math.isnan(relative):
         return "–"
@@ -114,7 +113,7 @@ def change(relative: float | None, before: float | None = None) -> str:
         return "from 0"
     if relative >= 1.0:
         return f"{relative + 1:,.0f}×" if relative >= 999 else f"{relative + 1:.3g}×"
-    # From too little to be seen in one digit no direction is to be read.
+    # A change that rounds to zero has no sign.
     return f"{relative * 100:+z.1f} %".replace("-", "−").replace("+0.0", "0.0")
 
 
@@ -144,7 +143,7 @@ def number(value: float | None) -> str:
 
 
 def _counted(value: float, unit: str) -> str:
-    """A number of things: 96 registers, not 96.0; from a million on "1.23 M cycles"."""
+    """A count: "96 registers"; from a million on "1.23 M cycles"."""
     if abs(value) >= 999_500 and unit in _SINGULAR:
         return f"{_three_digits(value / 1e6)} M {unit}"
     is_whole = float(value).is_integer() or (abs(value) >= 1000 and unit in _SINGULAR)
@@ -159,11 +158,9 @@ def _three_digits(value: float) -> str:
     return f"{value:,.{min(decimals, 6)}f}" if abs(value) < 1e6 else f"{value:.3g}"
 
 
-# A change on the scale of logarithms, as people read it.
-
-_LARGEST = 700.0  # nats; beyond 1e304 a ratio is no float
+_LARGEST = 700.0  # nats; a ratio beyond 1e304 overflows
 
 
-def growth(log_ratio: float) -> float:
-    """The relative change that a difference of logarithms is: 0.04 is 4 % more. 1e304 at most, above -1 at least."""
+def relative_change(log_ratio: float) -> float:
+    """Relative change of a log ratio: 0.04 is 4 % more. Clipped to above -1 and at most 1e304."""
     return max(math.expm1(min(log_ratio, _LARGEST)), -1 + 2**-53)

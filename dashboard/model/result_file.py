@@ -1,4 +1,4 @@
-"""What an importer hands to the store: result files and their context, read once into records."""
+"""Records of result files and their context, which importers pass to the store."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,12 +6,12 @@ from typing import Any
 
 from .series import Status
 
-LATEST_MS = 253_402_300_799_000  # the last second of the year 9999, after which no date can be shown
+LATEST_MS = 253_402_300_799_000  # the last second of the year 9999, Python's latest date
 LONGEST_NAME = 2_000  # bytes; PostgreSQL's indexes take no more than 2,700
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class BenchmarkSpec:
     """A benchmark as `benchmarks.json` describes it."""
 
     unit: str | None = None
@@ -36,7 +36,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One benchmark's results in a file. `mark` tells two runs of it apart."""
+    """One benchmark's results in a file. `mark` distinguishes its runs."""
 
     benchmark: str
     started_ms: int | None
@@ -52,16 +52,16 @@ class ResultFile:
     commit: str
     date_ms: int
     environment: str
-    machine: str | None  # what the file says; None if it does not
+    machine: str | None  # None if the file has none
     details: Mapping[str, str]
-    entries: Sequence[Entry]  # packed.PackedEntries, where they are many
-    problems: tuple[str, ...]  # entries left out, and why
-    listed: Mapping[str, Listed] = field(default_factory=dict)  # what the file itself says of its benchmarks
+    entries: Sequence[Entry]  # PackedEntries if they are many
+    problems: tuple[str, ...]  # omitted entries with reasons
+    listed: Mapping[str, BenchmarkSpec] = field(default_factory=dict)  # benchmarks that the file itself describes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRun:
-    """One start of the suite: the machine's state then."""
+    """One execution of the suite, with the machine's state."""
 
     name: str
     commit: str
@@ -70,19 +70,19 @@ class ContextRun:
 
     @property
     def machine(self) -> Mapping[str, Any]:
-        """What it says of the machine itself."""
+        """Facts about the machine itself."""
         return {key: self.data.get(key) for key in ("device", "gpu", "cpu", "ceilings", "measured_ceilings")}
 
     @property
-    def card(self) -> str | None:
-        """The physical GPU's UUID."""
+    def gpu(self) -> str | None:
+        """UUID of the GPU."""
         uuid = (self.data.get("gpu") or {}).get("uuid")
         return str(uuid) if uuid else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextMeasurement:
-    """What one run says of one workload x implementation."""
+    """Facts of one run about one workload x implementation."""
 
     run: ContextRun
     benchmark: str  # without the method
@@ -97,7 +97,7 @@ class ContextMeasurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextProfile:
-    """What a profiler counted of one workload x implementation, written at any time after the run."""
+    """A profiler's counters of one workload x implementation, written at any time after the run."""
 
     run: ContextRun
     benchmark: str  # without the method
@@ -119,10 +119,10 @@ class Context:
 
 
 def storable(text: str) -> bool:
-    """Whether every database takes it: without NUL and without half a character."""
+    """Whether every database can store it: no NUL, no lone surrogate."""
     return "\0" not in text and (text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text))
 
 
 def storable_name(text: str) -> bool:
-    """Whether it may name something, which has to fit an index."""
+    """Whether it can be a name: storable, and short enough for an index."""
     return storable(text) and 0 < len(text.encode()) <= LONGEST_NAME

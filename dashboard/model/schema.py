@@ -112,5 +112,5 @@ def series_schema(series: Series) -> SeriesSchema:
         role="canary" if series.is_control else "baseline" if series.is_baseline else "ours",
         is_judged=series.metric.is_judged,
         is_listed=series.listed,
-        measured_by_asv=series.is_asvs,
+        measured_by_asv=series.is_from_asv,
     )

@@ -8,18 +8,18 @@ from typing import Any, Self
 
 from .metric import Metric
 
-UNORDERED_POSITION = 2**31  # of a commit that is not ordered yet: after all others
+UNORDERED_POSITION = 2**31  # of a commit that is not ordered yet, after all others
 
 
 class Status(StrEnum):
-    """Whether a recorded point is a number, and if not, why not."""
+    """Status of a recorded point."""
 
     OK = "ok"
-    INVALID = "invalid"  # measured, not to be trusted: throttled, say
+    INVALID = "invalid"  # measured, but throttled or contended
     FAILED = "failed"  # an exception, a crash, a time limit
-    WRONG = "wrong result"  # the correctness gate refused it
-    UNAVAILABLE = "unavailable"  # this machine or commit has no such thing
-    UNCHANGED = "unchanged"  # not measured, on request: its machine code is that of a commit measured before
+    WRONG = "wrong result"  # refused by the correctness gate
+    UNAVAILABLE = "unavailable"  # does not exist on this machine or commit
+    UNCHANGED = "unchanged"  # not measured, as its machine code is that of a commit measured before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +33,9 @@ class Project:
     commits: int
     newest_commit: datetime | None
     newest_run: datetime | None
-    unanalysed: int = 0  # series with values that the analysis has not seen, or that other rules than today's told of
-    unjudged: int = 0  # machines with findings that have not been judged together
-    commit_url: str | None = None  # a commit's full hash is put behind it, and it is read there
+    unanalysed: int = 0  # series with new values, or analysed by another version
+    unjudged: int = 0  # machines with unclassified findings
+    commit_url: str | None = None  # address of commits, without the hash
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """Operator, shape and dtype behind a benchmark's `workload` parameter, with the work it must do."""
+    """Operator, shape and dtype of a benchmark's `workload` parameter, with its FLOP and bytes."""
 
     benchmark: str  # without the method: "benchmarks.rope.Rope"
     operator: str
@@ -63,25 +63,25 @@ class Workload:
     bytes: float
     parameters: Mapping[str, Any]
     kernels: tuple[str, ...]  # implementations of ours
-    baselines: tuple[str, ...]  # the rivals measured in the same run
+    baselines: tuple[str, ...]  # measured in the same run
     controls: tuple[str, ...] = ()  # canaries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedOfLight:
-    """The shortest latency that a machine allows as a share of the measured one; None where that limit is unknown."""
+    """The shortest possible latency as a share of the measured one; None without the limit."""
 
-    of_peak: float | None  # against the datasheet
-    of_ceiling: float | None  # against what was measured on this machine
+    of_peak: float | None  # by the datasheet
+    of_ceiling: float | None  # by the measured ceiling
 
     @property
     def share(self) -> float | None:
-        """The one to show where there is room for one: of the peak, else of the ceiling."""
+        """Of the peak, else of the ceiling."""
         return self.of_peak if self.of_peak is not None else self.of_ceiling
 
     @property
     def of(self) -> str:
-        """What `share` is a share of."""
+        """Which limit `share` refers to."""
         return "of peak" if self.of_peak is not None else "of ceiling"
 
 
@@ -97,12 +97,12 @@ class ProfiledKernel:
     l1_bytes: float | None
     occupancy: float | None  # achieved, as a share of the warps an SM can hold
     tensor_pipe: float | None  # share of the cycles in which it was busy
-    stalls: tuple[tuple[str, float], ...]  # warps that waited, by reason, an issued instruction; the most first
+    stalls: tuple[tuple[str, float], ...]  # waiting warps per issued instruction, by reason; the most first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What a profiler counted of one workload x implementation. No latency: it slows what it watches."""
+    """A profiler's counters of one workload x implementation; no latency, as profiling slows down."""
 
     commit: Commit
     run: str
@@ -122,16 +122,16 @@ class Series:
     metric: Metric
     machine: str
     environment: str
-    workload: str | None  # the parameter of that name, where there is one
+    workload: str | None  # the parameter of that name, if any
     implementation: str | None
-    is_baseline: bool  # a rival's: measured beside ours, and changed by no commit of the project
+    is_baseline: bool  # not changed by commits of the project
     listed: bool  # still in the project's benchmarks.json
-    is_control: bool = False  # a canary's: fixed work of the suite, which tells of the machine alone
-    is_asvs: bool = True  # measured by asv, not by another tool whose file was imported
+    is_control: bool = False  # a canary
+    is_from_asv: bool = True  # not imported from another tool's file
 
     @property
-    def is_watched(self) -> bool:
-        """Whether it is ours, so that its changes are the project's."""
+    def is_ours(self) -> bool:
+        """Whether commits of the project change it: neither baseline nor canary."""
         return not self.is_baseline and not self.is_control
 
     @property
@@ -140,13 +140,13 @@ class Series:
         return self.benchmark.rpartition(".")[0]
 
     def measures_the_same(self, other: Self) -> bool:
-        """Whether the two differ in their implementation alone."""
-        mine, others = ((x.benchmark, x.case, x.metric, x.machine, x.environment) for x in (self, other))
-        return mine == others
+        """Whether both differ at most in their implementation."""
+        first, second = ((x.benchmark, x.case, x.metric, x.machine, x.environment) for x in (self, other))
+        return first == second
 
     @property
     def case(self) -> tuple[str, ...]:
-        """What is measured, by whichever implementation: the other parameters' values."""
+        """Values of all parameters but the implementation."""
         return tuple(value for name, value in self.parameters if name != "implementation")
 
     @property
@@ -161,7 +161,7 @@ Workloads = Mapping[tuple[str, str], Workload]
 
 
 def workload_of(series: Series, workloads: Workloads) -> Workload | None:
-    """What the suite stated of the series' case; None where it stated nothing."""
+    """The workload of a series; None if unknown."""
     return workloads.get((series.suite, series.workload)) if series.workload else None
 
 
@@ -178,12 +178,12 @@ class Point:
     reason: str | None
     run: str
     run_time: datetime | None
-    card: str | None = None  # the physical GPU
+    gpu: str | None = None  # UUID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What a run recorded about its machine and software, and about taking one value; empty where nothing was."""
+    """Recorded facts about a run's machine and software, and about measuring one value; empty if none."""
 
     run: str
     started_at: datetime | None

@@ -1,4 +1,4 @@
-"""Thresholds: what a change of a series must be to count, and the rules that state it."""
+"""Thresholds of changes, relative and absolute, and the rules of a policy that set them."""
 
 import math
 import re
@@ -27,7 +27,7 @@ from .quantities import in_seconds
 from .result_file import LONGEST_NAME
 from .series import Series, Workload, Workloads, workload_of
 
-# An absolute floor: the change below which nobody cares, whatever share of the value it is.
+# Absolute thresholds.
 
 WANTED = 'an amount with its unit such as "0.5 us", "64 KiB" or "2 registers"'
 _BYTES = {"b": 1, "bytes": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
@@ -37,13 +37,13 @@ _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([^\s\d\0][^\d\0]*)")
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """So much, in a unit as people write it."""
+    """Smallest absolute change that matters, in a unit as written in the policy."""
 
     amount: float
     unit: str
 
     def of(self, metric: Metric) -> float | None:
-        """In the unit that the metric is recorded in; None where it is a floor of something else."""
+        """The floor in the metric's unit; None if it is of another quantity."""
         seconds = in_seconds(self.amount, self.unit)
         if seconds is not None:
             of_one = in_seconds(1.0, metric.unit)
@@ -54,21 +54,21 @@ class Floor:
 
     @property
     def is_of_known_unit(self) -> bool:
-        """Whether it is a time, bytes or a count that warpwatch records; a project may have units of its own."""
+        """Whether the unit is a time, bytes or a count that warpwatch records; projects may have other units."""
         return in_seconds(1.0, self.unit) is not None or self.unit.lower() in _BYTES.keys() | _COUNTS
 
     def __str__(self) -> str:
-        return f"{Decimal(repr(self.amount)).normalize():f} {self.unit}"  # as it can be read again
+        return f"{Decimal(repr(self.amount)).normalize():f} {self.unit}"  # `parse_floor` reads it
 
 
 def parse_floor(value: Any) -> Floor:
-    """Raises ValueError for what has no amount or no unit."""
+    """Parse "0.5 us". Raises ValueError without amount or unit."""
     if isinstance(value, Floor):
         return value
-    found = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found is None or not math.isfinite(float(found[1])):
+    match = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None or not math.isfinite(float(match[1])):
         raise ValueError("no amount with a unit")
-    return Floor(amount=float(found[1]), unit=found[2])
+    return Floor(amount=float(match[1]), unit=match[2])
 
 
 FloorValue = Annotated[
@@ -76,19 +76,19 @@ FloorValue = Annotated[
 ]
 
 
-# What all tables of warpwatch.toml have in common, be they read from the file or from what was kept of it.
+# Base of all tables of warpwatch.toml.
 
 
 class Table(BaseModel):
-    """A table: frozen, and without keys that nobody reads. A field's description says what was wanted instead."""
+    """A table: frozen, without unknown keys. Error messages quote a field's description."""
 
-    # strict: "0.02" in quotes is no share, and true is not 1. TOML knows inf and nan, which are no amounts.
+    # strict: "0.02" in quotes is no number, and true is not 1. TOML has inf and nan.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 # Lists as values in warpwatch.toml: TOML has arrays, a frozen table has tuples.
 
-Each = TypeVar("Each")
+Item = TypeVar("Item")
 
 
 def _tuple(value: Any) -> Any:
@@ -100,18 +100,18 @@ def _tuple_of_words(value: Any) -> Any:
 
 
 Word = Annotated[str, Field(pattern=r"^[^\s\x00]([^\n\x00]*[^\s\x00])?$")]
-"""Without a NUL, which no database takes."""
+"""Without NUL, which databases cannot store."""
 
 _Given = Word | list[Word]
 
-Listed = Annotated[tuple[Each, ...], BeforeValidator(_tuple)]
+TupleOf = Annotated[tuple[Item, ...], BeforeValidator(_tuple)]
 """An array, or [[tables]] of one name."""
 
 Words = Annotated[tuple[Word, ...], BeforeValidator(_tuple_of_words, json_schema_input_type=_Given)]
 """`"rope"` or `["rope", "rms_norm"]`: one word needs no brackets."""
 
 
-# `[[rule]]`: other limits for some series, and who answers for them.
+# `[[rule]]`: thresholds and owners of some series.
 
 _GLOBS = 'a glob or several, such as "rope*" or ["rope", "*attention*"]'
 _MATCHES = ("kernel", "benchmark", "metric", "machine", "parameters")
@@ -119,7 +119,7 @@ _STATES = ("threshold", "floor", "blocks", "owners")
 
 
 class LimitRule(Table):
-    """Series that match every key given here get what is stated here; of several globs one is enough."""
+    """Settings of the series that match every given key; one of several globs is enough."""
 
     kernel: Words = Field(
         default=(), description=f"{_GLOBS}: the operator, or the benchmark's module where none is known"
@@ -145,11 +145,11 @@ class LimitRule(Table):
 
     @property
     def stated(self) -> dict[str, Any]:
-        """What it states, by key."""
+        """Settings of the rule, by key."""
         return {key: value for key in _STATES if (value := getattr(self, key)) is not None}
 
     def matches(self, series: Series, workload: Workload | None) -> bool:
-        """Whether it speaks of a series; `workload` is what the suite told of its case, where it did."""
+        """Whether the rule applies to a series with this workload, if known."""
         return (
             _any(self.kernel, kernel_of(series, workload))
             and _any(self.benchmark, series.benchmark)
@@ -167,12 +167,12 @@ class LimitRule(Table):
 
 
 def _any(globs: tuple[str, ...], value: str) -> bool:
-    """Without globs everything goes."""
+    """Whether a glob matches; without globs everything does."""
     return not globs or any(fnmatchcase(value, glob) for glob in globs)
 
 
 class GeneralLimits(Table):
-    """Of all series, where no rule says otherwise."""
+    """Thresholds of all series without a matching rule."""
 
     threshold: float | None = Field(
         default=None, gt=0, lt=1, description="the smallest relative change that matters, a share such as 0.02"
@@ -184,55 +184,48 @@ class GeneralLimits(Table):
 
 
 class LimitRules(GeneralLimits):
-    """By these each series is resolved when it is judged, so that benchmarks of tomorrow get theirs as well."""
+    """Thresholds with rules, resolved for each series when it is compared."""
 
-    rules: Listed[LimitRule] = Field(default=(), description="a list of rules, of which the last that matches counts")
-
-
-# What a change of one series has to be to count, and whether it then stops anybody: what rules state by series.
+    rules: TupleOf[LimitRule] = Field(default=(), description="a list of rules, of which the last that matches counts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Of one series."""
+    """Thresholds of one series."""
 
     threshold: float  # smallest relative change that matters
     floor: float = 0.0  # smallest absolute one, in the unit of the metric
     blocks: bool = True  # whether its regression fails a check, or is only told
     owners: tuple[str, ...] = ()
 
-    def counts_from(self, base: float | None, head: float | None) -> float:
-        """The smallest relative change that counts from this level on: of a short call, the floor is a large share.
+    def min_relative_change(self, base: float | None, head: float | None) -> float:
+        """Smallest relative change that counts: the threshold, or the floor over `base` if that is more.
 
-        From zero there is no share, and the floor alone decides; infinite where the change is below it.
+        From zero the floor alone decides; infinite if the change is below it.
         """
         if base:
             return max(self.threshold, self.floor / abs(base))
         return math.inf if head is not None and abs(head) < self.floor else self.threshold
 
     def counts(self, before: float, after: float, change: float) -> bool:
-        """Whether a relative change from one level to another does."""
-        return abs(change) >= self.counts_from(before, after)
+        """Whether a relative change between two levels counts."""
+        return abs(change) >= self.min_relative_change(before, after)
 
 
 LimitsOf = Callable[[Series], Limits]
 
 
-# What rules say of one series.
-
-
 def series_limits(
     stated: LimitRules, workloads: Workloads, *, threshold: float, threshold_of_all: float | None = None
 ) -> LimitsOf:
-    """The limits of each series: of every key, the last rule that matches the series and states that key.
+    """Resolver of each series' thresholds: of every key, the last matching rule that has it, else the general setting.
 
-    What no rule states is what holds for all, and what nobody states the default: `threshold`, no floor, blocking,
-    nobody's. With `threshold_of_all` no rule is asked for a threshold.
+    The defaults are `threshold`, no floor, blocking, no owners. `threshold_of_all` overrides every relative threshold.
     """
 
     def limits(series: Series) -> Limits:
         workload = workload_of(series, workloads)
-        said: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "threshold": stated.threshold or threshold,
             "floor": stated.floor,
             "blocks": stated.blocks,
@@ -240,27 +233,24 @@ def series_limits(
         }
         for rule in stated.rules:
             if rule.matches(series, workload):
-                said |= rule.stated
+                settings |= rule.stated
         return Limits(
-            threshold=threshold_of_all or said["threshold"],
-            floor=_floor(said["floor"], series),
-            blocks=said["blocks"],
-            owners=said["owners"],
+            threshold=threshold_of_all or settings["threshold"],
+            floor=_floor(settings["floor"], series),
+            blocks=settings["blocks"],
+            owners=settings["owners"],
         )
 
     return limits
 
 
 def _floor(floor: Floor | None, series: Series) -> float:
-    """0 where there is none, or it is one of another quantity."""
+    """0 without a floor of this quantity."""
     return (floor.of(series.metric) or 0.0) if floor is not None else 0.0
 
 
-# What a project states of the changes that count, and where: which file, as which commit has it.
-
-
 class StatedLimits(LimitRules):
-    """The rules, and where they stand."""
+    """The rules of a project's policy, with their source."""
 
     source: Annotated[Word, Field(max_length=LONGEST_NAME // 4)] = Field(
         description="the path of the file, such as warpwatch.toml"
@@ -273,11 +263,11 @@ class StatedLimits(LimitRules):
     @field_validator("rules")
     @classmethod
     def _without_owners(cls, rules: tuple[LimitRule, ...]) -> tuple[LimitRule, ...]:
-        """Whom rules name is no page's business, and may be addresses of people."""
+        """Drop owners: pages do not need them, and they may be addresses of people."""
         judging = (rule for rule in rules if rule.stated.keys() - {"owners"})
         return tuple(rule.model_copy(update={"owners": None}) for rule in judging)
 
     @property
     def name(self) -> str:
-        """As pages and messages call it: "warpwatch.toml of 1234abcd"."""
+        """Display name: "warpwatch.toml of 1234abcd"."""
         return f"{self.source} of {self.commit[:8]}" if self.commit else self.source

@@ -4,13 +4,13 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """What became of one series between two commits, or at its newest one."""
+    """Verdict on one series between two commits, or at its newest one."""
 
-    REGRESSED = "regressed"  # worse by more than the noise and the smallest effect that matters
+    REGRESSED = "regressed"  # significantly worse, by at least the threshold
     IMPROVED = "improved"
-    UNCHANGED = "unchanged"  # any change is smaller than what matters, and the data could have shown it
-    INCONCLUSIVE = "inconclusive"  # the noise hides what matters; the comparison says how many runs it needs
-    INVALID = "invalid"  # recorded, but throttled, wrong or failed: there is a reason and no number
+    UNCHANGED = "unchanged"  # an equivalence test excludes a change that matters
+    INCONCLUSIVE = "inconclusive"  # too much noise; the comparison has the number of runs needed
+    INVALID = "invalid"  # throttled, wrong or failed: a reason and no number
     MISSING = "missing"  # nothing recorded
 
 
@@ -26,22 +26,19 @@ class NoiseSource(StrEnum):
     NONE = "none"  # the quantity is exact
 
 
-# What a change of a series is: something a commit did, or something that no commit is accused of.
-
-
 class ChangeKind(StrEnum):
-    """The first is a commit's doing, and alone raises an alert."""
+    """Kind of a change of a series. Only a step is attributed to a commit and can raise an alert."""
 
-    STEP = "step"  # the level moved, and stayed
+    STEP = "step"  # a lasting change of the level
     NOT_SIGNIFICANT = "not significant"  # a step with q > 0.05 (Benjamini–Hochberg over the machine's series)
-    MACHINE_STATE = "machine state"  # the machine moved, or sat in another of its states for a while
-    TRANSIENT = "transient"  # values that strayed from their level and returned
-    DRIFT = "drift"  # the level moved slowly
-    UNJUDGED = "not yet judged"  # the level moved; whether a commit or the machine did it, is being judged
+    MACHINE_STATE = "machine state"  # caused by the machine
+    TRANSIENT = "transient"  # values that left their level and returned
+    DRIFT = "drift"  # a slow change
+    UNJUDGED = "not yet judged"  # detected; classification pending
 
 
 class Control(StrEnum):
-    """Who speaks for the machine; the first that can goes before the others."""
+    """Kinds of control series, in order of preference."""
 
     CANARIES = "canaries"
     BASELINES = "baselines"

@@ -1,7 +1,8 @@
-"""Where the level of a series shifts, and by how much.
+"""Changepoints of a series: position, size, confidence interval.
 
-On logarithms, so that a change is relative. (1) The series is read as levels and noise of four kinds, and the cheapest
-reading holds (`noise_models.py`). (2) Its changes must show in ranks too, and last (`acceptance.py`).
+On logarithms, so that changes are relative. (1) The series is fitted as levels and one of four kinds of noise; the
+segmentation of least description length wins (`noise_models.py`). (2) Each of its changes must pass acceptance tests
+(`acceptance.py`).
 """
 
 import math
@@ -10,16 +11,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..model.quantities import growth
+from ..model.quantities import relative_change
 from .acceptance import Evidence, rank_deviation
 from .episodes import Episode, episodes, on_the_scale_of
 from .level_path import Floats, spans
-from .multiplicity import chance_anywhere
+from .multiplicity import selection_adjusted_p_value
 from .noise import median
-from .noise_models import best_reading, jitter
-from .segmentation import Reading
+from .noise_models import best_segmentation, jitter
+from .segmentation import Segmentation
 
-FEWEST = 8  # values in which a change can be told
+FEWEST = 8  # values, to detect a change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,66 +28,66 @@ class Changepoint:
     """A shift of the level. Relative magnitudes: 0.04 is 4 % more than before."""
 
     index: int  # first value of the new level
-    first: int  # 95 % set of that place, from here
+    first: int  # 95 % credible set of the index, from here
     last: int  # to here
     before: float  # medians of the neighbouring segments, without excursions
     after: float
     magnitude: float
-    low: float  # 95 % interval of the magnitude
-    high: float
-    p_value: float  # of the rank test between the segments; the place was chosen by the data, so it flatters
-    chance: float  # of as much likelihood gained anywhere in a series without a change
-    posterior: tuple[tuple[int, float], ...]  # of the places from `first` to `last`, with what each holds
+    ci_low: float  # 95 % interval of the magnitude
+    ci_high: float
+    p_value: float  # of the rank test between the segments; too small, as the data selected the index
+    p_adjusted: float  # adjusted for that selection
+    posterior: tuple[tuple[int, float], ...]  # indices from `first` to `last`, with the probability of each
 
-    def among(self, places: Sequence[int]) -> "Changepoint":
-        """The same change in a longer series, of which this one has the values at `places`."""
-        posterior = tuple((places[place], held) for place, held in self.posterior)
+    def among(self, indices: Sequence[int]) -> "Changepoint":
+        """The same change in a longer series, of which this one has the values at `indices`."""
+        posterior = tuple((indices[index], probability) for index, probability in self.posterior)
         return replace(
-            self, index=places[self.index], first=places[self.first], last=places[self.last], posterior=posterior
+            self, index=indices[self.index], first=indices[self.first], last=indices[self.last], posterior=posterior
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """All that is told of a series: its steps, and what no commit is accused of."""
+class Detection:
+    """Findings in a series: changepoints, and episodes, which no single commit caused."""
 
     changes: tuple[Changepoint, ...] = ()
     episodes: tuple[Episode, ...] = ()
 
 
 def changepoints(values: Sequence[float], *, smallest_change: float = 0.0) -> tuple[Changepoint, ...]:
-    """The changepoints of a series of finite values, in order; none of fewer than eight values.
+    """Changepoints of a series of finite values, in order; none with fewer than eight values.
 
-    Changes below `smallest_change` (relative) are not told. A series with values at or below zero is judged on the
-    scale of its median instead of logarithms.
+    Changes below `smallest_change` (relative) are left out. A series with values at or below zero is analysed in units
+    of its median instead of logarithms.
     """
-    return tell(values, smallest_change=smallest_change, with_episodes=False).changes
+    return find_changes(values, smallest_change=smallest_change, with_episodes=False).changes
 
 
-def tell(values: Sequence[float], *, smallest_change: float = 0.0, with_episodes: bool = True) -> Told:
-    """The changepoints and the episodes of the same reading."""
+def find_changes(values: Sequence[float], *, smallest_change: float = 0.0, with_episodes: bool = True) -> Detection:
+    """Changepoints, as `changepoints`, and episodes of one segmentation."""
     raw = np.asarray(values, dtype=float)
     if len(raw) < FEWEST:
-        return Told()
+        return Detection()
     relative = _relative(raw)
     scale = jitter(relative)
-    reading = best_reading(relative, scale)
+    segmentation = best_segmentation(relative, scale)
     smallest = math.log1p(smallest_change)
-    evidence = Evidence(reading, scale, smallest)
+    evidence = Evidence(segmentation, scale, smallest)
     parts = evidence.parts()
     stretches = spans(evidence.edges, len(raw))
     changes = tuple(
-        _changepoint(raw, reading, evidence, parts[i], parts[i + 1], stretches[i], stretches[i + 1])
+        _changepoint(raw, segmentation, evidence, parts[i], parts[i + 1], stretches[i], stretches[i + 1])
         for i in range(len(evidence.edges))
     )
-    beside = episodes(reading, evidence, smallest) if with_episodes else ()
-    return Told(changes=changes, episodes=on_the_scale_of(raw, beside))
+    other = episodes(segmentation, evidence, smallest) if with_episodes else ()
+    return Detection(changes=changes, episodes=on_the_scale_of(raw, other))
 
 
 _MEDIAN = 1.2533  # standard error of a median in those of a mean, for normal noise
 _NORMAL_95 = 1.96
-_UNSURE = 0.05  # what the set of places leaves out
-_LARGEST_RATIO, _LARGEST_LOG = 1e304, 709.0  # so that everything told is finite
+_UNSURE = 0.05  # probability outside the credible set
+_LARGEST_RATIO, _LARGEST_LOG = 1e304, 709.0  # keep results finite
 
 
 def _relative(raw: Floats) -> Floats:
@@ -99,7 +100,7 @@ def _relative(raw: Floats) -> Floats:
 
 def _changepoint(
     raw: Floats,
-    reading: Reading,
+    segmentation: Segmentation,
     evidence: Evidence,
     left: Floats,
     right: Floats,
@@ -113,12 +114,12 @@ def _changepoint(
         for part, level in zip((left, right), levels, strict=True)
     ]
     half = _NORMAL_95 * math.hypot(*errors) * math.sqrt(evidence.variance)
-    nats, posterior = _places(reading, evidence, before, after, left, right, levels)
+    nats, posterior = _posterior(segmentation, evidence, before, after, left, right, levels)
     counted = evidence.counted[before[0] : before[1]]
     old = raw[before[0] : before[1]][counted] if counted.any() else raw[before[0] : before[1]]
     if (raw > 0).all():
         level = median(np.log(old))
-        magnitude, low, high = (growth(x) for x in (shift, shift - half, shift + half))
+        magnitude, low, high = (relative_change(x) for x in (shift, shift - half, shift + half))
         level, new = math.exp(level), math.exp(min(level + shift, _LARGEST_LOG))
     else:
         level = median(old)
@@ -134,16 +135,16 @@ def _changepoint(
         before=level,
         after=new,
         magnitude=magnitude,
-        low=low,
-        high=high,
+        ci_low=low,
+        ci_high=high,
         p_value=math.erfc(deviation / math.sqrt(2)),
-        chance=chance_anywhere(nats, len(raw)),
+        p_adjusted=selection_adjusted_p_value(nats, len(raw)),
         posterior=posterior,
     )
 
 
-def _places(
-    reading: Reading,
+def _posterior(
+    segmentation: Segmentation,
     evidence: Evidence,
     before: tuple[int, int],
     after: tuple[int, int],
@@ -151,33 +152,32 @@ def _places(
     right: Floats,
     medians: Sequence[float],
 ) -> tuple[float, tuple[tuple[int, float], ...]]:
-    """The log likelihood that two levels gain over one, in nats, and the smallest set of neighbouring places that holds
-    95 % of the posterior, with what each holds, all places being alike beforehand.
+    """Log likelihood ratio of two levels to one, in nats, and the smallest set of neighbouring indices with 95 % of the
+    posterior (uniform prior), with the probability of each.
 
     Levels and noise density are taken as known, and the likelihood is tempered by the long-run variance (after
     Siegmund, "Confidence sets in change-point problems", International Statistical Review 56:31, 1988).
     """
-    grid, density = reading.path.grid, reading.path.density
+    grid, density = segmentation.path.grid, segmentation.path.density
     start, end = before[0], after[1]
-    values = reading.values[start:end]
+    values = segmentation.values[start:end]
     levels = [round((level - grid.low) / grid.cell) for level in medians]
     between = round((levels[0] * len(left) + levels[1] * len(right)) / (len(left) + len(right)))
     old, new, one = grid.surprise(density, values, *levels, between)
     split = after[0] - start
-    nats = min(float(each.sum()) for each in (old, new, one)) - float(old[:split].sum() + new[split:].sum())
+    nats = min(float(losses.sum()) for losses in (old, new, one)) - float(old[:split].sum() + new[split:].sum())
     gain = old - new
     path = np.cumsum(gain)[:-1] / evidence.variance
     weights = np.exp(path.min() - path)
-    chance = (weights / weights.sum()).tolist()
-    place = after[0] - start - 1
-    first = last = place
-    held = chance[place]
-    while held < 1 - _UNSURE and (first > 0 or last < len(chance) - 1):
-        earlier = chance[first - 1] if first > 0 else -1.0
-        later = chance[last + 1] if last < len(chance) - 1 else -1.0
+    probability = (weights / weights.sum()).tolist()
+    first = last = after[0] - start - 1
+    total = probability[first]
+    while total < 1 - _UNSURE and (first > 0 or last < len(probability) - 1):
+        earlier = probability[first - 1] if first > 0 else -1.0
+        later = probability[last + 1] if last < len(probability) - 1 else -1.0
         if earlier >= later:
-            first, held = first - 1, held + earlier
+            first, total = first - 1, total + earlier
         else:
-            last, held = last + 1, held + later
-    posterior = tuple((start + 1 + at, chance[at]) for at in range(first, last + 1))
+            last, total = last + 1, total + later
+    posterior = tuple((start + 1 + at, probability[at]) for at in range(first, last + 1))
     return nats / evidence.variance, posterior

@@ -1,11 +1,10 @@
-"""Did a series change between two commits? The estimate, its interval, and the verdict of a whole family.
+"""Change of a series between two commits: estimate, confidence interval, and the verdicts of a family of series.
 
 On logarithms, so that changes are relative. The estimate is the difference of the medians over runs. Its noise is the
-scale of one run. Of runs taken beside each other on one card, re-runs tell it (`session_noise.py`). Else it is the
-larger of what is known of (a) the scatter between runs of the same commit and (b) the history of the series and its
-machine (`machine_noise.py`), and no less than what re-runs tell. The scatter inside a run bounds it from below. A
-series with neither is given the whole scatter of its samples and no less than `UNKNOWN_BETWEEN_RUNS`, since one run
-cannot tell how the next would differ.
+scale of one run. For runs of one session it comes from re-runs (`session_noise.py`). Otherwise it is the largest of
+(a) the scatter between runs of the same commit, (b) the noise by the history of the series and its machine
+(`machine_noise.py`) and (c) the noise of re-runs. The scatter inside a run is a lower bound. A series with none of
+these gets the scatter of its samples and at least `UNKNOWN_BETWEEN_RUNS`.
 """
 
 import math
@@ -16,16 +15,17 @@ from typing import NamedTuple
 
 from ..model.comparison import Estimate
 from ..model.metric import Better
-from ..model.quantities import growth
+from ..model.quantities import relative_change
 from ..model.verdict import NoiseSource, Verdict
-from .distributions import student_quantile, student_tail
+from .distributions import critical_value, t_p_value
 from .noise import Noise
 
 UNKNOWN_BETWEEN_RUNS = 0.01  # relative; published scatter between processes is 0.4-1.5 % on quiet GPUs
-FAMILY_ERROR = 0.01  # chance that any of a family of unchanged series is called changed
-NOT_UNCHANGED = 1.5  # times what matters: a change so large is called unchanged 1 time in 20 at most
+FAMILY_ERROR = 0.01  # probability that any of a family of unchanged series is called changed
+NOT_UNCHANGED = 1.5  # thresholds: a change so large is called unchanged in at most 5 % of cases
+_TWO_SIDED, _NORMAL_TWO_SIDED = 0.05, 1.96
 _ONE_SIDED, _NORMAL_ONE_SIDED = 0.05, 1.645
-TAIL_FREEDOM = 4  # Student's t of one run beside its like, however well its noise is known (README.md)
+TAIL_DF = 4  # at most, of single runs in one session, however well their noise is known: heavy tails (README.md)
 SMALLEST_NOISE = 0.0005
 
 
@@ -36,7 +36,7 @@ class RunValue(NamedTuple):
     q25: float | None = None
     q75: float | None = None
     sample_count: int | None = None
-    card: str | None = None  # the physical GPU; None if unknown, or if there is none
+    gpu: str | None = None  # UUID; None if unknown, or if there is none
 
 
 def compare(
@@ -48,76 +48,73 @@ def compare(
     drift: float = 0.0,
     unknown_between_runs: float = UNKNOWN_BETWEEN_RUNS,
     rerun_noise: Noise | None = None,
-    beside: bool = False,
+    same_session: bool = False,
 ) -> Estimate | None:
-    """Compares runs of two commits; None where a value at or below zero allows no relative change.
+    """The relative change between runs of two commits; None if a value is not positive.
 
-    `history_noise` is what the history of series and machine tells, None if unknown; `drift` the machine's relative
-    change between the two, taken off. `rerun_noise` is what re-runs tell, those at the two commits among them. Where
-    all runs lie `beside` each other it is enough, unless a long history is calmer still; else it is the least that the
-    noise can be. Test and interval use the normal distribution, or Student's t where only the runs at the two commits
-    tell the noise or what is told rests on few degrees of freedom.
+    `history_noise`: by the history of series and machine, None if unknown. `drift`: the machine's relative change
+    between the commits, subtracted. `rerun_noise`: by re-runs, those at the two commits included; in the `same_session`
+    it is used alone, unless a long history has less noise, otherwise it is a lower bound. Test and interval use
+    Student's t if the noise has few degrees of freedom or comes from the compared runs alone, otherwise the normal
+    distribution.
     """
     runs = (*base, *head)
     if not base or not head or min([run.value for run in runs]) <= 0:
-        return _of_zeros(base, head)
+        return _compare_zeros(base, head)
     logs = [[math.log(run.value) for run in side] for side in (base, head)]
     shift = level(logs[1]) - level(logs[0]) - math.log1p(drift)
-    freedom = len(runs) - 2
     between = _between_runs(logs) if min(len(base), len(head)) >= 2 else None
-    if rerun_noise is not None and beside and not is_long_and_calmer(history_noise, rerun_noise):
+    if rerun_noise is not None and same_session and not is_long_and_calmer(history_noise, rerun_noise):
         history_noise, between = rerun_noise, None
     if between is None and history_noise is None:
-        told = [(unknown_between_runs, NoiseSource.ASSUMED), (max(map(sample_scatter, runs)), NoiseSource.SAMPLES)]
+        noises = [(unknown_between_runs, NoiseSource.ASSUMED), (max(map(sample_scatter, runs)), NoiseSource.SAMPLES)]
     else:
-        told = [(max(map(sample_error, runs)), NoiseSource.SAMPLES)]
+        noises = [(max(map(sample_error, runs)), NoiseSource.SAMPLES)]
         if history_noise is not None:
-            told.append((max(history_noise.scale, SMALLEST_NOISE), history_noise.source))
+            noises.append((max(history_noise.scale, SMALLEST_NOISE), history_noise.source))
         if between is not None:
-            told.append((max(between, SMALLEST_NOISE), NoiseSource.RUNS))
-    if rerun_noise is not None and not beside:
-        told.append((max(rerun_noise.scale, SMALLEST_NOISE), NoiseSource.RERUNS))
-    noise, source = max(told, key=itemgetter(0))
+            noises.append((max(between, SMALLEST_NOISE), NoiseSource.RUNS))
+    if rerun_noise is not None and not same_session:
+        noises.append((max(rerun_noise.scale, SMALLEST_NOISE), NoiseSource.RERUNS))
+    noise, source = max(noises, key=itemgetter(0))
     error = noise * math.sqrt(1 / len(base) + 1 / len(head))
-    few = known_by = history_noise.freedom if history_noise is not None else freedom if between is not None else None
-    if few is not None and rerun_noise is not None and history_noise is rerun_noise:
-        # Now and then a run lies off all others. It takes (n + 1) / 2 of those to move a median of n.
-        few = min(few, TAIL_FREEDOM * ((min(len(base), len(head)) + 1) // 2))
+    df = history_noise.df if history_noise is not None else len(runs) - 2 if between is not None else None
+    test_df = df
+    if df is not None and rerun_noise is not None and history_noise is rerun_noise:
+        # Single runs are outliers now and then. It takes (n + 1) / 2 of those to move a median of n.
+        test_df = min(df, TAIL_DF * ((min(len(base), len(head)) + 1) // 2))
     z = abs(shift) / error
-    p = student_tail(z, few) if few is not None else math.erfc(z / math.sqrt(2))
-    reach = student_quantile(few) if few is not None else 1.96
-    settled = reach if history_noise is not None else 1.96  # more runs bring their own degrees of freedom
-    wanted = math.ceil(2 * (settled * noise / math.log1p(threshold)) ** 2)
+    p = t_p_value(z, test_df) if test_df is not None else math.erfc(z / math.sqrt(2))
+    critical = critical_value(_TWO_SIDED, test_df) if test_df is not None else _NORMAL_TWO_SIDED
+    later = critical if history_noise is not None else _NORMAL_TWO_SIDED  # more runs bring their own degrees of freedom
+    needed = math.ceil(2 * (later * noise / math.log1p(threshold)) ** 2)
     return Estimate(
-        change=growth(shift),
-        ci_low=growth(shift - reach * error),
-        ci_high=growth(shift + reach * error),
+        change=relative_change(shift),
+        ci_low=relative_change(shift - critical * error),
+        ci_high=relative_change(shift + critical * error),
         noise=noise,
         noise_source=source,
         p_value=p,
         base_runs=len(base),
         head_runs=len(head),
-        runs_needed=max(wanted - min(len(base), len(head)), 0),
-        degrees_of_freedom=known_by,
-        equivalence_bound=_largest(logs, drift, error, few),
+        runs_needed=max(needed - min(len(base), len(head)), 0),
+        degrees_of_freedom=df,
+        equivalence_bound=_equivalence_bound(logs, drift, error, test_df),
     )
 
 
 def level(values: Sequence[float]) -> float:
-    """Their median; mostly there is one."""
+    """Median; fast for the usual single value."""
     return values[0] if len(values) == 1 else median(values)
 
 
 def is_long_and_calmer(history: Noise | None, reruns: Noise) -> bool:
     """Whether a long history has less noise than re-runs, so that it is used for runs of one session too."""
-    return history is not None and history.freedom is None and history.scale <= reruns.scale
+    return history is not None and history.df is None and history.scale <= reruns.scale
 
 
 def compare_exact(base: Sequence[RunValue], head: Sequence[RunValue]) -> Estimate | None:
-    """Compares runs of a quantity without noise: equal, or certainly not. From zero on, it grows by 100 %.
-
-    None where the runs of one commit disagree, so that it is not exact here, or where a side has none.
-    """
+    """Change of a quantity without noise; from zero it is 100 %. None if a side has no runs, or runs that differ."""
     sides = [{run.value for run in side} for side in (base, head)]
     if any(len(side) != 1 for side in sides):
         return None
@@ -138,20 +135,19 @@ def compare_exact(base: Sequence[RunValue], head: Sequence[RunValue]) -> Estimat
     )
 
 
-def judge(
+def family_verdicts(
     comparisons: Sequence[Estimate | None],
     better: Sequence[Better],
     *,
     threshold: float | Sequence[float],
     family_error: float = FAMILY_ERROR,
 ) -> tuple[Verdict, ...]:
-    """The verdicts of a family, so that unchanged series give any false alarm with at most `family_error` (Holm).
+    """Verdicts with a family-wise error rate of at most `family_error` (Holm).
 
-    `threshold` is one for all, or each comparison's own, as it was compared with. REGRESSED and IMPROVED: changed by
-    the family's test, and by at least `threshold`. UNCHANGED: changed by less, the interval reaches no further than
-    `threshold` either side of the estimate, and an equivalence test excludes changes of `NOT_UNCHANGED` times
-    `threshold`. Else INCONCLUSIVE. None is MISSING.
-    What is exact is certain, so it neither belongs to the family nor makes it larger.
+    `threshold`: one for all, or one of each comparison, as it was compared with. REGRESSED and IMPROVED: significant
+    and at least `threshold`. UNCHANGED: smaller, an interval of at most `threshold` on either side, and an equivalence
+    test excludes changes of `NOT_UNCHANGED` thresholds. Otherwise INCONCLUSIVE. None is MISSING. Exact quantities are
+    not part of the family.
     """
     exact = {i for i, c in enumerate(comparisons) if c is not None and c.noise_source is NoiseSource.NONE}
     ordered = sorted((c.p_value, i) for i, c in enumerate(comparisons) if c is not None and i not in exact)
@@ -160,9 +156,9 @@ def judge(
         if p > family_error / (len(ordered) - rank):
             break
         changed.add(i)
-    matters = threshold if isinstance(threshold, Sequence) else [threshold] * len(comparisons)
+    thresholds = threshold if isinstance(threshold, Sequence) else [threshold] * len(comparisons)
     verdicts = []
-    for i, (comparison, direction, least) in enumerate(zip(comparisons, better, matters, strict=True)):
+    for i, (comparison, direction, least) in enumerate(zip(comparisons, better, thresholds, strict=True)):
         if comparison is None:
             verdicts.append(Verdict.MISSING)
         elif i in changed and abs(comparison.change) >= least:
@@ -176,30 +172,30 @@ def judge(
 
 
 def _is_equivalent(comparison: Estimate, least: float) -> bool:
-    """Whether the interval is narrow enough, and a change of `NOT_UNCHANGED` times what matters excluded."""
+    """Whether the interval is narrow enough and a change of `NOT_UNCHANGED` thresholds is excluded."""
     bound = comparison.equivalence_bound
     largest = abs(comparison.change) if bound is None else bound
     return (comparison.ci_high - comparison.ci_low) / 2 <= least and largest < NOT_UNCHANGED * least
 
 
-def _largest(sides: Sequence[Sequence[float]], drift: float, error: float, freedom: int | None) -> float:
-    """The largest relative change that two one-sided tests leave possible (Schuirmann, Journal of Pharmacokinetics and
+def _equivalence_bound(sides: Sequence[Sequence[float]], drift: float, error: float, df: int | None) -> float:
+    """The largest relative change that two one-sided tests do not exclude (Schuirmann, Journal of Pharmacokinetics and
     Biopharmaceutics 15:657, 1987).
 
-    Around the estimate that leaves more. Of runs that are now in one state of the machine, now in another, the
-    medians of base and head may lie in different ones; the median difference of all pairs of runs (Hodges and Lehmann,
-    Annals of Mathematical Statistics 34:598, 1963) does so less.
+    The larger bound of two estimates: the difference of medians, and the median difference of all pairs of runs (Hodges
+    and Lehmann, Annals of Mathematical Statistics 34:598, 1963), which is more robust if the machine switches between
+    two states.
     """
     base, head = sides
     shifts = (level(head) - level(base), level([after - before for before in base for after in head]))
-    reach = error * (student_quantile(freedom, 2 * _ONE_SIDED) if freedom is not None else _NORMAL_ONE_SIDED)
-    return max(abs(growth(shift - math.log1p(drift) + far)) for shift in shifts for far in (-reach, reach))
+    half = error * (critical_value(2 * _ONE_SIDED, df) if df is not None else _NORMAL_ONE_SIDED)
+    return max(abs(relative_change(shift - math.log1p(drift) + end)) for shift in shifts for end in (-half, half))
 
 
 def common_drift(changes: Sequence[float]) -> float:
-    """The relative change that controls on one machine share; 0.0 unless at least three agree that there is one.
+    """The relative change that the controls of a machine share, or 0.0.
 
-    Their median, if it stands three standard errors from zero and four of five moved its way.
+    The median of at least three, if it is three standard errors from zero and 80 % have its sign.
     """
     if len(changes) < 3:
         return 0.0
@@ -207,12 +203,12 @@ def common_drift(changes: Sequence[float]) -> float:
     middle = median(logs)
     scale = 1.4826 * median(abs(x - middle) for x in logs)
     error = max(1.2533 * scale / math.sqrt(len(logs)), 0.0005)
-    same_way = sum((x > 0) == (middle > 0) for x in logs)
-    return math.expm1(middle) if abs(middle) > 3 * error and same_way >= 0.8 * len(logs) else 0.0
+    same_sign = sum((x > 0) == (middle > 0) for x in logs)
+    return math.expm1(middle) if abs(middle) > 3 * error and same_sign >= 0.8 * len(logs) else 0.0
 
 
-def _of_zeros(base: Sequence[RunValue], head: Sequence[RunValue]) -> Estimate | None:
-    """Zero to zero is no change (spilled bytes, say); anything else from or to zero has no ratio."""
+def _compare_zeros(base: Sequence[RunValue], head: Sequence[RunValue]) -> Estimate | None:
+    """No change from zero to zero (spilled bytes, say); None if any value is not zero, as there is no ratio."""
     return None if any(run.value != 0 for run in (*base, *head)) else compare_exact(base, head)
 
 
@@ -223,12 +219,12 @@ def _between_runs(sides: Sequence[Sequence[float]]) -> float:
 
 
 def sample_scatter(run: RunValue) -> float:
-    """Relative standard deviation of a run's samples, from their quartiles as for normal ones; 0 if unknown."""
+    """Relative standard deviation of a run's samples, from their quartiles if normal; 0 if unknown."""
     if run.q25 is None or run.q75 is None:
         return 0.0
     return abs(run.q75 - run.q25) / 1.349 / abs(run.value)
 
 
 def sample_error(run: RunValue) -> float:
-    """Relative standard error of a run's median, as of independent normal samples; 0 if unknown."""
+    """Relative standard error of a run's median for independent normal samples; 0 if unknown."""
     return 1.2533 * sample_scatter(run) / math.sqrt(max(run.sample_count or 1, 1))

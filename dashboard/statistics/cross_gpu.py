@@ -1,11 +1,10 @@
-"""A kernel that one physical card measured before and another one after: whether more than the card changed.
+"""Change of a kernel that one GPU measured before and another one after, beyond the difference of the GPUs.
 
-The baselines that both cards measured, which no commit of the project changes, show what another card of the model does
-to a latency. A kernel that the commits left alone is taken to be one more of them: it lies among their shifts, however
-these are distributed, as any of them does. So their quantiles are a predictive interval, and its rank among them is the
-chance of as much (conformal prediction: Vovk, Gammerman and Shafer, "Algorithmic Learning in a Random World", 2005;
-for many kernels at once, by Benjamini and Hochberg: Bates, Candes, Lei, Romano and Sesia, "Testing for outliers with
-conformal p-values", Annals of Statistics 51:149, 2023).
+The baselines that both GPUs measured, which no commit of the project changes, show the effect of the GPU on a latency.
+An unchanged kernel is taken to be exchangeable with them, whatever their distribution. So their quantiles are a
+predictive interval, and a kernel's rank among them gives its p-value (conformal prediction: Vovk, Gammerman and Shafer,
+"Algorithmic Learning in a Random World", 2005; for many kernels at once, by Benjamini and Hochberg: Bates, Candes, Lei,
+Romano and Sesia, "Testing for outliers with conformal p-values", Annals of Statistics 51:149, 2023).
 """
 
 from collections.abc import Sequence
@@ -14,11 +13,11 @@ from statistics import median
 import numpy as np
 
 from ..model.comparison import CrossGpuChange
-from ..model.quantities import growth
-from .multiplicity import LIMIT, q_values
+from ..model.quantities import relative_change
+from .multiplicity import SIGNIFICANT_Q, q_values
 
-FEWEST = 40  # baselines, of which the least and the greatest end a 95 % interval
-_LEFT_OUT = 0.025  # of the interval, at each end
+FEWEST = 40  # baselines, whose range is a 95 % interval
+_LEFT_OUT = 0.025  # at each end of the interval
 
 
 def cross_gpu_changes(kernels: Sequence[float], controls: Sequence[float]) -> tuple[CrossGpuChange, ...]:
@@ -31,21 +30,21 @@ def cross_gpu_changes(kernels: Sequence[float], controls: Sequence[float]) -> tu
     if count < FEWEST or not kernels:
         return ()
     ordered = sorted(controls)
-    place = int(_LEFT_OUT * (count + 1))  # from 1 on; of as many values 2 * place / (count + 1) lie outside
-    low, middle, high = ordered[place - 1], median(ordered), ordered[count - place]
+    rank = int(_LEFT_OUT * (count + 1))  # from 1 on; another value lies outside with 2 * rank / (count + 1)
+    low, middle, high = ordered[rank - 1], median(ordered), ordered[count - rank]
     away = np.sort(np.abs(np.array(ordered) - middle))
     farther = count - np.searchsorted(away, np.abs(np.array(kernels) - middle), "left")
-    chances = ((1 + farther) / (1 + count)).tolist()
+    p_values = ((1 + farther) / (1 + count)).tolist()
     return tuple(
         CrossGpuChange(
-            change=growth(moved),
-            ci_low=growth(moved - high),
-            ci_high=growth(moved - low),
-            baselines_low=growth(low),
-            baselines_high=growth(high),
+            change=relative_change(shift),
+            ci_low=relative_change(shift - high),
+            ci_high=relative_change(shift - low),
+            baselines_low=relative_change(low),
+            baselines_high=relative_change(high),
             baselines=count,
             q_value=q,
-            is_significant=q <= LIMIT and not moved - high <= 0 <= moved - low,
+            is_significant=q <= SIGNIFICANT_Q and not shift - high <= 0 <= shift - low,
         )
-        for moved, q in zip(kernels, q_values(chances, len(kernels)), strict=True)
+        for shift, q in zip(kernels, q_values(p_values, len(kernels)), strict=True)
     )

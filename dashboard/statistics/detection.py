@@ -1,66 +1,59 @@
-"""Which changepoint rule a series gets: one for counted things, one for short histories, one for the rest."""
+"""Changepoint detection: one method for exact quantities, one for short histories, one for the rest."""
 
 import itertools
 from collections.abc import Sequence
 from statistics import median
 
 from ..model.metric import Metric
-from .changepoint import Changepoint, Told, tell
+from .changepoint import Changepoint, Detection, find_changes
 from .comparison import RunValue, compare, sample_scatter
 from .episodes import Episode
 from .machine_noise import ENOUGH_ALONE
 from .noise import Noise
 from .short_series import short_changepoints
 
-# Raised with every change of what is told of a history, here or in what judges it (classify.py): stores are then
-# analysed anew. tests/dashboard/test_analysis_version.py holds the answers.
+# Raise with every change of the findings, here or in the classification (classify.py): stores are then analysed anew.
+# tests/dashboard/test_analysis_version.py compares a digest.
 ANALYSIS_VERSION = 3
 
-LONG_ENOUGH = 8  # commits from which the detector can judge
+LONG_ENOUGH = 8  # commits, for the segmentation
 SMALLEST_CHANGE = 0.01
 
-_SHORT_NOISE = 0.02  # between runs, assumed of a history too short to tell
+_SHORT_NOISE = 0.02  # assumed between runs of a short history
 _SHORT_P = 1e-4
-_STEADY = 4  # values that show whether a counted quantity stands still
-_STILL = 0.8  # of its neighbours are equal then
-_COUNTED_CHANGE = 0.05  # smallest change of one whose steadiness is not yet known
+_STEADY = 4  # values, to see whether a quantity is constant apart from steps
+_STILL = 0.8  # share of equal neighbours of such a quantity
+_COUNTED_CHANGE = 0.05  # smallest change of a quantity with fewer values
 
 
-def detect(
-    commits: Sequence[Sequence[RunValue]], metric: Metric, machine_noise: float | None = None
-) -> tuple[Changepoint, ...]:
-    """The changepoints of a series given as runs by commit, in order; each commit has one run or more.
+def detect(commits: Sequence[Sequence[RunValue]], metric: Metric, machine_noise: float | None = None) -> Detection:
+    """Changes and episodes of a series given as runs by commit, in order; each commit has one run or more.
 
-    Exact quantities (registers, launches) have no noise: every change is one, from the second commit on. So it is with
-    other whole numbers (bytes) that hardly ever move. Times of up to 15 commits, where `machine_noise`
-    (`machine_scale`) is known: `short_changepoints`. Else up to seven commits: neighbours are compared, and only large
-    changes are told (from 11 % on, more if samples scatter). Else `changepoints` of the commits' medians.
+    Exact quantities (registers, launches) have no noise: every difference is a change, from the second commit on; so
+    for other whole numbers (bytes) that hardly ever change. Times of up to 15 commits with a `machine_noise`
+    (`machine_scale`): `short_changepoints`. Others of up to seven commits: neighbours are compared, and only large
+    changes are found (11 % or more if samples scatter little). All others: `find_changes` on the commits' medians.
 
-    Runs of different physical cards are different machines: each card's history is looked at alone.
+    Runs of different GPUs are never compared: each GPU's history is analysed alone.
     """
-    return tell_commits(commits, metric, machine_noise).changes
-
-
-def tell_commits(commits: Sequence[Sequence[RunValue]], metric: Metric, machine_noise: float | None = None) -> Told:
-    """What `detect` finds, and the episodes of histories that `changepoints` judges."""
-    cards = {run.card for runs in commits for run in runs}
-    if len(cards) > 1 and not metric.is_exact:
-        return _card_by_card(commits, metric, machine_noise, sorted(cards, key=str))
+    gpus = {run.gpu for runs in commits for run in runs}
+    if len(gpus) > 1 and not metric.is_exact:
+        return _by_gpu(commits, metric, machine_noise, sorted(gpus, key=str))
     levels = [median(run.value for run in runs) for runs in commits]
     if _counted_threshold(levels, metric) is None and len(levels) < ENOUGH_ALONE:
         if machine_noise is not None and metric.is_time and min(levels, default=0) > 0:
-            return Told(changes=short_changepoints(commits, machine_noise, smallest_change=SMALLEST_CHANGE))
+            return Detection(changes=short_changepoints(commits, machine_noise, smallest_change=SMALLEST_CHANGE))
         if len(levels) < LONG_ENOUGH:
-            return Told(changes=_short(commits, levels))
-    return tell_levels(levels, metric)
+            return Detection(changes=_short(commits, levels))
+    return detect_in_levels(levels, metric)
 
 
-def tell_levels(levels: Sequence[float], metric: Metric) -> Told:
-    """What a series shows that is long enough, or exact enough, that its levels tell all: one value a commit."""
+def detect_in_levels(levels: Sequence[float], metric: Metric) -> Detection:
+    """`detect` for a long or exact series, from the median of each commit."""
     smallest = _counted_threshold(levels, metric)
     if smallest is None:
-        return tell(levels, smallest_change=SMALLEST_CHANGE)
-    return Told(
+        return find_changes(levels, smallest_change=SMALLEST_CHANGE)
+    return Detection(
         changes=tuple(
             _exact_step(index, before, after)
             for index, (before, after) in enumerate(itertools.pairwise(levels), start=1)
@@ -69,41 +62,41 @@ def tell_levels(levels: Sequence[float], metric: Metric) -> Told:
     )
 
 
-def _card_by_card(
-    commits: Sequence[Sequence[RunValue]], metric: Metric, machine_noise: float | None, cards: Sequence[str | None]
-) -> Told:
-    """What every card's commits show.
+def _by_gpu(
+    commits: Sequence[Sequence[RunValue]], metric: Metric, machine_noise: float | None, gpus: Sequence[str | None]
+) -> Detection:
+    """The findings of every GPU's commits.
 
-    A change lies after a card's last commit before it. Where those of two cards overlap and go the same way they are
-    one, and the card that tells its place most closely tells it.
+    A change lies after the GPU's previous commit. Changes of two GPUs in the same direction whose ranges overlap are
+    one, taken from the GPU with the narrower range.
     """
-    seen: list[tuple[int, Changepoint]] = []  # the card's last place before, and the change
+    changes: list[tuple[int, Changepoint]] = []  # with the index of the GPU's commit before
     episodes: list[Episode] = []
-    for card in cards:
-        places = [place for place, runs in enumerate(commits) if any(run.card == card for run in runs)]
-        mine = [[run for run in commits[place] if run.card == card] for place in places]
-        told = tell_commits(mine, metric, machine_noise)
-        seen += [(places[change.index - 1], change.among(places)) for change in told.changes]
-        episodes += [each.among(places) for each in told.episodes]
-    kept: list[tuple[int, Changepoint]] = []
-    for before, change in sorted(seen, key=lambda one: one[1].index - one[0]):
+    for gpu in gpus:
+        indices = [index for index, runs in enumerate(commits) if any(run.gpu == gpu for run in runs)]
+        own = [[run for run in commits[index] if run.gpu == gpu] for index in indices]
+        detection = detect(own, metric, machine_noise)
+        changes += [(indices[change.index - 1], change.among(indices)) for change in detection.changes]
+        episodes += [episode.among(indices) for episode in detection.episodes]
+    distinct: list[tuple[int, Changepoint]] = []
+    for before, change in sorted(changes, key=lambda pair: pair[1].index - pair[0]):
         if not any(
             before < other.index and start < change.index and (change.magnitude > 0) == (other.magnitude > 0)
-            for start, other in kept
+            for start, other in distinct
         ):
-            kept.append((before, change))
-    return Told(
-        changes=tuple(sorted((change for _, change in kept), key=lambda change: change.index)),
-        episodes=tuple(sorted(episodes, key=lambda each: each.first)),
+            distinct.append((before, change))
+    return Detection(
+        changes=tuple(sorted((change for _, change in distinct), key=lambda change: change.index)),
+        episodes=tuple(sorted(episodes, key=lambda episode: episode.first)),
     )
 
 
 def _counted_threshold(levels: Sequence[float], metric: Metric) -> float | None:
-    """The smallest change to tell of a counted quantity; None for one that is measured."""
+    """The smallest relative change of a counted quantity; None for a measured one."""
     if len(levels) < 2:
         return None
     if metric.is_exact:
-        # A launch more is one more; of memory, where allocators round, what is told is worth telling.
+        # Every launch counts; allocators round, so tiny differences of memory do not.
         return SMALLEST_CHANGE if metric.is_judged and metric.unit == "bytes" else 0.0
     if metric.is_time or not all(float(level).is_integer() for level in levels):
         return None
@@ -123,34 +116,34 @@ def _exact_step(index: int, before: float, after: float) -> Changepoint:
         before=before,
         after=after,
         magnitude=magnitude,
-        low=magnitude,
-        high=magnitude,
+        ci_low=magnitude,
+        ci_high=magnitude,
         p_value=0.0,
-        chance=0.0,
+        p_adjusted=0.0,
         posterior=((index, 1.0),),
     )
 
 
 def _short(commits: Sequence[Sequence[RunValue]], levels: Sequence[float]) -> tuple[Changepoint, ...]:
-    found = []
+    changes = []
     for index, (base, head) in enumerate(itertools.pairwise(commits), start=1):
         noise = max(_SHORT_NOISE, *(sample_scatter(run) for run in (*base, *head)))
-        seen = compare(base, head, history_noise=Noise(scale=noise), threshold=SMALLEST_CHANGE)
-        if seen is not None and seen.p_value < _SHORT_P:
+        estimate = compare(base, head, history_noise=Noise(scale=noise), threshold=SMALLEST_CHANGE)
+        if estimate is not None and estimate.p_value < _SHORT_P:
             before, after = levels[index - 1], levels[index]
-            found.append(
+            changes.append(
                 Changepoint(
                     index=index,
                     first=index,
                     last=index,
                     before=before,
                     after=after,
-                    magnitude=seen.change,
-                    low=seen.ci_low,
-                    high=seen.ci_high,
-                    p_value=seen.p_value,
-                    chance=min(seen.p_value * (len(levels) - 1), 1.0),
+                    magnitude=estimate.change,
+                    ci_low=estimate.ci_low,
+                    ci_high=estimate.ci_high,
+                    p_value=estimate.p_value,
+                    p_adjusted=min(estimate.p_value * (len(levels) - 1), 1.0),
                     posterior=((index, 1.0),),
                 )
             )
-    return tuple(found)
+    return tuple(changes)

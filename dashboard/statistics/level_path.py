@@ -1,11 +1,11 @@
-"""The best path of levels through a series, under a noise density that the series itself shows.
+"""Optimal path of levels through a series, with the noise density estimated from the series.
 
-Values and levels lie on a grid of 0.15 noise scales. A path pays the negative log density of every residual and a fixed
-penalty for every change of level; dynamic programming finds the cheapest (Potts functional; Rigaill, "A pruned dynamic
-programming algorithm", 2010, on a grid). Path and density are found in turn: the density is a kernel estimate of the
-residuals, shrunk to Student's t of four degrees of freedom while they are few. Location is then estimated about as well
-as if the density were known (Bickel, "On adaptive estimation", Annals of Statistics 10:647, 1982): skewed, bimodal or
-rounded noise, which least squares pays for dearly, costs little.
+Values and levels lie on a grid of 0.15 noise scales. A path costs the negative log density of every residual and a
+fixed penalty for every change of level; dynamic programming finds the optimum (Potts functional; Rigaill, "A pruned
+dynamic programming algorithm", 2010, on a grid). Path and density are estimated in turn: the density is a kernel
+estimate of the residuals, shrunk to Student's t with four degrees of freedom while they are few. Location is then
+estimated about as well as with a known density (Bickel, "On adaptive estimation", Annals of Statistics 10:647, 1982),
+also in skewed, bimodal or rounded noise, for which least squares is inefficient.
 """
 
 import math
@@ -19,26 +19,26 @@ from numpy.typing import NDArray
 from .noise import median
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.int_]
+Ints = NDArray[np.int_]
 Span = tuple[int, int]
 
 _CELL = 0.15  # noise scales
 _MOST_LEVELS = 4000
-_FAR = 400  # cells beyond the levels; what lies further is an outlier like any other
-_BLOCK = 4  # values between the places where the path may change at first; the places are then made exact
-_CALM = 0.8  # nats a block beyond its own best level: a series that strays no more from one level hardly changes
-_TAILS = 4.0  # degrees of freedom of the density assumed of a series that has told nothing yet
-_WORTH_OF_ASSUMPTION = 20.0  # values that the assumed density counts for
+_FAR = 400  # cells beyond the levels; farther outliers are clipped
+_BLOCK = 4  # values between possible changes of the path at first; edges are then made exact
+_CALM = 0.8  # nats a block above its own best level; if one level costs less, a change is unlikely
+_TAILS = 4.0  # degrees of freedom of the prior density
+_PRIOR_WEIGHT = 20.0  # values that the prior density counts for
 _BANDWIDTH = 0.35  # of the kernel at 100 values and more, in noise scales
-_STRAY = 0.02  # share of values allowed to come from nowhere
+_STRAY = 0.02  # share of values from a wide background density
 _ROUNDS = 3
 
 
 class LevelGrid:
-    """Values in cells of a grid, and the densities of what remains of them at a level."""
+    """Values in cells of a grid, and densities of their residuals."""
 
     def __init__(self, values: Floats, scale: float) -> None:
-        edge = len(values) // 100  # one in a hundred on each side makes no levels
+        edge = len(values) // 100  # 1 % on each side is outside the levels
         ordered = np.partition(values, (edge, len(values) - 1 - edge))
         low, high = float(ordered[edge]), float(ordered[-1 - edge])
         self._step = max(_CELL, (high - low) / _MOST_LEVELS / scale)  # of the grid, in noise scales
@@ -47,14 +47,14 @@ class LevelGrid:
         self.levels = math.ceil((high - low) / self.cell) + 1
         self.places = np.minimum(np.maximum(self.place(values), -_FAR), self.levels + _FAR)
         self.middle = self.levels + _FAR  # of a density: residual 0
-        self.assumed, self._stray = _assumed(self.middle, self._step)
+        self.prior, self._stray = _prior_densities(self.middle, self._step)
         self.blocks = self._in_blocks()
 
-    def _in_blocks(self) -> list[Places]:
-        """Where in the reversed table of losses the window of each value begins, by its place in its block.
+    def _in_blocks(self) -> list[Ints]:
+        """Start of each value's window in the reversed table of losses, by its index in its block.
 
-        (half, side): side 0 holds the blocks of the first half, side 1 those of the second, last one first. What lacks
-        in the last ones begins behind the table.
+        (half, side): side 0 holds the blocks of the first half, side 1 those of the second half in reverse order. The
+        padding of the last blocks starts behind the table.
         """
         count = len(self.places)
         half = -(-count // (2 * _BLOCK))
@@ -64,37 +64,37 @@ class LevelGrid:
         blocks = at.reshape(2, half, _BLOCK)
         return [np.array([blocks[0, :, n], blocks[1, ::-1, n]]).T.copy() for n in range(_BLOCK)]
 
-    def place(self, values: Floats) -> Places:
-        """The cells of values, counted from the lowest level."""
+    def place(self, values: Floats) -> Ints:
+        """Cells of values, counted from the lowest level."""
         return np.rint((values - self.low) / self.cell).astype(int)
 
-    def residuals(self, edges: Sequence[int], levels: Sequence[int]) -> Places:
-        """Of every value, in cells."""
+    def residuals(self, edges: Sequence[int], levels: Sequence[int]) -> Ints:
+        """Residuals of every value, in cells."""
         lengths = [end - start for start, end in spans(edges, len(self.places))]
         return np.asarray(self.places - np.array(levels).repeat(lengths))
 
-    def density(self, residuals: Places) -> Floats:
-        """Of residuals in cells: probability by cell, residual 0 at `middle`."""
+    def density(self, residuals: Ints) -> Floats:
+        """Density of residuals in cells: probability by cell, residual 0 at `middle`."""
         count = len(residuals)
-        shown = np.bincount(residuals + self.middle, minlength=2 * self.middle + 1)
+        counts = np.bincount(residuals + self.middle, minlength=2 * self.middle + 1)
         kernel = _kernel(max(1, round(_BANDWIDTH / self._step * max(1.0, (100 / count) ** 0.2))))
-        smooth = np.convolve(shown, kernel, "same")
-        mixed = (smooth + _WORTH_OF_ASSUMPTION * self.assumed) / (count + _WORTH_OF_ASSUMPTION)
+        smooth = np.convolve(counts, kernel, "same")
+        mixed = (smooth + _PRIOR_WEIGHT * self.prior) / (count + _PRIOR_WEIGHT)
         return np.asarray((1 - _STRAY) * mixed + _STRAY * self._stray)
 
-    def cost(self, density: Floats, residuals: Places) -> float:
-        """Negative log likelihood of residuals in cells, in nats; per unit of the values, so that grids compare."""
+    def cost(self, density: Floats, residuals: Ints) -> float:
+        """Negative log likelihood of residuals in cells, in nats; per unit of the values, so grids are comparable."""
         return math.log(self.cell) * len(residuals) - float(np.log(density[residuals + self.middle]).sum())
 
     def surprise(self, density: Floats, values: Floats, *levels: int) -> Floats:
-        """Negative log densities of values, in nats; a row for each level."""
+        """Negative log densities of values, in nats, (level, value)."""
         off = np.minimum(np.maximum(np.subtract.outer(levels, self.place(values)), -self.middle), self.middle)
         return -np.log(density[self.middle - off])
 
 
 @dataclass(frozen=True, slots=True)
 class LevelPath:
-    """Levels (in cells of the grid) between edges, and what they cost."""
+    """Levels (in cells of the grid) between edges, and their cost."""
 
     grid: LevelGrid
     density: Floats
@@ -103,8 +103,8 @@ class LevelPath:
     cost: float  # nats
 
     @property
-    def residuals(self) -> Places:
-        """Of every value, in cells."""
+    def residuals(self) -> Ints:
+        """Residuals of every value, in cells."""
         return self.grid.residuals(self.edges, self.levels)
 
 
@@ -113,32 +113,32 @@ def level_path(
 ) -> LevelPath:
     """The path and the noise density that fit `values` best. `scale`: of the noise; `penalty`: of a change, in nats.
 
-    Starts from the assumed density; with `one_level` from that of all values around their median, which finds noise
-    of several modes where the other start finds changes. Of the two the cheaper is the better, and their `grid` is one.
+    Starts from the prior density; with `one_level` from the density around the median, which finds multimodal noise
+    where the other start finds changes. The cheaper of both is better; they may share a `grid`.
     """
     grid = grid or LevelGrid(values, scale)
-    density = grid.density(grid.places - int(median(grid.places))) if one_level else grid.assumed
-    found = cheapest(grid, -np.log(density), penalty)
+    density = grid.density(grid.places - int(median(grid.places))) if one_level else grid.prior
+    path = cheapest(grid, -np.log(density), penalty)
     for _ in range((4 if one_level else _ROUNDS) - 1):
-        residuals = grid.residuals(*found)
+        residuals = grid.residuals(*path)
         density = grid.density(residuals)
-        before, found = found, cheapest(grid, -np.log(density), penalty, may_be_one_level=not found[0])
-        if found[0] == before[0]:
+        before, path = path, cheapest(grid, -np.log(density), penalty, may_be_one_level=not path[0])
+        if path[0] == before[0]:
             break
-    edges, levels = found
-    if found != before:
+    edges, levels = path
+    if path != before:
         residuals = grid.residuals(edges, levels)
         density = grid.density(residuals)
     return LevelPath(grid, density, edges, levels, grid.cost(density, residuals) + penalty * len(edges))
 
 
 def spans(edges: Sequence[int], length: int) -> list[Span]:
-    """Starts and ends of the stretches between edges."""
+    """Starts and ends of the segments between edges."""
     return list(zip([0, *edges], [*edges, length], strict=True))
 
 
 def stretches(mask: NDArray[np.bool_]) -> list[Span]:
-    """Where the mask is true without a break: starts and ends."""
+    """Starts and ends of the runs of true values."""
     inside = mask.nonzero()[0]
     if not len(inside):
         return []
@@ -152,8 +152,8 @@ def cheapest(
 ) -> tuple[list[int], list[int]]:
     """Edges and levels of the cheapest path. `losses`: by residual in cells, 0 at the grid's middle.
 
-    It grows from both ends at once towards the middle, so that NumPy's cost of a call is paid half as often. That a
-    single level may do is found sooner, but wants to be looked for.
+    Grows from both ends at once towards the middle, to halve the number of NumPy calls. `may_be_one_level`: first test
+    whether a single level is optimal, which is faster if it is.
     """
     costs = _block_losses(grid, losses)
     if may_be_one_level and (level := _level_of_all(costs, penalty)) is not None:
@@ -171,7 +171,7 @@ def cheapest(
 
 
 def _exact_edges(grid: LevelGrid, losses: Floats, edges: list[int], levels: list[int]) -> list[int]:
-    """Each edge between blocks moved, by up to two blocks, to the value where the levels meet best."""
+    """Edges between blocks, each moved by up to two blocks to the best value."""
     for i, edge in enumerate(edges):
         first = max(edge - 2 * _BLOCK, (edges[i - 1] if i else 0) + 1)
         last = min(edge + 2 * _BLOCK, (edges[i + 1] if i + 1 < len(edges) else len(grid.places)) - 1)
@@ -181,7 +181,7 @@ def _exact_edges(grid: LevelGrid, losses: Floats, edges: list[int], levels: list
 
 
 def split(gain: Floats) -> int:
-    """How many values belong to the level before, if each costs so much more there than at the level after it."""
+    """Number of values of the level before; `gain`: how much more each costs there than at the level after."""
     so_far = gain.cumsum()
     if len(so_far) == 0:
         return 0
@@ -190,10 +190,9 @@ def split(gain: Floats) -> int:
 
 
 def _block_losses(grid: LevelGrid, losses: Floats) -> Floats:
-    """The losses at every level, summed over each block's values: (half, side, levels).
+    """Losses at every level, summed over each block's values: (half, side, levels).
 
-    What lacks in the last blocks costs nothing. A value's losses at all levels are a window of the reversed table, so
-    that none is computed twice.
+    Padding costs nothing. A value's losses at all levels are a window of the reversed table, so none is computed twice.
     """
     table = np.zeros(len(losses) + grid.levels)
     table[: len(losses)] = losses[::-1]
@@ -222,7 +221,7 @@ def _level_of_all(costs: Floats, penalty: float) -> int | None:
 
 
 def _grow(costs: Floats, penalty: float) -> Floats:
-    """Makes the costs of blocks those of the cheapest paths that end there; gives those of a change after each."""
+    """Turn costs of blocks into costs of the cheapest paths to them, in place; return those of a change after each."""
     half, _, width = costs.shape
     jumps: list[float] = []
     kept = np.empty(2 * width)
@@ -241,7 +240,7 @@ def _grow(costs: Floats, penalty: float) -> Floats:
 
 
 def _outwards(costs: Floats, jumps: Floats, level: int) -> tuple[list[int], list[int]]:
-    """The blocks from the end at which a path changes, and its levels, both from the middle on."""
+    """Blocks at which a path changes, and its levels, from the middle outwards."""
     blocks, levels = [], [level]
     changes = (costs[:-1, level] > jumps).nonzero()[0]
     while len(changes):
@@ -252,26 +251,26 @@ def _outwards(costs: Floats, jumps: Floats, level: int) -> tuple[list[int], list
     return blocks, levels
 
 
-def _assumed(middle: int, step: float) -> tuple[Floats, Floats]:
-    """The density of a series that has told nothing yet, and that of strays, so many cells to either side."""
-    reach = -(-middle // _FAR) * _FAR
-    inner = slice(reach - middle, reach + middle + 1)
-    return _share(_heavy_tails(reach, step)[0][inner]), _share(_heavy_tails(reach, step)[1][inner])
+def _prior_densities(middle: int, step: float) -> tuple[Floats, Floats]:
+    """Prior density and background density, `middle` cells to either side."""
+    cells = -(-middle // _FAR) * _FAR
+    inner = slice(cells - middle, cells + middle + 1)
+    return _normalised(_heavy_tails(cells, step)[0][inner]), _normalised(_heavy_tails(cells, step)[1][inner])
 
 
 @lru_cache(maxsize=64)
-def _heavy_tails(reach: int, step: float) -> tuple[Floats, Floats]:
-    """Both before they are shares; most series have the same step, and a slice serves each."""
-    z = np.arange(-reach, reach + 1) * step
+def _heavy_tails(cells: int, step: float) -> tuple[Floats, Floats]:
+    """Both densities, not normalised; most series have the same step and use a slice."""
+    z = np.arange(-cells, cells + 1) * step
     return (1 + z * z / _TAILS) ** (-(_TAILS + 1) / 2), 1 / (1 + (z / 3) ** 2)
 
 
 @lru_cache(maxsize=64)
 def _kernel(bandwidth: int) -> Floats:
-    reach = np.arange(-3 * bandwidth, 3 * bandwidth + 1)
-    kernel = np.exp(-0.5 * (reach / bandwidth) ** 2)
+    cells = np.arange(-3 * bandwidth, 3 * bandwidth + 1)
+    kernel = np.exp(-0.5 * (cells / bandwidth) ** 2)
     return np.asarray(kernel / kernel.sum())
 
 
-def _share(weights: Floats) -> Floats:
+def _normalised(weights: Floats) -> Floats:
     return np.asarray(weights / weights.sum())

@@ -1,4 +1,4 @@
-"""The level of each stretch between changepoints: the median over its commits."""
+"""Level of each segment between changepoints: the median over its commits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-class Stretch(NamedTuple):
-    """From one commit to another, both by their place among the commits that have a number."""
+class Segment(NamedTuple):
+    """A segment's first and last commit, as indices among the commits that have a number."""
 
     first: int
     last: int
@@ -35,57 +35,54 @@ def medians_of_groups(groups: Ints, values: Floats) -> Floats:
     return np.asarray((low + high) / 2, dtype=np.float64)
 
 
-def stretches(values: Floats, cards: Ints, edges: Ints) -> list[Stretch]:
-    """Levels between edges, card by card, in the order in which they begin.
+def segments(values: Floats, gpus: Ints, edges: Ints) -> list[Segment]:
+    """Segments between edges, separately for each GPU, by their first commit.
 
-    `values` are the commits' medians in order, `cards` tells each one's card by any number, `edges` are the places at
-    which a new level begins.
+    `values`: medians of the commits, in order; `gpus`: a number for each commit's GPU; `edges`: indices at which a new
+    level begins.
     """
     if not len(values):
         return []
     segment = np.searchsorted(edges, np.arange(len(values)), side="right")
-    _, first, group = np.unique(np.stack((segment, cards)), axis=1, return_index=True, return_inverse=True)
+    _, first, group = np.unique(np.stack((segment, gpus)), axis=1, return_index=True, return_inverse=True)
     group = group.ravel()
     level = medians_of_groups(group, values)
     last = np.zeros(len(first), dtype=np.int64)
     np.maximum.at(last, group, np.arange(len(values)))
     count = np.bincount(group)
-    return [Stretch(int(first[n]), int(last[n]), float(level[n]), int(count[n])) for n in np.argsort(first)]
-
-
-# The levels of a history: what its values had in common between two changes.
+    return [Segment(int(first[n]), int(last[n]), float(level[n]), int(count[n])) for n in np.argsort(first)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """Commits that one level covers: the median of their values, each the median of its runs."""
+class SegmentLevel:
+    """A segment of a history; its level is the median of its commits, each the median of its runs."""
 
     first: Commit
     last: Commit
     value: float
     commits: int
-    card: str | None  # the physical GPU; another one has levels of its own
+    gpu: str | None
 
 
-def levels(points: Sequence[Point], changes: Sequence[SeriesChange], *, is_exact: bool) -> tuple[Level, ...]:
-    """In order of commits. Points are in the same order. An exact quantity is the same on every card."""
+def levels(points: Sequence[Point], changes: Sequence[SeriesChange], *, is_exact: bool) -> tuple[SegmentLevel, ...]:
+    """Segments of a history, in order of commits, as are the points. The GPU does not matter to exact quantities."""
     numbers = [point for point in points if point.status is Status.OK and point.value is not None]
-    runs = [list(its) for _, its in groupby(numbers, key=lambda point: point.commit.hash)]
-    commits = [its[0].commit for its in runs]
-    cards = [None if is_exact else its[-1].card for its in runs]
-    number = {card: place for place, card in enumerate(dict.fromkeys(cards))}
-    found = stretches(
-        np.array([median(point.value for point in its if point.value is not None) for its in runs]),
-        np.array([number[card] for card in cards], dtype=np.int64),
+    runs = [list(group) for _, group in groupby(numbers, key=lambda point: point.commit.hash)]
+    commits = [group[0].commit for group in runs]
+    gpus = [None if is_exact else group[-1].gpu for group in runs]
+    number = {gpu: index for index, gpu in enumerate(dict.fromkeys(gpus))}
+    found = segments(
+        np.array([median(point.value for point in group if point.value is not None) for group in runs]),
+        np.array([number[gpu] for gpu in gpus], dtype=np.int64),
         np.array(sorted(change.index for change in changes), dtype=np.int64),
     )
     return tuple(
-        Level(
-            first=commits[each.first],
-            last=commits[each.last],
-            value=each.level,
-            commits=each.commits,
-            card=cards[each.first],
+        SegmentLevel(
+            first=commits[segment.first],
+            last=commits[segment.last],
+            value=segment.level,
+            commits=segment.commits,
+            gpu=gpus[segment.first],
         )
-        for each in found
+        for segment in found
     )

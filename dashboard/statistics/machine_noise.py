@@ -1,10 +1,10 @@
-"""The noise of a series with a short history, with the help of the other series of its machine.
+"""Noise of a series with a short history, with the help of the other series of its machine.
 
 A moderated variance, as in Smyth, "Linear models and empirical Bayes methods for assessing differential expression in
-microarray experiments" (Statistical Applications in Genetics and Molecular Biology 3:1, 2004): what the machine's
-series of similar latency typically show counts as `MACHINE_FREEDOM` degrees of freedom, the series' own differences
-are added to it, and the test uses Student's t with their sum, so that a series noisier than its like is allowed for.
-Smyth estimates the degrees of freedom; here they are a constant, as a machine has dozens of series and not thousands.
+microarray experiments" (Statistical Applications in Genetics and Molecular Biology 3:1, 2004): the typical scatter of
+the machine's series of similar latency counts as `PRIOR_DF` degrees of freedom, the series' own differences are added,
+and the test uses Student's t with the sum, which allows for series with more noise than the others. Smyth estimates the
+degrees of freedom; here they are a constant, as a machine has dozens of series and not thousands.
 """
 
 import bisect
@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from ..model.verdict import NoiseSource
 from .noise import Noise, difference_scale, noise_scale, noise_scales
 
-ENOUGH_ALONE = 16  # commits from which a series' own history tells its noise
-MACHINE_FREEDOM = 6  # about 1 % of simulated families raise an alarm, and none of the H200's baselines (README.md)
+ENOUGH_ALONE = 16  # commits from which a series' own history is enough
+PRIOR_DF = 6  # false alarms in about 1 % of simulated families, in none of the H200's baselines (README.md)
 
 _SIMILAR = 4.0  # largest ratio of two latencies that are similar
 _ROUNDING = 1e-9  # relative, of a bound on levels: machine_scale decides
 _ENOUGH_PEERS = 5
-_ENOUGH_DIFFERENCES = 3  # of one series, before it speaks for the machine
+_ENOUGH_DIFFERENCES = 3  # of one series, to count as a peer
 _ENOUGH_COMMITS_WITHOUT_MACHINE = 8
 _WORTH_OF_A_DIFFERENCE = 0.5  # degrees of freedom: neighbours share a value, and a quantile is no variance
 
@@ -38,16 +38,16 @@ Key = TypeVar("Key")
 class Peer:
     """Another series of the same machine, environment and unit."""
 
-    level: float  # its median
+    level: float  # median
     scale: float | None  # of one run, from neighbouring commits; None if too few
-    is_control: bool  # no commit of the project changes it
-    change: float = math.nan  # of the logarithm between the two commits compared, the machine's drift taken off
+    is_control: bool  # not changed by commits of the project
+    change: float = math.nan  # log ratio between the compared commits, the machine's drift subtracted
 
 
 def peer(
     levels: Sequence[float], *, is_control: bool, span: tuple[int, int] | None = None, change: float = math.nan
 ) -> Peer:
-    """A series of positive levels as a peer; of one that is watched, the change between the `span` is left out."""
+    """A series of positive levels as a peer; unless it is a control, the largest change within `span` is left out."""
     differences = neighbour_differences(levels, None if is_control else span)
     scale = difference_scale(differences) if len(differences) >= _ENOUGH_DIFFERENCES else None
     return Peer(level=median(levels), scale=scale, is_control=is_control, change=change)
@@ -56,7 +56,7 @@ def peer(
 def neighbour_differences(levels: Sequence[float], span: tuple[int, int] | None = None) -> tuple[float, ...]:
     """Differences of the logarithms of neighbouring positive levels.
 
-    With `span`, places of two commits under comparison, the largest between them is left out: it may be the change.
+    The largest between the two positions of `span`, the compared commits, is left out: it may be the change.
     """
     logs = np.log(np.asarray(levels, dtype=float))
     steps = np.diff(logs)
@@ -67,20 +67,20 @@ def neighbour_differences(levels: Sequence[float], span: tuple[int, int] | None 
 
 
 def machine_scale(level: float, peers: Sequence[Peer]) -> float | None:
-    """What the machine's series of similar latency scatter between runs; None where fewer than five tell.
+    """Typical scatter between runs of the machine's series of similar latency; None with fewer than five.
 
-    The median of their scales, or what their controls' changes between the two commits show if that is more. Controls
-    speak alone where there are five.
+    The median of their scales, or the scatter of their controls' changes between the two commits if that is larger.
+    Only controls are used if there are five.
     """
     similar = [peer for peer in peers if max(peer.level, level) <= _SIMILAR * min(peer.level, level)]
     controls = [peer for peer in similar if peer.is_control]
-    asked = controls if len(controls) >= _ENOUGH_PEERS else similar
-    scales = [peer.scale for peer in asked if peer.scale is not None]
+    chosen = controls if len(controls) >= _ENOUGH_PEERS else similar
+    scales = [peer.scale for peer in chosen if peer.scale is not None]
     changes = [peer.change for peer in controls if not math.isnan(peer.change)]
-    told = [median(scales)] if len(scales) >= _ENOUGH_PEERS else []
+    estimates = [median(scales)] if len(scales) >= _ENOUGH_PEERS else []
     if len(changes) >= _ENOUGH_PEERS:
-        told.append(difference_scale(changes))
-    return max(told, default=None)
+        estimates.append(difference_scale(changes))
+    return max(estimates, default=None)
 
 
 class Peers(Generic[Key]):
@@ -91,14 +91,14 @@ class Peers(Generic[Key]):
         self._levels = [peer.level for _, peer in self._ordered]
 
     def scale(self, key: Key, level: float) -> float | None:
-        """`machine_scale` of a series at a level, by all peers but itself."""
+        """`machine_scale` of a series at a level, by all other peers."""
         first = bisect.bisect_left(self._levels, level / _SIMILAR * (1 - _ROUNDING))
         last = bisect.bisect_right(self._levels, level * _SIMILAR * (1 + _ROUNDING))
         return machine_scale(level, [peer for other, peer in self._ordered[first:last] if other != key])
 
 
 def history_noise(levels: Sequence[float], machine: float | None, span: tuple[int, int] | None = None) -> Noise | None:
-    """The noise of one run of a series, from its history and, up to 15 commits, its machine's scale."""
+    """Noise of one run of a series, from its history and, up to 15 commits, the machine's scale."""
     if not levels or min(levels) <= 0:
         return None
     if len(levels) >= ENOUGH_ALONE:
@@ -108,25 +108,25 @@ def history_noise(levels: Sequence[float], machine: float | None, span: tuple[in
         enough = len(levels) >= _ENOUGH_COMMITS_WITHOUT_MACHINE and own
         return Noise(scale=difference_scale(own), source=NoiseSource.HISTORY) if enough else None
     weight = _WORTH_OF_A_DIFFERENCE * len(own)
-    square = MACHINE_FREEDOM * machine**2 + (weight * difference_scale(own) ** 2 if own else 0.0)
+    square = PRIOR_DF * machine**2 + (weight * difference_scale(own) ** 2 if own else 0.0)
     return Noise(
-        scale=math.sqrt(square / (MACHINE_FREEDOM + weight)),
-        source=NoiseSource.HISTORY if weight > MACHINE_FREEDOM else NoiseSource.MACHINE,
-        freedom=MACHINE_FREEDOM + int(weight),
+        scale=math.sqrt(square / (PRIOR_DF + weight)),
+        source=NoiseSource.HISTORY if weight > PRIOR_DF else NoiseSource.MACHINE,
+        df=PRIOR_DF + int(weight),
     )
 
 
 def long_noises(levels: Mapping[str, Sequence[float] | NDArray[np.float64]]) -> dict[str, Noise]:
-    """`history_noise` of those histories that are long enough to tell it and positive; those of one length at once."""
-    together: dict[int, list[str]] = {}
-    for key, its in levels.items():
-        if len(its) >= ENOUGH_ALONE:
-            together.setdefault(len(its), []).append(key)
-    found: dict[str, Noise] = {}
-    for length, keys in together.items():
+    """`history_noise` of all long and positive histories, vectorised over those of equal length."""
+    by_length: dict[int, list[str]] = {}
+    for key, history in levels.items():
+        if len(history) >= ENOUGH_ALONE:
+            by_length.setdefault(len(history), []).append(key)
+    noises: dict[str, Noise] = {}
+    for length, keys in by_length.items():
         table = np.concatenate([levels[key] for key in keys]).reshape(-1, length)
         positive = np.flatnonzero(table.min(axis=1) > 0)
         scales = noise_scales(np.log(table[positive])).tolist()
-        for place, scale in zip(positive.tolist(), scales, strict=True):
-            found[keys[place]] = Noise(scale=scale, source=NoiseSource.HISTORY)
-    return found
+        for row, scale in zip(positive.tolist(), scales, strict=True):
+            noises[keys[row]] = Noise(scale=scale, source=NoiseSource.HISTORY)
+    return noises

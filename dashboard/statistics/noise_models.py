@@ -1,4 +1,4 @@
-"""Which kind of noise a series has: each is tried where something speaks for it, and the cheapest reading holds."""
+"""Choice of the noise model of a series, by description length."""
 
 from dataclasses import replace
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from .level_path import Floats
 from .noise import median
-from .segmentation import NoiseKind, Reading, read
+from .segmentation import NoiseKind, Segmentation, fit_segments
 from .trend import trends
 from .two_states import two_states
 
-# How far neighbouring residuals hang together, whatever outliers do.
+# Autocorrelation of residuals, robust against outliers.
 
 _LAGS = 12
 
@@ -31,7 +31,7 @@ def lag_one(residuals: Floats) -> float:
 
 
 def long_run_variance(residuals: Floats) -> float:
-    """Variance of a mean over that of as many independent values, at least 1.
+    """Variance of a mean relative to that of independent values, at least 1.
 
     Bartlett weights over twelve lags (Newey and West, "A simple, positive semi-definite, heteroskedasticity and
     autocorrelation consistent covariance matrix", Econometrica 55:703, 1987).
@@ -41,73 +41,73 @@ def long_run_variance(residuals: Floats) -> float:
     lags = min(_LAGS, len(z) // 4)
     if power == 0 or lags == 0:
         return 1.0
-    together = sum((1 - lag / (lags + 1)) * float(z[lag:] @ z[:-lag]) / power for lag in range(1, lags + 1))
-    return max(1.0, 1.0 + 2.0 * together)
+    correlation = sum((1 - lag / (lags + 1)) * float(z[lag:] @ z[:-lag]) / power for lag in range(1, lags + 1))
+    return max(1.0, 1.0 + 2.0 * correlation)
 
 
 _PENALTY = 1.1  # of a change, in nats per log of the count
-_SHORT = 200  # values added to the count, so that a short series is not judged by a mild penalty
+_SHORT = 200  # values added to the count, so that short series do not have a small penalty
 _CORRELATED = 2.5  # standard errors of the first autocorrelation
 _MOST_CORRELATED = 0.9
-_HOPELESS = 0.4  # nats a value that noise of several modes around one level would have to make up for
+_HOPELESS = 0.4  # nats a value by which one level with multimodal noise may be worse, to be tried
 
 
-def best_reading(values: Floats, scale: float) -> Reading:
-    """The explanation of a series that costs least: changes of level and parameters of the noise count alike.
+def best_segmentation(values: Floats, scale: float) -> Segmentation:
+    """The segmentation of minimum description length; changes of level and noise parameters count alike.
 
-    That is the minimum description length, or BIC with a penalty of a change that holds false alarms down (Davis, Lee
-    and Rodriguez-Yam, "Structural break estimation for nonstationary time series models", JASA 101:223, 2006).
+    That is BIC with a larger penalty of a change, to limit false alarms (Davis, Lee and Rodriguez-Yam, "Structural
+    break estimation for nonstationary time series models", JASA 101:223, 2006).
     """
     penalty = _PENALTY * float(np.log(len(values) + _SHORT))
-    readings = [read(values, scale, penalty)]
-    if not readings[0].first_path.edges:
-        return readings[0]  # other noise would only explain changes away
-    if _one_level_cost(readings[0]) - readings[0].cost < _HOPELESS * len(values):
-        readings.append(read(values, scale, penalty, one_level=True, grid=readings[0].first_path.grid))
-    readings += _autoregressive(readings, penalty)
-    in_states = two_states(readings[0], scale, penalty)
+    candidates = [fit_segments(values, scale, penalty)]
+    if not candidates[0].first_path.edges:
+        return candidates[0]  # other noise would only explain changes away
+    if _one_level_cost(candidates[0]) - candidates[0].cost < _HOPELESS * len(values):
+        candidates.append(fit_segments(values, scale, penalty, one_level=True, grid=candidates[0].first_path.grid))
+    candidates += _autoregressive(candidates, penalty)
+    in_states = two_states(candidates[0], scale, penalty)
     if in_states is not None:
-        readings.append(in_states)
-    best = min(readings, key=lambda each: each.cost)
+        candidates.append(in_states)
+    best = min(candidates, key=lambda candidate: candidate.cost)
     for drift, price in trends(best, penalty):
-        drifting = read(best.values - drift, scale, penalty)
+        drifting = fit_segments(best.values - drift, scale, penalty)
         cost = drifting.cost + price
-        readings.append(replace(drifting, kind=NoiseKind.DRIFTING, cost=cost, state=best.state, drift=drift))
-    return min(readings, key=lambda each: each.cost)
+        candidates.append(replace(drifting, kind=NoiseKind.DRIFTING, cost=cost, state=best.state, drift=drift))
+    return min(candidates, key=lambda candidate: candidate.cost)
 
 
-def _one_level_cost(reading: Reading) -> float:
-    grid = reading.first_path.grid
+def _one_level_cost(segmentation: Segmentation) -> float:
+    grid = segmentation.first_path.grid
     residuals = grid.places - int(median(grid.places))
     return grid.cost(grid.density(residuals), residuals)
 
 
-def _autoregressive(readings: list[Reading], penalty: float) -> list[Reading]:
-    """Readings of what each value adds to the share of the last one that their residuals keep."""
-    found: list[Reading] = []
+def _autoregressive(candidates: list[Segmentation], penalty: float) -> list[Segmentation]:
+    """Segmentations of prewhitened values: each minus its AR(1) prediction from the last one."""
+    fitted: list[Segmentation] = []
     seen: set[float] = set()
-    for reading in readings:
-        values, count = reading.values, len(reading.values)
-        kept = lag_one(reading.path.residuals.astype(float))
-        kept += (1 + len(reading.path.edges)) / count  # what fitting the levels took from it
-        if kept <= _CORRELATED / np.sqrt(count):
+    for segmentation in candidates:
+        values, count = segmentation.values, len(segmentation.values)
+        correlation = lag_one(segmentation.path.residuals.astype(float))
+        correlation += (1 + len(segmentation.path.edges)) / count  # bias from fitting the levels
+        if correlation <= _CORRELATED / np.sqrt(count):
             continue
-        kept = min(kept, _MOST_CORRELATED)
-        if kept in seen:
-            continue  # both came to the same path
-        seen.add(kept)
-        fresh = values - kept * np.concatenate([values[:1], values[:-1]])
-        again = read(fresh, jitter(fresh), penalty)
+        correlation = min(correlation, _MOST_CORRELATED)
+        if correlation in seen:
+            continue  # both have the same path
+        seen.add(correlation)
+        fresh = values - correlation * np.concatenate([values[:1], values[:-1]])
+        again = fit_segments(fresh, jitter(fresh), penalty)
         cost = again.cost + 0.5 * float(np.log(count))
-        found.append(replace(again, kind=NoiseKind.AUTOREGRESSIVE, cost=cost, values=values))
-    return found
+        fitted.append(replace(again, kind=NoiseKind.AUTOREGRESSIVE, cost=cost, values=values))
+    return fitted
 
 
-_FLOOR = 1e-4  # relative noise below which the clocks' own resolution rules
+_FLOOR = 1e-4  # relative noise; below it the resolution of the clocks dominates
 
 
 def jitter(values: Floats) -> float:
-    """Scale of the noise from the median difference of neighbours, blind to changes and to slow wandering."""
+    """Noise scale from the median difference of neighbours, robust against changes and slow wandering."""
     differences = np.abs(values[1:] - values[:-1])
     scale = median(differences) / 0.9539  # of normal noise: 0.6745 sqrt 2
     if scale == 0:  # most neighbours are equal: rounded values

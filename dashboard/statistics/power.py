@@ -2,118 +2,102 @@
 
 import math
 from collections.abc import Iterable
-from functools import lru_cache
 from statistics import NormalDist
 
 from ..model.comparison import Estimate
-from ..model.quantities import growth
+from ..model.quantities import relative_change
 from ..model.verdict import NoiseSource, Verdict
-from .comparison import FAMILY_ERROR, NOT_UNCHANGED, SMALLEST_NOISE, TAIL_FREEDOM
-from .distributions import student_tail
+from .comparison import FAMILY_ERROR, NOT_UNCHANGED, SMALLEST_NOISE, TAIL_DF
+from .distributions import critical_value
 from .noise import Noise
 
-# The smallest change that a check would tell, from what it takes a series' noise to be.
+# The smallest detectable change, given the noise of a series.
 #
-# A check calls a series changed where its test rejects at the family's level (`comparison.judge`) and the estimate is
-# at least the threshold. The estimate scatters by its standard error around the true change. So the change that is
-# told with a chance of 80 % lies 0.84 standard errors beyond the larger of the two bars; half as large a chance
-# beyond it is ignored, as usual in power calculations. Holm's first step is the level: the series is the only one
-# that changed.
+# A check calls a series changed if its test rejects at the family's level (`comparison.family_verdicts`) and the
+# estimate is at least the threshold. The estimate scatters by its standard error around the true change. So a change is
+# detected with a power of 80 % if it lies 0.84 standard errors beyond the larger of the critical value and the
+# threshold. As usual, rejection in the other direction is neglected. The level is that of Holm's first step: the series
+# is the only one that changed.
 
 POWER = 0.8
 _BEYOND = NormalDist().inv_cdf(POWER)
 
 
 def detectable_change(noise: Noise, *, inside: float, runs: int, family: int, threshold: float) -> float:
-    """The relative change for the worse that is told in four of five checks, with so many runs of base and of head.
+    """The relative change for the worse that a check with `runs` of base and of head detects with a power of 80 %.
 
-    `inside` is the standard error of one run's median by its samples; `family` the number of series judged together.
+    `inside`: standard error of one run's median by its samples; `family`: number of series compared.
     """
     error = max(noise.scale, SMALLEST_NOISE, inside) * math.sqrt(2 / runs)
-    freedom = noise.freedom
-    if freedom is not None and noise.source is NoiseSource.RERUNS:
-        freedom = min(freedom, TAIL_FREEDOM * ((runs + 1) // 2))  # as in compare: a run may lie off all others
-    bar = critical_value(FAMILY_ERROR / family, freedom) * error
-    return growth(max(bar, math.log1p(threshold)) + _BEYOND * error)
+    df = noise.df
+    if df is not None and noise.source is NoiseSource.RERUNS:
+        df = min(df, TAIL_DF * ((runs + 1) // 2))  # as in compare: single runs have heavy tails
+    critical = critical_value(FAMILY_ERROR / family, df) * error
+    return relative_change(max(critical, math.log1p(threshold)) + _BEYOND * error)
 
 
-@lru_cache(maxsize=4096)
-def critical_value(level: float, freedom: int | None) -> float:
-    """Where the two-sided tail is `level`: of Student's t, or of the normal distribution without degrees of freedom."""
-    if freedom is None:
-        return NormalDist().inv_cdf(1 - level / 2)
-    low, high = 0.0, 2.0
-    while student_tail(high, freedom) > level:
-        high *= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if student_tail(middle, freedom) > level else (low, middle)
-    return high
-
-
-# Would more runs tell what a comparison could not? The chance of it, and how many runs it takes.
+# Conditional power of an inconclusive comparison, and the number of runs that would decide it.
 #
 # Stochastic curtailment (Lan, Simon and Halperin, Sequential Analysis 1:207, 1982): the estimate after more runs is
-# normal around today's. It is told then if it is changed by the family's test and by what matters, or if it matters
-# less and that is sure (`comparison.judge`). Where the interval will be narrow enough, the estimate may go wherever
-# the runs so far leave room: it scatters by their error too. Where it will not, only a large change can be told, and
-# one that does not show by now is not waited for: the estimate scatters by what the further runs add. A noise that
-# rests on few degrees of freedom may be smaller than it looks, so the smallest plausible one is tried too: only what
-# has no chance either way is given up.
+# normal around today's. It decides if it is changed by the family's test and by the threshold, or if it is smaller and
+# passes the equivalence test (`comparison.family_verdicts`). Where the interval will be narrow enough, the estimate may
+# move as far as the runs so far allow: it scatters by their error too. Where it will not, only a large change can be
+# detected, and one that is not visible by now is not expected: the estimate scatters by what the further runs add. A
+# noise with few degrees of freedom may be overestimated, so the smallest plausible one is tried too: a comparison is
+# futile only if it is so with both.
 
-_TWO_SIDED = 0.05  # outside a comparison's interval
-_ONE_SIDED = 0.1  # both tails of the test that what is called unchanged is so
-_PLAUSIBLE = 0.95  # that the noise is no smaller than taken
-_MOST_RUNS = 1_000_000  # what is said of more is "never"
+_TWO_SIDED = 0.05  # of a comparison's interval
+_ONE_SIDED = 0.1  # both tails of the equivalence test
+_PLAUSIBLE = 0.95  # probability that the noise is no smaller than assumed
+_MOST_RUNS = 1_000_000  # pages print more as "never"
 
 
 def conditional_power(seen: Estimate, *, runs: int, threshold: float, level: float) -> float:
-    """That a comparison that is inconclusive now will not be so with `runs` of each commit.
+    """Probability that an inconclusive comparison is decided with `runs` of each commit.
 
-    `level`: of the family's test for this series then; `threshold`: what matters, relative.
+    `level`: of the family's test for this series then; `threshold`: the smallest relative change that matters.
     """
     if runs <= _runs(seen) or not math.isfinite(threshold):
         return float(not math.isfinite(threshold))
-    return max(_chance(seen, noise, runs, threshold, level) for noise in (seen.noise, _smallest_noise(seen)))
+    return max(_power(seen, noise, runs, threshold, level) for noise in (seen.noise, _smallest_noise(seen)))
 
 
-def _chance(seen: Estimate, noise: float, runs: int, threshold: float, level: float) -> float:
-    now, error, freedom = _runs(seen), noise * math.sqrt(2 / runs), _freedom(seen, runs)
+def _power(seen: Estimate, noise: float, runs: int, threshold: float, level: float) -> float:
+    now, error, df = _runs(seen), noise * math.sqrt(2 / runs), _df(seen, runs)
     matters = math.log1p(threshold)
-    bar = max(matters, critical_value(level, freedom) * error)
-    reach = critical_value(_TWO_SIDED, freedom) * error
-    is_narrow = reach <= matters
+    critical = max(matters, critical_value(level, df) * error)
+    is_narrow = critical_value(_TWO_SIDED, df) * error <= matters
     variance = 2 / now - 2 / runs if is_narrow else 2 * (runs - now) / runs**2
     estimate = NormalDist(math.log1p(seen.change), noise * math.sqrt(variance))
-    chance = 1 - estimate.cdf(bar) + estimate.cdf(-bar)
+    power = 1 - estimate.cdf(critical) + estimate.cdf(-critical)
     if is_narrow:
-        room = min(matters, math.log1p(NOT_UNCHANGED * threshold) - critical_value(_ONE_SIDED, freedom) * error)
-        chance += estimate.cdf(room) - estimate.cdf(-room)
-    return chance
+        room = min(matters, math.log1p(NOT_UNCHANGED * threshold) - critical_value(_ONE_SIDED, df) * error)
+        power += estimate.cdf(room) - estimate.cdf(-room)
+    return power
 
 
 def required_runs(seen: Estimate, *, threshold: float, level: float) -> int:
-    """Runs of each commit, those made among them, at which today's estimate and noise would be told."""
-    moved, matters = abs(math.log1p(seen.change)), math.log1p(threshold)
-    tests = [(_TWO_SIDED, matters), (_ONE_SIDED, math.log1p(NOT_UNCHANGED * threshold) - moved)]
-    if moved >= matters:
-        tests = [(level, moved)]
+    """Runs of each commit, those made included, that decide the comparison if its estimate and noise stay the same."""
+    size, matters = abs(math.log1p(seen.change)), math.log1p(threshold)
+    tests = [(_TWO_SIDED, matters), (_ONE_SIDED, math.log1p(NOT_UNCHANGED * threshold) - size)]
+    if size >= matters:
+        tests = [(level, size)]
     runs = _runs(seen) + 1
-    for _ in range(20):  # more runs bring more degrees of freedom; it settles in a few steps
-        freedom = _freedom(seen, runs)
-        reach = max(critical_value(tail, freedom) / distance for tail, distance in tests)
-        wanted = math.ceil(2 * (reach * seen.noise) ** 2)
-        if wanted in (runs, runs - 1):
+    for _ in range(20):  # more runs bring more degrees of freedom; this converges in a few steps
+        df = _df(seen, runs)
+        errors = max(critical_value(tail, df) / distance for tail, distance in tests)
+        needed = math.ceil(2 * (errors * seen.noise) ** 2)
+        if needed in (runs, runs - 1):
             break
-        runs = min(max(wanted, _runs(seen) + 1), _MOST_RUNS)
+        runs = min(max(needed, _runs(seen) + 1), _MOST_RUNS)
     return runs
 
 
-def family_level(judged: Iterable[tuple[Estimate | None, Verdict]], family_error: float) -> float:
-    """The level of the next test in a family of which so many are told to have changed (Holm)."""
+def family_level(compared: Iterable[tuple[Estimate | None, Verdict]], family_error: float) -> float:
+    """The level of Holm's next test, given the series already found to have changed."""
     noisy = [
         verdict
-        for comparison, verdict in judged
+        for comparison, verdict in compared
         if comparison is not None and comparison.noise_source is not NoiseSource.NONE
     ]
     changed = sum(verdict in {Verdict.REGRESSED, Verdict.IMPROVED} for verdict in noisy)
@@ -124,18 +108,20 @@ def _runs(seen: Estimate) -> int:
     return min(seen.base_runs, seen.head_runs)
 
 
-def _freedom(seen: Estimate, runs: int) -> int | None:
-    """Of the test with so many runs of each: runs bring their own, unless a history or the machine tells the noise."""
+def _df(seen: Estimate, runs: int) -> int | None:
+    """Degrees of freedom of the test with `runs` of each commit: runs add theirs, unless the noise is a history's."""
     if seen.degrees_of_freedom is None or seen.noise_source in {NoiseSource.HISTORY, NoiseSource.MACHINE}:
         return seen.degrees_of_freedom
     more = seen.degrees_of_freedom + 2 * max(runs - _runs(seen), 0)
-    return min(more, TAIL_FREEDOM * ((runs + 1) // 2))  # of runs alone, 2 * runs - 2, this is no limit
+    return min(more, TAIL_DF * ((runs + 1) // 2))  # of runs alone, 2 * runs - 2, this is no limit
 
 
 def _smallest_noise(seen: Estimate) -> float:
-    """By the quantile of chi squared, as Wilson and Hilferty approximate it (PNAS 17:684, 1931)."""
-    if seen.degrees_of_freedom is None:
+    """Lower confidence bound of the noise, by the quantile of chi squared."""
+    df = seen.degrees_of_freedom
+    if df is None:
         return seen.noise
-    part = 2 / (9 * seen.degrees_of_freedom)
-    quantile = (1 - part + NormalDist().inv_cdf(_PLAUSIBLE) * math.sqrt(part)) ** 3  # over its degrees of freedom
+    from scipy.special import chdtri
+
+    quantile = float(chdtri(df, 1 - _PLAUSIBLE)) / df
     return max(seen.noise / math.sqrt(quantile), min(seen.noise, SMALLEST_NOISE))

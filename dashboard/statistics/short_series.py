@@ -1,17 +1,17 @@
-"""Where a short history of measured values shifts, on a machine whose noise is known from its other series.
+"""Changepoints of a short history, on a machine whose noise is known from its other series.
 
 Binary segmentation: the split with the least sum of absolute deviations from the medians of both sides is tested, with
-the difference at the split left out of the noise, and both sides are then looked at in the same way.
+the difference at the split left out of the noise; then both sides are split in the same way.
 """
 
 import math
 from collections.abc import Sequence
 from statistics import median
 
-from ..model.quantities import growth
+from ..model.quantities import relative_change
 from .changepoint import Changepoint
 from .comparison import RunValue, sample_error
-from .distributions import student_quantile, student_tail
+from .distributions import critical_value, t_p_value
 from .machine_noise import history_noise
 
 _P = 1e-4
@@ -21,19 +21,19 @@ _OFF_MEDIAN = 1.2533  # standard error of a median in those of a mean, for norma
 def short_changepoints(
     commits: Sequence[Sequence[RunValue]], machine: float, *, smallest_change: float
 ) -> tuple[Changepoint, ...]:
-    """The changepoints of a history of positive values given as runs by commit.
+    """Changepoints of a history of positive values, given as runs by commit.
 
-    `machine` is what the machine's series of similar latency scatter between runs, relative (`machine_scale`).
-    One commit alone makes a level only at either end of the history; in between it takes two.
+    `machine`: relative scatter between runs of the machine's series of similar latency (`machine_scale`). A level needs
+    two commits, at either end of the history one.
     """
     levels = [median(run.value for run in runs) for runs in commits]
     edges = _edges(commits, levels, machine, smallest_change, 0, len(levels))
-    found = []
+    changes = []
     for start, middle, end in zip([0, *edges], edges, [*edges[1:], len(levels)], strict=False):
         change = _tested(commits, levels, machine, start, middle, end)
         if change is not None and abs(change.magnitude) >= smallest_change:
-            found.append(change)
-    return tuple(found)
+            changes.append(change)
+    return tuple(changes)
 
 
 def _edges(
@@ -44,15 +44,15 @@ def _edges(
     start: int,
     end: int,
 ) -> list[int]:
-    """Where the history splits between two places, in order."""
-    places = [
-        place
-        for place in range(start + 1, end)
-        if (place - start > 1 or start == 0) and (end - place > 1 or end == len(levels))
+    """Positions between `start` and `end` at which the history splits, in order."""
+    candidates = [
+        index
+        for index in range(start + 1, end)
+        if (index - start > 1 or start == 0) and (end - index > 1 or end == len(levels))
     ]
-    if not places:
+    if not candidates:
         return []
-    split = min(places, key=lambda place: _deviation(levels[start:place]) + _deviation(levels[place:end]))
+    split = min(candidates, key=lambda index: _deviation(levels[start:index]) + _deviation(levels[index:end]))
     change = _tested(commits, levels, machine, start, split, end)
     if change is None or abs(change.magnitude) < smallest:
         return []
@@ -78,9 +78,9 @@ def _tested(
     split: int,
     end: int,
 ) -> Changepoint | None:
-    """The change at a split, if it is certain."""
+    """The change at a split; None if it is not significant."""
     noise = history_noise(levels, machine, (split - 1, split))
-    if noise is None or noise.freedom is None:  # a machine that tells gives both
+    if noise is None or noise.df is None:  # with a machine's scale neither is None
         return None
     sizes = [split - start, end - split]
     before, after = median(levels[start:split]), median(levels[split:end])
@@ -88,20 +88,20 @@ def _tested(
     inefficiency = _OFF_MEDIAN if max(sizes) > 2 else 1.0
     error = max(noise.scale, inside) * inefficiency * math.sqrt(sum(1 / size for size in sizes))
     shift = math.log(after / before)
-    p = student_tail(abs(shift) / error, noise.freedom)
+    p = t_p_value(abs(shift) / error, noise.df)
     if p >= _P:
         return None
-    reach = student_quantile(noise.freedom) * error
+    half = critical_value(0.05, noise.df) * error
     return Changepoint(
         index=split,
         first=split,
         last=split,
         before=before,
         after=after,
-        magnitude=growth(shift),
-        low=growth(shift - reach),
-        high=growth(shift + reach),
+        magnitude=relative_change(shift),
+        ci_low=relative_change(shift - half),
+        ci_high=relative_change(shift + half),
         p_value=p,
-        chance=min(p * (len(levels) - 1), 1.0),
+        p_adjusted=min(p * (len(levels) - 1), 1.0),
         posterior=((split, 1.0),),
     )

@@ -1,4 +1,4 @@
-"""A series in short: its newest value, how that changed of late, and the verdict on it."""
+"""Summary of a series: newest value, recent change, verdict."""
 
 import math
 from dataclasses import dataclass
@@ -10,26 +10,24 @@ from numpy.typing import NDArray
 from ..model.metric import Metric
 from ..model.verdict import Verdict
 from .changepoint import Changepoint
-from .level_path import Floats, Places
-
-# How much of a change for the worse is sure: what regressions are ranked by.
+from .level_path import Floats, Ints
 
 
-def sure_loss(low: float, high: float, *, machine_share: float = 0.0) -> float:
-    """The end of a change's 95 % interval that is nearest to none, in nats; none where the interval holds none.
+def severity(ci_low: float, ci_high: float, *, machine_share: float = 0.0) -> float:
+    """Bound of a change's 95 % interval that is nearest to zero, in nats; 0 if the interval contains zero.
 
-    `low` and `high` are relative changes of one sign, above -1. Of it `machine_share`, between 0 and 1, was the
-    machine's and is no loss. In nats, so that losses of several series add up and a doubling weighs as much as a half.
+    `machine_share`, between 0 and 1, is left out. In nats, severities of several series add up, and a doubling weighs
+    as much as a half. Regressions are ranked by it.
     """
-    if low <= 0 <= high or min(low, high) <= -1:
+    if ci_low <= 0 <= ci_high or min(ci_low, ci_high) <= -1:
         return 0.0
-    nearest = min(abs(math.log1p(low)), abs(math.log1p(high)))
+    nearest = min(abs(math.log1p(ci_low)), abs(math.log1p(ci_high)))
     return nearest * (1 - min(max(machine_share, 0.0), 1.0))
 
 
 RECENT_DAYS = 30
 SPARKLINE_COMMITS = 40
-ENOUGH_COMMITS = 4  # with a number on one GPU, before a measured series has a verdict
+ENOUGH_COMMITS = 4  # with a number on one GPU, for a verdict on a measured series
 _ENOUGH_IF_EXACT = 2
 
 _DAY_MS = 24 * 3600 * 1000
@@ -39,8 +37,8 @@ _DAY_MS = 24 * 3600 * 1000
 class CommitLevels:
     """A series by commit, in the project's order. Each array has one entry per measured commit."""
 
-    commit_id: Places
-    date_ms: Places
+    commit_id: Ints
+    date_ms: Ints
     level: Floats  # median over runs; NaN: no number
     comparable: NDArray[np.bool_]  # has a number of a GPU that also measured the newest number
     newest_failed: bool  # the newest commit has no number, for another reason than that it was unavailable

@@ -1,4 +1,4 @@
-"""Which points of a long history are drawn, so that what a reader would see stays: extremes, ends, what is marked."""
+"""Thinning of a long history for drawing, which keeps extremes, ends and marked points."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from .levels import medians_of_groups
 
 _OF_A_BUCKET = 4  # the first, the last, the smallest and the largest number
-_INSIDE = 0.75  # of the points, for the window that a reader looks at
+_INSIDE = 0.75  # share of the points for the reader's window
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -21,12 +21,12 @@ def thin(
     most: int,
     window: tuple[int, int] | None = None,
 ) -> Ints:
-    """The places in these arrays of the points to draw, in order. `place` must not fall.
+    """Indices of the points to draw, in order. `place`: each point's commit position, not decreasing.
 
     Each of `most / 4` stretches of equal width keeps its first, last, smallest and largest number, as in Jugel, Jerzak,
-    Hackenbroich and Markl, "M4: A Visualization-Oriented Time Series Data Aggregation" (VLDB 2014), and of what is no
-    number (NaN) the first and last of each status. Marked points stay. With a window of places, three quarters of the
-    points go to it and the rest to what lies outside. A history of at most `most` points stays whole.
+    Hackenbroich and Markl, "M4: A Visualization-Oriented Time Series Data Aggregation" (VLDB 2014), and of points
+    without a number (NaN) the first and last of each status. Marked points are kept. A window of positions gets three
+    quarters of the points. A history of at most `most` points is kept whole.
     """
     everything = np.arange(len(place), dtype=np.int64)
     if len(place) <= most:
@@ -48,17 +48,17 @@ def _thin_part(part: Ints, place: Ints, value: Floats, status: Ints, most: int) 
     start, width = place[part[0]], place[part[-1]] - place[part[0]] + 1
     bucket = (place[part] - start) * buckets // width
     has_number = ~np.isnan(value[part])
-    numbers, their_bucket = part[has_number], bucket[has_number]
-    by_size = np.lexsort((value[numbers], their_bucket))
-    kept = [*_ends(numbers, their_bucket), *_ends(numbers[by_size], their_bucket[by_size])]
-    for each in np.unique(status[part[~has_number]]):
-        mine = ~has_number & (status[part] == each)
-        kept += _ends(part[mine], bucket[mine])
+    numbers, number_bucket = part[has_number], bucket[has_number]
+    by_size = np.lexsort((value[numbers], number_bucket))
+    kept = [*_ends(numbers, number_bucket), *_ends(numbers[by_size], number_bucket[by_size])]
+    for code in np.unique(status[part[~has_number]]):
+        chosen = ~has_number & (status[part] == code)
+        kept += _ends(part[chosen], bucket[chosen])
     return np.concatenate(kept)
 
 
 def _ends(points: Ints, bucket: Ints) -> tuple[Ints, Ints]:
-    """The first and the last point of each bucket; buckets must not fall."""
+    """First and last point of each bucket; `bucket` must not decrease."""
     if not len(points):
         return points, points
     begins = np.flatnonzero(np.diff(bucket, prepend=bucket[0] - 1))
@@ -69,10 +69,9 @@ def _ends(points: Ints, bucket: Ints) -> tuple[Ints, Ints]:
 def thin_band(
     place: Ints, low: Floats, high: Floats, *, most: int, window: tuple[int, int] | None = None
 ) -> tuple[Ints, Floats, Floats]:
-    """A band of at most about `most / 4` places: of each stretch, its middle point and the medians of both edges.
+    """Indices, lower and upper edge of a band of about `most / 4` points: the medians of both edges in each stretch.
 
-    Stretches hold equally many points; with a window, three quarters of them lie in it. Where there are few points
-    each is its own stretch.
+    Stretches hold equally many points; those of the window get three quarters. With few points each is a stretch.
     """
     everything = np.arange(len(place), dtype=np.int64)
     room = max(most // _OF_A_BUCKET, 1)

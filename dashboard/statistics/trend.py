@@ -1,4 +1,4 @@
-"""A smooth drift below the levels of a series: Legendre polynomials, fitted together with the steps."""
+"""Smooth drift of a series: Legendre polynomials, fitted together with the steps."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -9,48 +9,48 @@ import numpy as np
 
 from .level_path import Floats, spans
 from .noise import median
-from .segmentation import Reading
+from .segmentation import Segmentation
 
 _DEGREES = (1, 2, 3, 5, 8)
 _VALUES_PER_DEGREE = 25
-_STEP = 3.5  # standard errors; what is less beside the trend is no step
+_STEP = 3.5  # standard errors of a step beside a trend, at least
 _NO_STEP = 1.5
-_TRIED = 2  # trends worth a reading of their own
-_CUT = 2.5  # noise scales from its level beyond which a value counts no more
+_TRIED = 2  # trends that get a segmentation of their own
+_CUT = 2.5  # noise scales from the level, at which values are clipped
 
 
-def trends(reading: Reading, penalty: float) -> Iterator[tuple[Floats, float]]:
-    """The drifts that explain a series better than its steps alone do, best first, and what their coefficients cost.
+def trends(segmentation: Segmentation, penalty: float) -> Iterator[tuple[Floats, float]]:
+    """Drifts that fit a series better than its steps alone, best first, with the cost of their coefficients.
 
-    Least squares of a polynomial and of levels between the reading's edges, values cut towards their level; steps that
-    the polynomial makes needless are taken back. Half a log of the count for each coefficient and for having any (BIC).
+    Least squares of a polynomial and of levels between the edges, with clipped values; steps that the polynomial makes
+    redundant are removed. Half a log of the count for each coefficient and for having any (BIC).
     """
-    count = len(reading.values)
+    count = len(segmentation.values)
     degrees = [degree for degree in _DEGREES if count >= degree * _VALUES_PER_DEGREE]
     if not degrees:
         return
     basis = _basis(count, degrees[-1])
-    plain, *drifting = _fits(_without_outliers(reading), basis, [0, *degrees], reading.edges, penalty)
-    found = []
+    plain, *drifting = _fits(_without_outliers(segmentation), basis, [0, *degrees], segmentation.edges, penalty)
+    better = []
     for fit in drifting:
         price = 0.5 * (0.5 + fit.degree) * float(np.log(count))
         if fit.cost + price < plain.cost:
-            found.append((fit.cost + price, fit, price))
-    for _, fit, price in sorted(found, key=lambda each: each[0])[:_TRIED]:
+            better.append((fit.cost + price, fit, price))
+    for _, fit, price in sorted(better, key=lambda candidate: candidate[0])[:_TRIED]:
         yield basis[:, : fit.degree] @ fit.coefficients(), price
 
 
 @lru_cache(maxsize=16)
 def _basis(count: int, degree: int) -> Floats:
-    """Legendre polynomials of degree one and up over a series of that length, one a column."""
+    """Legendre polynomials of degree one and up: (count, degree)."""
     axis = np.linspace(-1, 1, count)
     return np.asarray(np.polynomial.legendre.legvander(axis, degree)[:, 1:], dtype=float)
 
 
-def _without_outliers(reading: Reading) -> Floats:
-    values, kept = reading.values, ~reading.excursion
+def _without_outliers(segmentation: Segmentation) -> Floats:
+    values, kept = segmentation.values, ~segmentation.excursion
     level = np.empty(len(values))
-    for start, end in spans(reading.edges, len(values)):
+    for start, end in spans(segmentation.edges, len(values)):
         part = values[start:end]
         level[start:end] = median(part[kept[start:end]] if kept[start:end].any() else part)
     off = values - level
@@ -63,8 +63,8 @@ def _without_outliers(reading: Reading) -> Floats:
 class _Fit:
     degree: int
     cost: float  # in nats, of residuals and remaining steps
-    factor: Floats  # Cholesky's, of the least squares' matrix
-    solved: Floats  # the factor's inverse on its right side
+    factor: Floats  # Cholesky factor of the normal equations
+    solved: Floats  # its inverse times the right-hand side
 
     def coefficients(self) -> Floats:
         leading = self.factor[: self.degree, : self.degree]
@@ -72,10 +72,10 @@ class _Fit:
 
 
 def _fits(values: Floats, basis: Floats, degrees: Sequence[int], edges: list[int], penalty: float) -> Iterator[_Fit]:
-    """Polynomials of several degrees and levels between edges, of which those go that a polynomial makes needless.
+    """Polynomials of several degrees with levels between edges, without the edges that a polynomial makes redundant.
 
-    The levels are swept out by segment means (Frisch and Waugh, Econometrica 1:387, 1933), so that all is linear in the
-    count. One Cholesky factor serves all degrees: a lower degree has its leading rows, and each row's share is added.
+    The levels are projected out by segment means (Frisch and Waugh, Econometrica 1:387, 1933), so the time is linear in
+    the count. One Cholesky factor serves all degrees: a lower degree has its leading rows.
     """
     count = len(values)
     starts = [0, *edges]
@@ -90,33 +90,33 @@ def _fits(values: Floats, basis: Floats, degrees: Sequence[int], edges: list[int
     steps = np.abs(levels[1:] - levels[:-1] - _running_sum(right[:, None] * across))
     variances = 1 / lengths[:-1] + 1 / lengths[1:] + _running_sum(across * across)
     for degree in degrees:
-        freedom = max(count - max(degree, 1) - len(starts), 1)
-        deviation = max(math.sqrt(max(squares[degree], 0.0) / freedom), 1e-9)
-        needless = _needless(steps[degree] / (deviation * np.sqrt(variances[degree])))
-        if needless:
-            left = [edge for place, edge in enumerate(edges) if place not in needless]
+        df = max(count - max(degree, 1) - len(starts), 1)
+        deviation = max(math.sqrt(max(squares[degree], 0.0) / df), 1e-9)
+        redundant = _redundant(steps[degree] / (deviation * np.sqrt(variances[degree])))
+        if redundant:
+            left = [edge for index, edge in enumerate(edges) if index not in redundant]
             yield from _fits(values, basis[:, : max(degree, 1)], [degree], left, penalty)
         else:
             yield _Fit(degree, count * math.log(deviation) + penalty * len(edges), factor, right)
 
 
 def _running_sum(rows: Floats) -> Floats:
-    """Of no row, of the first, of the first two, and so on."""
+    """Cumulative sums of the rows, from 0 rows on."""
     sums = np.zeros((len(rows) + 1, *rows.shape[1:]))
     rows.cumsum(axis=0, out=sums[1:])
     return sums
 
 
-def _needless(certainty: Floats) -> set[int]:
-    """The least certain step if it is not certain enough, and others far from it that are nothing at all.
+def _redundant(certainty: Floats) -> set[int]:
+    """The least significant step if it is not significant enough, and others far from it that are much less so.
 
     `certainty`: of each step in standard errors.
     """
     if len(certainty) == 0 or certainty.min() >= _STEP:
         return set()
-    order = [int(place) for place in np.argsort(certainty)]
-    gone = {order[0]}
-    for place in order[1:]:
-        if certainty[place] < _NO_STEP and not {place - 1, place + 1} & gone:
-            gone.add(place)
-    return gone
+    order = [int(index) for index in np.argsort(certainty)]
+    redundant = {order[0]}
+    for index in order[1:]:
+        if certainty[index] < _NO_STEP and not {index - 1, index + 1} & redundant:
+            redundant.add(index)
+    return redundant

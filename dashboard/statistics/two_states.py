@@ -1,4 +1,4 @@
-"""A machine that sits in one of two states for a while: levels below, a hidden Markov chain on top."""
+"""A machine that switches between two states: levels, and a hidden Markov chain."""
 
 import itertools
 from dataclasses import dataclass
@@ -9,33 +9,33 @@ from numpy.typing import NDArray
 
 from .level_path import Floats, LevelGrid, LevelPath
 from .noise import median
-from .segmentation import NoiseKind, Reading
+from .segmentation import NoiseKind, Segmentation
 
 _FEWEST_JUMPS = 4
 _FEWEST_RETURNS = 3
 _SHARE_OF_RETURNS = 0.4
-_ALIKE = 1.0  # noise scales by which a jump there and a jump back may differ
+_ALIKE = 1.0  # noise scales by which a jump and its return may differ
 _FIRST_STAY = 8.0  # values
 _ROUNDS = 3
-_LONGEST = 3000  # values; beyond, the chain costs more time than it is worth
-_LARGEST = 1_500_000  # values times levels; beyond, more memory
+_LONGEST = 3000  # values, to limit time
+_LARGEST = 1_500_000  # values times levels, to limit memory
 
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """Costs in nats of leaving state 0, of leaving state 1, and of staying one value longer in each."""
+    """Costs in nats of leaving each state, relative to staying, and of staying one value longer."""
 
     leave: tuple[float, float]
     stay: tuple[float, float]
 
 
-def two_states(reading: Reading, scale: float, penalty: float) -> Reading | None:
-    """The series as levels and two states, if its first path jumps to and fro by about the same height.
+def two_states(segmentation: Segmentation, scale: float, penalty: float) -> Segmentation | None:
+    """Segmentation with levels and two states, if the first path jumps back and forth by about the same height.
 
     Viterbi's algorithm over level and state (Rabiner, "A tutorial on hidden Markov models", Proceedings of the IEEE
-    77:257, 1989), offset, chain and noise density found in turn.
+    77:257, 1989), offset, chain and noise density estimated in turn.
     """
-    first, values = reading.first_path, reading.values
+    first, values = segmentation.first_path, segmentation.values
     height = _height(first, scale)
     count = len(values)
     if height is None or count > _LONGEST or count * first.grid.levels > _LARGEST:
@@ -60,7 +60,7 @@ def two_states(reading: Reading, scale: float, penalty: float) -> Reading | None
         + int((states == 0).sum()) * chain.stay[0]
         + int((states == 1).sum()) * chain.stay[1]
     )
-    return Reading(
+    return Segmentation(
         kind=NoiseKind.TWO_STATES,
         cost=grid.cost(density, residuals) + penalty * len(edges) + chain_cost + 1.5 * float(np.log(count)),
         edges=edges,
@@ -73,45 +73,43 @@ def two_states(reading: Reading, scale: float, penalty: float) -> Reading | None
 
 
 def _height(path: LevelPath, scale: float) -> int | None:
-    """How far the states lie apart, in cells: the typical jump that the next one takes back."""
+    """Distance of the states, in cells: the median jump that the next one reverses."""
     jumps = np.diff(path.levels).astype(float)
     if len(jumps) < _FEWEST_JUMPS:
         return None
-    there, back = jumps[:-1], jumps[1:]
-    alike = np.abs(np.abs(there) - np.abs(back)) * path.grid.cell < _ALIKE * scale
-    returns = np.abs(there[(there * back < 0) & alike])
+    jump, back = jumps[:-1], jumps[1:]
+    alike = np.abs(np.abs(jump) - np.abs(back)) * path.grid.cell < _ALIKE * scale
+    returns = np.abs(jump[(jump * back < 0) & alike])
     if len(returns) < max(_FEWEST_RETURNS, _SHARE_OF_RETURNS * len(jumps)):
         return None
     return round(median(returns))
 
 
 def _chain(states: NDArray[np.int_]) -> _Chain:
-    """The chain that the states show, with one move and one stay more than seen."""
+    """Transition costs estimated from the states, with one move and one stay added."""
     moves = np.diff(states)
-    chances = [
+    leaving = [
         (int((moves == sign).sum()) + 1) / (int((states == state).sum()) + 2) for state, sign in ((0, 1), (1, -1))
     ]
-    leave = tuple(
-        float(np.log(1 - p) - np.log(p)) for p in chances
-    )  # beside the price of staying, which all values pay
-    stay = tuple(float(-np.log(1 - p)) for p in chances)
+    leave = tuple(float(np.log(1 - p) - np.log(p)) for p in leaving)  # relative to staying, which all values cost
+    stay = tuple(float(-np.log(1 - p)) for p in leaving)
     return _Chain(leave=(leave[0], leave[1]), stay=(stay[0], stay[1]))
 
 
 def _cheapest(
     grid: LevelGrid, losses: Floats, height: int, chain: _Chain, penalty: float
 ) -> tuple[list[int], NDArray[np.int_], NDArray[np.int_]]:
-    """Edges, and level and state of every value. Both states share the level; state 1 lies `height` cells above it."""
+    """Edges, and level and state of every value; state 1 lies `height` cells above the level."""
     windows = sliding_window_view(losses[::-1], grid.levels)
     at = grid.middle - grid.places
     both = [windows[at], windows[np.clip(at + height, 0, len(windows) - 1)]]
-    costs = np.concatenate(both, axis=1)  # (values, state 0 at every level and then state 1), in time of the whole path
+    costs = np.concatenate(both, axis=1)  # (value, levels in state 0 and then in state 1); becomes the cost of paths
     levels = grid.levels
     costs[0, levels:] += chain.leave[0]
-    jumps = np.empty(len(costs) - 1)  # what a path costs that changes its level after the value
+    jumps = np.empty(len(costs) - 1)  # cost of a path that changes its level after the value
     kept = np.empty(2 * levels)
-    for place, (before, here) in enumerate(itertools.pairwise(costs)):
-        jumps[place] = jump = before[before.argmin()] + penalty
+    for index, (before, here) in enumerate(itertools.pairwise(costs)):
+        jumps[index] = jump = before[before.argmin()] + penalty
         np.add(before[levels:], chain.leave[1], out=kept[:levels])
         np.add(before[:levels], chain.leave[0], out=kept[levels:])
         np.minimum(kept, jump, out=kept)
@@ -121,8 +119,8 @@ def _cheapest(
 
 
 def _backwards(costs: Floats, jumps: Floats, chain: _Chain) -> tuple[list[int], NDArray[np.int_], NDArray[np.int_]]:
-    """The path of the costs, from its end: between one move and the next both state and level stay."""
-    state, level = (int(each) for each in np.unravel_index(costs[-1].argmin(), costs[-1].shape))
+    """The optimal path, traced back from its end from one move to the previous one."""
+    state, level = (int(index) for index in np.unravel_index(costs[-1].argmin(), costs[-1].shape))
     levels, states = np.empty(len(costs), dtype=int), np.empty(len(costs), dtype=int)
     edges = []
     end = len(costs)
@@ -133,7 +131,7 @@ def _backwards(costs: Floats, jumps: Floats, chain: _Chain) -> tuple[list[int], 
         levels[start:end], states[start:end] = level, state
         if start and switched[start - 1] > jumped[start - 1]:
             edges.append(start)
-            state, level = (int(each) for each in np.unravel_index(costs[start - 1].argmin(), costs[0].shape))
+            state, level = (int(index) for index in np.unravel_index(costs[start - 1].argmin(), costs[0].shape))
         else:
             state = 1 - state
         end = start

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 from ..model.alert import AlertKind, AlertState, RegressionAlert
 from ..model.changepoint import Regression, RegressionGroup, SeriesChange
 from ..model.verdict import ChangeKind
-from ..statistics.multiplicity import LIMIT
+from ..statistics.multiplicity import SIGNIFICANT_Q
 from . import schema
 from .alert_membership import AlertMembership
 from .alerts import alert_records, alert_rows
@@ -64,7 +64,7 @@ def alert_snapshot(store: Store, project: str, *, recent_days: float, most_false
 
 
 def new_regressions(
-    store: Store, project: str, *, recent_days: float = 30, most_false: float = LIMIT
+    store: Store, project: str, *, recent_days: float = 30, most_false: float = SIGNIFICANT_Q
 ) -> tuple[RegressionGroup, ...]:
     """Regression groups without the regressions that belong to an alert; empty groups are left out.
 

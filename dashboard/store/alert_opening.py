@@ -53,8 +53,8 @@ def open_regression_alert(
                 "commit_id": commit_ids[change.commit.hash],
                 "place": change.index,
                 "magnitude": change.magnitude,
-                "low": change.low,
-                "high": change.high,
+                "low": change.ci_low,
+                "high": change.ci_high,
             }
             for row in fresh
             for change in [changes[row.key]]

@@ -160,7 +160,7 @@ def _follow(connection: Connection, owner: int, alert: RegressionAlert, update: 
         if key not in ids:
             continue
         change, pair = one.change, (ids[key], commits[one.change.commit.hash])
-        size = {"magnitude": change.magnitude, "low": change.low, "high": change.high}
+        size = {"magnitude": change.magnitude, "low": change.ci_low, "high": change.ci_high}
         if key not in rows:
             joining.append(
                 {"series_id": pair[0], "commit_id": pair[1], "alert_id": alert.id, "place": change.index, **size}

@@ -176,8 +176,8 @@ def _alerted_series(connection: Connection, owner: int, alerts: Sequence[int]) -
         one = AlertedSeries(
             series=series_record(row, known),
             magnitude=row.magnitude,
-            low=row.low,
-            high=row.high,
+            ci_low=row.low,
+            ci_high=row.high,
             commit=row.hash,
             place=row.place,
             is_resolved=row.resolved,

@@ -141,7 +141,7 @@ class Attribution:
                 "environment_id": environment,
                 "commit_id": commit,
                 "started_ms": run.started_ms,
-                "gpu": run.card,
+                "gpu": run.gpu,
                 "context": dict(run.data),
             }
             self._ids[run.name] = names.run(connection, run.name, values)

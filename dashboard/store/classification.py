@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sqlalchemy import Connection, bindparam, select, update
 
-from ..model.machine import Limits, bound_by_memory
+from ..model.machine import HardwareLimits, bound_by_memory
 from ..model.metric import Better, Metric, Role, metric
 from ..model.verdict import ChangeKind, Control, Verdict
 from ..statistics.detection import ANALYSIS_VERSION
@@ -128,7 +128,7 @@ class Classification(NamedTuple):
     @property
     def columns(self) -> tuple[Any, ...]:
         """Values of CLASSIFICATION_COLUMNS."""
-        share = (self.share.value, self.share.low, self.share.high) if self.share else (None, None, None)
+        share = (self.share.value, self.share.ci_low, self.share.ci_high) if self.share else (None, None, None)
         return (self.kind.value, self.control.value if self.control else None, *share, self.q_value)
 
 
@@ -213,7 +213,7 @@ def _update_row(classification: Classification) -> dict[str, Any]:
     return {**key, **dict(zip(CLASSIFICATION_COLUMNS, classification.columns, strict=True))}
 
 
-def _series(connection: Connection, machine: int, known: Workloads, limits: Limits) -> dict[int, MachineSeries]:
+def _series(connection: Connection, machine: int, known: Workloads, limits: HardwareLimits) -> dict[int, MachineSeries]:
     series = schema.series
     rows = connection.execute(
         select(
@@ -239,7 +239,7 @@ def _series(connection: Connection, machine: int, known: Workloads, limits: Limi
 
 def _facts(
     known: Workloads,
-    limits: Limits,
+    limits: HardwareLimits,
     no_controls: bool,
     benchmark: str,
     metric_name: str,

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Text, bindparam, cast, select, update
 
-from ..model.result_file import Listed
+from ..model.result_file import BenchmarkSpec
 from . import schema
 from .engine import Store
 from .point_buffer import mark_stale
@@ -124,7 +124,7 @@ def _row(row: Row[Any], position: int, gap: int | None, known: KnownCommit | Non
     }
 
 
-def mark_listed(store: Store, project: str, project_id: int, listings: Sequence[Mapping[str, Listed]]) -> None:
+def mark_listed(store: Store, project: str, project_id: int, listings: Sequence[Mapping[str, BenchmarkSpec]]) -> None:
     """Tells apart the series whose benchmark and parameters are still in a `benchmarks.json`, of one or several.
 
     Those of benchmarks that no such file lists, as other formats have none, stay as they are.
@@ -149,7 +149,7 @@ def mark_listed(store: Store, project: str, project_id: int, listings: Sequence[
             )
 
 
-def _is_listed(benchmark: Listed | None, parameters: str) -> bool:
+def _is_listed(benchmark: BenchmarkSpec | None, parameters: str) -> bool:
     """Whether these parameters, as they are stored, are among the benchmark's."""
     if benchmark is None:
         return False

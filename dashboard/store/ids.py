@@ -13,7 +13,7 @@ import numpy as np
 from sqlalchemy import Connection, Table, and_, func, insert, select, update
 
 from ..model.metric import metric_name, unit_of
-from ..model.result_file import Listed
+from ..model.result_file import BenchmarkSpec
 from . import schema
 from .chunks import Ints
 from .packed_entries import EntryHead
@@ -118,7 +118,7 @@ class FileIds:
 class SeriesIds:
     """Ids of series by parameters, cached between transactions; inserted inside write transactions."""
 
-    def __init__(self, listed: Mapping[str, Listed], *, room: int | None = None) -> None:
+    def __init__(self, listed: Mapping[str, BenchmarkSpec], *, room: int | None = None) -> None:
         self._listed = dict(listed)
         self._room = room  # for new series; None: unlimited
         self._known: dict[tuple[int, int, int], dict[tuple[str, ...], int]] = {}
@@ -127,7 +127,7 @@ class SeriesIds:
         ] = {}  # by machine and environment, the last used first
         self._read_pairs: set[tuple[int, int]] = set()
 
-    def add_listed(self, listed: Mapping[str, Listed]) -> None:
+    def add_listed(self, listed: Mapping[str, BenchmarkSpec]) -> None:
         """Add a file's own descriptions of benchmarks that are not listed yet."""
         self._listed = {**listed, **self._listed} if listed else self._listed
 
@@ -198,7 +198,7 @@ class SeriesIds:
         self._read_pairs.add((file.machine, file.environment))
 
     def _row(self, file: FileIds, benchmark_id: int, benchmark: str, parameters: tuple[str, ...]) -> dict[str, Any]:
-        listed = self._listed.get(benchmark, Listed())
+        listed = self._listed.get(benchmark, BenchmarkSpec())
         names = listed.parameter_names
         if len(names) != len(parameters):
             names = tuple(f"parameter {n}" for n in range(1, len(parameters) + 1))

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, select
 
 from ..model.changepoint import ControlShare, SeriesChange
-from ..model.machine import Ceilings, Limits
+from ..model.machine import Ceilings, HardwareLimits
 from ..model.metric import metric
 from ..model.series import UNORDERED_POSITION, Commit, Series, Workload
 from ..model.verdict import ChangeKind, Control
@@ -173,7 +173,7 @@ def _series_of(
     is_baseline: bool,
     is_control: bool,
     listed: bool,
-    is_asvs: bool,
+    is_from_asv: bool,
 ) -> Series:
     names = [name for name, _ in parameters]
     values = plain(value for _, value in parameters)
@@ -190,7 +190,7 @@ def _series_of(
         is_baseline=is_baseline,
         is_control=is_control,
         listed=listed,
-        is_asvs=is_asvs,
+        is_from_asv=is_from_asv,
     )
 
 
@@ -276,12 +276,12 @@ def change_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange:
         before=row.before,
         after=row.after,
         magnitude=row.magnitude,
-        low=row.low,
-        high=row.high,
+        ci_low=row.low,
+        ci_high=row.high,
         p_value=row.p_value,
         is_worse=row.is_worse,
         kind=ChangeKind(row.kind),
-        chance=row.p_adjusted,
+        p_adjusted=row.p_adjusted,
         posterior=tuple((commits[commit], probability) for commit, probability in row.posterior),
         share=_share(row),
         q_value=row.q_value,
@@ -292,7 +292,10 @@ def _share(row: Row[Any]) -> ControlShare | None:
     if row.control is None:
         return None
     return ControlShare(
-        control=Control(row.control), value=row.control_share, low=row.control_share_low, high=row.control_share_high
+        control=Control(row.control),
+        value=row.control_share,
+        ci_low=row.control_share_low,
+        ci_high=row.control_share_high,
     )
 
 
@@ -326,18 +329,18 @@ def episode_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange
         before=row.before,
         after=row.after,
         magnitude=row.magnitude,
-        low=row.low,
-        high=row.high,
+        ci_low=row.low,
+        ci_high=row.high,
         p_value=row.p_value,
         is_worse=row.is_worse,
         kind=ChangeKind(row.kind),
     )
 
 
-def limits_of(context: Mapping[str, Any] | None) -> Limits:
+def limits_of(context: Mapping[str, Any] | None) -> HardwareLimits:
     """Peaks by datasheet and measured ceilings from a machine's context."""
     ceilings = [_ceilings(each) for name in ("ceilings", "measured_ceilings") if (each := (context or {}).get(name))]
-    return Limits(
+    return HardwareLimits(
         peaks=next((each for each in ceilings if each.source != "measured"), None),
         measured=next((each for each in reversed(ceilings) if each.source == "measured"), None),
     )

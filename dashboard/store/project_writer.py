@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from ..model.result_file import Context, Listed, ResultFile
+from ..model.result_file import BenchmarkSpec, Context, ResultFile
 from . import schema
 from .commits import mark_self_described
 from .engine import Store
@@ -44,7 +44,7 @@ class ProjectWriter:
         project: str,
         *,
         repository: str | None,
-        listed: Mapping[str, Listed] | None,
+        listed: Mapping[str, BenchmarkSpec] | None,
         most_series: int | None = None,
     ) -> None:
         """`most_series` is how many the project may have with what is added; None is any number."""

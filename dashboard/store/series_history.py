@@ -96,7 +96,7 @@ class SeriesHistory:
                 q25=number_or_none(runs.q25[row]),
                 q75=number_or_none(runs.q75[row]),
                 sample_count=count if count >= 0 else None,
-                card=names[gpu],
+                gpu=names[gpu],
             )
 
 

@@ -90,10 +90,10 @@ def change_schema(series: Series, change: SeriesChange) -> ChangeSchema:
         before=change.before,
         after=change.after,
         magnitude=change.magnitude,
-        ci_low=change.low,
-        ci_high=change.high,
+        ci_low=change.ci_low,
+        ci_high=change.ci_high,
         p_value=change.p_value,
-        p_adjusted=change.chance,
+        p_adjusted=change.p_adjusted,
         q_value=change.q_value,
         is_worse=bool(change.is_worse),
         below_limit=change.below_limit,
@@ -104,11 +104,11 @@ def change_schema(series: Series, change: SeriesChange) -> ChangeSchema:
 
 
 def _share(share: ControlShare) -> ControlShareSchema:
-    return ControlShareSchema(control=share.control, share=share.value, ci_low=share.low, ci_high=share.high)
+    return ControlShareSchema(control=share.control, share=share.value, ci_low=share.ci_low, ci_high=share.ci_high)
 
 
 def _magnitude(rest: Magnitude) -> MagnitudeSchema:
-    return MagnitudeSchema(magnitude=rest.value, ci_low=rest.low, ci_high=rest.high)
+    return MagnitudeSchema(magnitude=rest.value, ci_low=rest.ci_low, ci_high=rest.ci_high)
 
 
 def _measure_again(wanted: MeasureAgain) -> MeasureAgainSchema:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from ..model import quantities
 from ..model.changepoint import ControlShare
 from ..model.metric import Metric, Role
-from ..model.overview import Standing, State
+from ..model.overview import OverviewEntry, RowState
 from ..model.quantities import change, number
 from ..model.verdict import ChangeKind, Control, NoiseSource, Verdict
 from ..statistics.summary import ENOUGH_COMMITS
@@ -100,13 +100,13 @@ def kind_meaning(kind: ChangeKind) -> str:
 def share_words(share: ControlShare) -> str:
     """The share of a change that the machine's controls show too."""
     who = _CONTROL_WORDS[share.control]
-    low, high = (quantities.share(part) for part in (share.low, share.high))
-    if share.low > 0:
+    low, high = (quantities.share(part) for part in (share.ci_low, share.ci_high))
+    if share.ci_low > 0:
         return f"{who} show {quantities.share(share.value)} of it ({low} to {high})"
-    if share.high < 0:
-        against = [quantities.share(-part) for part in (share.value, share.high, share.low)]
+    if share.ci_high < 0:
+        against = [quantities.share(-part) for part in (share.value, share.ci_high, share.ci_low)]
         return f"{who} moved the other way by {against[0]} of it ({against[1]} to {against[2]})"
-    return f"{who} did not change" if share.high < _STOOD_STILL else f"{who} may explain up to {high} of it"
+    return f"{who} did not change" if share.ci_high < _STOOD_STILL else f"{who} may explain up to {high} of it"
 
 
 def control_words(control: Control) -> str:
@@ -228,49 +228,51 @@ def as_utc(time: datetime) -> datetime:
 # What a row's state is called on a page, and what it says.
 
 _WORDS = {
-    State.REGRESSED: "Regressed",
-    State.STOPPED: "Stopped",
-    State.INVALID: "Invalid",
-    State.UNJUDGED: "Not yet judged",
-    State.IMPROVED: "Improved",
-    State.NOT_SIGNIFICANT: "May be chance",
-    State.UNCHANGED: "Unchanged",
-    State.NEW_CARD: "New card",
-    State.NEW: "Too new",
-    State.MISSING: "Missing",
+    RowState.REGRESSED: "Regressed",
+    RowState.STOPPED: "Stopped",
+    RowState.INVALID: "Invalid",
+    RowState.UNJUDGED: "Not yet judged",
+    RowState.IMPROVED: "Improved",
+    RowState.NOT_SIGNIFICANT: "May be chance",
+    RowState.UNCHANGED: "Unchanged",
+    RowState.NEW_GPU: "New card",
+    RowState.NEW: "Too new",
+    RowState.MISSING: "Missing",
 }
 _MEANINGS = {
-    State.REGRESSED: "The level got worse within the last 30 days, and stayed so",
-    State.STOPPED: "The machine measures other series, and not this one for three times its usual interval",
-    State.INVALID: "No valid number at the newest commit: throttled, wrong or failed",
-    State.UNJUDGED: "The level changed within the last 30 days; attribution to a commit or the machine is pending",
-    State.IMPROVED: "The level got better within the last 30 days, and stayed so",
-    State.NOT_SIGNIFICANT: "The level changed within the last 30 days, but not significantly: q > 0.05 over all series",
-    State.UNCHANGED: "No change of level within the last 30 days",
-    State.NEW_CARD: "Another GPU measures it now. GPUs are not compared: the history starts anew, and has a verdict"
+    RowState.REGRESSED: "The level got worse within the last 30 days, and stayed so",
+    RowState.STOPPED: "The machine measures other series, and not this one for three times its usual interval",
+    RowState.INVALID: "No valid number at the newest commit: throttled, wrong or failed",
+    RowState.UNJUDGED: "The level changed within the last 30 days; attribution to a commit or the machine is pending",
+    RowState.IMPROVED: "The level got better within the last 30 days, and stayed so",
+    RowState.NOT_SIGNIFICANT: (
+        "The level changed within the last 30 days, but not significantly: q > 0.05 over all series"
+    ),
+    RowState.UNCHANGED: "No change of level within the last 30 days",
+    RowState.NEW_GPU: "Another GPU measures it now. GPUs are not compared: the history starts anew, and has a verdict"
     f" from {ENOUGH_COMMITS} commits on",
-    State.NEW: f"Fewer than {ENOUGH_COMMITS} commits have a number: no verdict yet",
-    State.MISSING: "Not recorded, or not available on this machine",
+    RowState.NEW: f"Fewer than {ENOUGH_COMMITS} commits have a number: no verdict yet",
+    RowState.MISSING: "Not recorded, or not available on this machine",
 }
 
 
-def state_word(state: State) -> str:
+def state_word(state: RowState) -> str:
     """The state as a heading word."""
     return _WORDS[state]
 
 
-def state_meaning(state: State) -> str:
+def state_meaning(state: RowState) -> str:
     """What the state means."""
     return _MEANINGS[state]
 
 
-def state_detail(standing: Standing) -> str:
+def state_detail(standing: OverviewEntry) -> str:
     """The numbers behind a state; empty where there are none."""
     row = standing.row
-    if standing.state is State.NOT_SIGNIFICANT and row.change is not None and row.change_q is not None:
+    if standing.state is RowState.NOT_SIGNIFICANT and row.change is not None and row.change_q is not None:
         return f"{change(row.change)}, q {number(row.change_q)}"
-    if standing.state is State.NEW_CARD:
-        return f"{standing.card_commits} of {ENOUGH_COMMITS} commits on this card"
-    if standing.state is State.NEW:
+    if standing.state is RowState.NEW_GPU:
+        return f"{standing.gpu_commits} of {ENOUGH_COMMITS} commits on this card"
+    if standing.state is RowState.NEW:
         return f"{standing.numbers} of {ENOUGH_COMMITS} commits"
     return ""

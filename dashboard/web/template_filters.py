@@ -8,8 +8,8 @@ from ..model import quantities
 from ..model.commit_links import commit_link, difference_link
 from ..model.history import no_number
 from ..model.machine import further_facts
-from ..model.naming import alike, card_name, name_in_module, series_name
-from ..model.quantities import growth
+from ..model.naming import alike, gpu_name, name_in_module, series_name
+from ..model.quantities import relative_change
 from ..text.comparison_labels import drift_sentence, remark, short_remark
 from ..text.labels import (
     as_utc,
@@ -56,7 +56,7 @@ def register(app: Flask) -> None:
         share=quantities.share,
         share_apart=share_apart,
         limit=limit,
-        card_name=card_name,
+        gpu_name=gpu_name,
         ratio=quantities.ratio,
         number=quantities.number,
         change_word=change_word,
@@ -65,7 +65,7 @@ def register(app: Flask) -> None:
         kind_meaning=kind_meaning,
         share_words=share_words,
         control_words=control_words,
-        growth=growth,
+        relative_change=relative_change,
         web_name=web_name,
         web_host=web_host,
         q_words=q_words,

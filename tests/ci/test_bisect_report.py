@@ -26,7 +26,7 @@ def _report(asv_output: str = "") -> BisectReport:
     done = search(
         bench,
         lambda: np.ones(16),
-        ExpectedNoise(scale=0.002, freedom=4),
+        ExpectedNoise(scale=0.002, df=4),
         SearchSettings(budget_s=math.inf),
         skipped={13},
         clock=lambda: bench.seconds,

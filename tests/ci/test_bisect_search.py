@@ -18,7 +18,7 @@ from warpwatch.ci.bisect.posterior import posterior
 
 RECORDED = sorted((Path(__file__).parents[2] / "perf_suite/trials/repeatability-h200").glob("run-*.json.gz"))
 CALM = (Recorded(level=1e-5, off=(-0.002, -0.001, 0.0, 0.001, 0.002), spread=((0.999, 1.001, 50),) * 5),)
-NOISE = ExpectedNoise(scale=0.002, freedom=4)
+NOISE = ExpectedNoise(scale=0.002, df=4)
 
 
 def _bench(culprit: int, change: float = 0.03, commits: int = 64, broken: tuple[int, ...] = (), seed: int = 1):
@@ -47,7 +47,7 @@ def _slow_chances(prior: np.ndarray, runs: list[Run], noise: ExpectedNoise) -> n
     for place in range(1, len(prior) + 1):
         total = 0.0
         for scale in scales:
-            expected = math.exp(-noise.freedom * (math.log(scale / noise.scale) + 0.5 * (noise.scale / scale) ** 2))
+            expected = math.exp(-noise.df * (math.log(scale / noise.scale) + 0.5 * (noise.scale / scale) ** 2))
             sides = []
             for is_after in (False, True):
                 likelihood = np.ones_like(levels)

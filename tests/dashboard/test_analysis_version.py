@@ -16,11 +16,11 @@ from sqlalchemy import event, select, update
 from tests.asv_results import AsvResults
 from tests.dashboard.suite_results import Suite
 from tools.store_state import state_of
-from warpwatch.dashboard.analysis.classify import judge
+from warpwatch.dashboard.analysis.classify import classify_machines
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.statistics.comparison import RunValue
-from warpwatch.dashboard.statistics.detection import ANALYSIS_VERSION, tell_commits
+from warpwatch.dashboard.statistics.detection import ANALYSIS_VERSION, detect
 from warpwatch.dashboard.store import Store, queries, schema
 
 # Of each version the digest of its answers. Where yours differs, what is told of people's histories has changed: raise
@@ -65,13 +65,13 @@ def _told() -> list[Any]:
     found: list[Any] = []
     for name, unit, machine_noise, values in _histories():
         commits = [
-            [RunValue(value=each, q25=each * 0.999, q75=each * 1.001, sample_count=10, card=None) for each in its]
+            [RunValue(value=each, q25=each * 0.999, q75=each * 1.001, sample_count=10, gpu=None) for each in its]
             for its in values
         ]
-        told = tell_commits(commits, metric(name, unit), machine_noise)
+        told = detect(commits, metric(name, unit), machine_noise)
         for change in told.changes:
-            numbers = _rounded(change.before, change.after, change.magnitude, change.low, change.high)
-            found.append([name, change.index, change.first, change.last, *numbers, round(change.chance, 4)])
+            numbers = _rounded(change.before, change.after, change.magnitude, change.ci_low, change.ci_high)
+            found.append([name, change.index, change.first, change.last, *numbers, round(change.p_adjusted, 4)])
         for each in told.episodes:
             numbers = _rounded(each.before, each.after, each.magnitude)
             found.append([name, each.kind.value, each.first, each.last, *numbers])
@@ -90,7 +90,7 @@ def _judged(store: Store, asv: AsvResults) -> list[Any]:
     with store.write("demo") as connection:  # the same, had chance alone shown as much in one series of five
         connection.execute(update(schema.changepoint).values(p_adjusted=0.2))
         connection.execute(update(schema.machine).values(findings=schema.machine.c.findings + 1))
-    judge(store)
+    classify_machines(store)
     return told + _said(store)
 
 
@@ -100,7 +100,7 @@ def _said(store: Store) -> list[Any]:
         its = queries.history(store, series.key)
         assert its is not None
         for change in (*its.changes, *its.episodes):
-            share = _rounded(change.share.value, change.share.low, change.share.high) if change.share else []
+            share = _rounded(change.share.value, change.share.ci_low, change.share.ci_high) if change.share else []
             alone = _rounded(*astuple(change.without_machine)) if change.without_machine else []
             chance = None if change.q_value is None else round(math.log10(max(change.q_value, 1e-300)), 1)
             found.append([series.title, change.kind.value, change.index, *share, *alone, chance])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.dashboard.suite_results import SUITE, Suite
-from warpwatch.dashboard.model.overview import State
+from warpwatch.dashboard.model.overview import RowState
 from warpwatch.dashboard.statistics.arrival import LEAST_PATIENCE_S, SITTING_S, arrival
 from warpwatch.dashboard.store import Store, queries
 
@@ -73,12 +73,12 @@ def test_a_series_that_its_machine_leaves_out_has_stopped(store: Store, asv: Any
     asv.benchmark(f"{SUITE}.track_latency", workload=["'w1'", "'w2'"], implementation=["'warpwatch'", "'eager'"])
     asv.load(store)
     state_of = {each.row.series.workload: each.state for each in queries.standings(store, "demo")}
-    assert state_of == {"w1": State.UNCHANGED, "w2": State.UNCHANGED}  # three commits without it are no news yet
+    assert state_of == {"w1": RowState.UNCHANGED, "w2": RowState.UNCHANGED}  # three commits without it are no news yet
     for number in range(9, 25):
         history.commit(number)
     asv.benchmark(f"{SUITE}.track_latency", workload=["'w1'", "'w2'"], implementation=["'warpwatch'", "'eager'"])
     asv.load(store)
     state_of = {each.row.series.workload: each.state for each in queries.standings(store, "demo")}
-    assert state_of == {"w1": State.UNCHANGED, "w2": State.STOPPED}
+    assert state_of == {"w1": RowState.UNCHANGED, "w2": RowState.STOPPED}
     assert queries.arrivals(store, "demo")["box"].visits == 25
     assert queries.arrivals(store, "nobody") == {}

@@ -43,7 +43,7 @@ def test_a_large_step_is_found_where_it_is(seed: int, size: float, left: int, ri
     (found,) = changepoints(_noisy(seed, [(left, 1.0), (right, level)]))
     assert abs(found.index - left) <= 1
     assert found.magnitude == pytest.approx(level - 1, abs=0.03)  # three standard errors and more
-    assert found.low < found.magnitude < found.high
+    assert found.ci_low < found.magnitude < found.ci_high
 
 
 @given(seeds, st.floats(0.08, 0.5))
@@ -240,7 +240,7 @@ def test_a_change_among_more_places_moves_with_all_its_places() -> None:
 )
 def test_everything_told_is_finite_however_far_values_lie_apart(values: list[float]) -> None:
     for change in changepoints(values):
-        told = [change.before, change.after, change.magnitude, change.low, change.high, change.p_value]
+        told = [change.before, change.after, change.magnitude, change.ci_low, change.ci_high, change.p_value]
         assert np.isfinite(told).all()
 
 

@@ -9,11 +9,11 @@ from sqlalchemy import select, update
 
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
 from tools.store_state import state_of
-from warpwatch.dashboard.analysis.classify import judge
+from warpwatch.dashboard.analysis.classify import classify_machines
 from warpwatch.dashboard.analysis.next_measurement import measure_again
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.model.changepoint import SeriesChange
-from warpwatch.dashboard.model.overview import State
+from warpwatch.dashboard.model.overview import RowState
 from warpwatch.dashboard.model.triage_item import TriageFilter
 from warpwatch.dashboard.model.verdict import ChangeKind, Control, Verdict
 from warpwatch.dashboard.store import Store, queries, schema
@@ -44,7 +44,7 @@ def test_what_all_canaries_did_too_is_the_machines_and_no_regression(store: Stor
     assert change.kind is ChangeKind.MACHINE_STATE
     assert change.share is not None
     assert change.share.control is Control.CANARIES
-    assert change.share.low < 1 < change.share.high
+    assert change.share.ci_low < 1 < change.share.ci_high
     assert change.share.value == pytest.approx(1.0, abs=0.1)
     assert queries.regressions(store, "demo") == ()
     assert new_regressions(store, "demo") == ()
@@ -59,7 +59,7 @@ def test_a_commits_step_is_told_with_controls_that_stood_still(store: Store, asv
     (change,) = _changes(store, "w1 warpwatch")
     assert change.kind is ChangeKind.STEP
     assert change.share is not None
-    assert change.share.high < 0.2
+    assert change.share.ci_high < 0.2
     assert change.without_machine is None
     assert change.q_value is not None
     assert change.q_value < 1e-3
@@ -76,7 +76,7 @@ def test_both_at_once_are_told_apart(sqlite_store: Store, asv: Any) -> None:
     assert change.share is not None
     assert change.share.value == pytest.approx(np.log(1.05) / np.log(1.155), abs=0.05)
     assert change.without_machine is not None
-    assert change.without_machine.low < 0.10 < change.without_machine.high
+    assert change.without_machine.ci_low < 0.10 < change.without_machine.ci_high
     assert change.without_machine.value == pytest.approx(0.10, abs=0.01)
     assert len(new_regressions(sqlite_store, "demo")) == 1
 
@@ -94,8 +94,8 @@ def test_canaries_that_went_apart_leave_it_open(sqlite_store: Store, asv: Any) -
     (change,) = _changes(sqlite_store, "w1 warpwatch")
     assert change.kind is ChangeKind.STEP
     assert change.share is not None
-    assert change.share.low < 0.1
-    assert change.share.high > 0.9
+    assert change.share.ci_low < 0.1
+    assert change.share.ci_high > 0.9
 
 
 @pytest.fixture
@@ -130,11 +130,11 @@ def test_without_controls_what_nearly_all_series_did_is_told_once_with_their_sha
     assert change.kind is ChangeKind.STEP
     assert change.share is not None
     assert change.share.control is Control.OTHERS
-    assert change.share.low < 1 < change.share.high
+    assert change.share.ci_low < 1 < change.share.ci_high
     assert change.without_machine is None
     wanted = measure_again(series, change)
     assert wanted is not None
-    assert wanted.reason.startswith("Nearly all series of the machine moved")
+    assert wanted.reason.startswith("Nearly all series of the machine changed")
     (group,) = new_regressions(store, "demo")
     assert len(group.regressions) == 24
 
@@ -167,7 +167,7 @@ def _doubt(store: Store, chance: float) -> None:
     with store.write("demo") as connection:
         connection.execute(update(schema.changepoint).values(p_adjusted=chance))
         connection.execute(update(schema.machine).values(findings=schema.machine.c.findings + 1))
-    judge(store)
+    classify_machines(store)
 
 
 def test_a_step_that_is_not_significant_is_no_verdict_until_more_runs_confirm_it(store: Store, asv: Any) -> None:
@@ -179,7 +179,7 @@ def test_a_step_that_is_not_significant_is_no_verdict_until_more_runs_confirm_it
         assert (change.kind, change.q_value) == (kind, chance)
     assert {row.verdict for row in queries.overview(store, "demo")} == {Verdict.INCONCLUSIVE}
     (first, *_) = standings = queries.standings(store, "demo")
-    assert {each.state for each in standings} == {State.NOT_SIGNIFICANT}
+    assert {each.state for each in standings} == {RowState.NOT_SIGNIFICANT}
     assert (first.month, state_detail(first)) == (0.0, "+6.0 %, q 0.0600")
     assert queries.regressions(store, "demo") == ()
     assert queries.triage_items(store, "demo", TriageFilter()).total == 0
@@ -230,6 +230,6 @@ def test_what_is_judged_is_not_judged_again(sqlite_store: Store, plain: Callable
     with sqlite_store.read() as connection:
         rows = connection.execute(select(schema.machine.c.findings, schema.machine.c.judged)).all()
     assert all(row.findings == row.judged > 0 for row in rows)
-    judge(sqlite_store)
+    classify_machines(sqlite_store)
     with sqlite_store.read() as connection:
         assert connection.execute(select(schema.machine.c.findings, schema.machine.c.judged)).all() == rows

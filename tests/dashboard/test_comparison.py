@@ -16,9 +16,9 @@ from warpwatch.dashboard.statistics.comparison import (
     common_drift,
     compare,
     compare_exact,
-    judge,
+    family_verdicts,
 )
-from warpwatch.dashboard.statistics.distributions import student_quantile, student_tail
+from warpwatch.dashboard.statistics.distributions import critical_value, t_p_value
 from warpwatch.dashboard.statistics.noise import Noise
 
 NOISE = Noise(scale=0.004)
@@ -29,7 +29,7 @@ def _runs(*values: float, scatter: float = 0.0) -> list[RunValue]:
 
 
 def _verdict(comparison: Estimate | None, better: Better = Better.LOWER, threshold: float = 0.02) -> Verdict:
-    return judge([comparison], [better], threshold=threshold)[0]
+    return family_verdicts([comparison], [better], threshold=threshold)[0]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_family_of_unchanged_series_gives_hardly_any_false_alarm() -> None:
     for _ in range(200):
         pairs = np.exp(0.02 * rng.standard_normal((50, 2)))
         found = [compare(_runs(a), _runs(b), history_noise=Noise(scale=0.02), threshold=0.02) for a, b in pairs]
-        verdicts = judge(found, [Better.LOWER] * 50, threshold=0.02)
+        verdicts = family_verdicts(found, [Better.LOWER] * 50, threshold=0.02)
         alarms += any(v in {Verdict.REGRESSED, Verdict.IMPROVED} for v in verdicts)
     assert alarms <= 20
 
@@ -144,21 +144,19 @@ def test_controls_that_are_few_or_disagree_show_none(changes: list[float]) -> No
     assert common_drift(changes) == 0.0
 
 
-@pytest.mark.parametrize(
-    ("freedom", "quantile"), [(1, 12.7062), (2, 4.30265), (3, 3.18245), (10, 2.22814), (30, 2.04227)]
-)
-def test_students_quantile_is_the_tables(freedom: int, quantile: float) -> None:
-    assert student_quantile(freedom) == pytest.approx(quantile, abs=1e-4)
+@pytest.mark.parametrize(("df", "quantile"), [(1, 12.7062), (2, 4.30265), (3, 3.18245), (10, 2.22814), (30, 2.04227)])
+def test_students_quantile_is_the_tables(df: int, quantile: float) -> None:
+    assert critical_value(0.05, df) == pytest.approx(quantile, abs=1e-4)
 
 
 @given(st.floats(0, 8), st.integers(1, 12))
 @settings(max_examples=40)
-def test_students_tail_is_the_densitys_integral(t: float, freedom: int) -> None:
-    factor = math.gamma((freedom + 1) / 2) / math.sqrt(freedom * math.pi) / math.gamma(freedom / 2)
+def test_students_tail_is_the_densitys_integral(t: float, df: int) -> None:
+    factor = math.gamma((df + 1) / 2) / math.sqrt(df * math.pi) / math.gamma(df / 2)
     grid = np.linspace(0, t, 4001)
-    density = factor * (1 + grid**2 / freedom) ** (-(freedom + 1) / 2)
+    density = factor * (1 + grid**2 / df) ** (-(df + 1) / 2)
     inside = float(((density[1:] + density[:-1]) / 2 * np.diff(grid)).sum())
-    assert student_tail(t, freedom) == pytest.approx(1 - 2 * inside, abs=1e-5)
+    assert t_p_value(t, df) == pytest.approx(1 - 2 * inside, abs=1e-5)
 
 
 def test_the_scatter_of_runs_is_pooled_over_both_commits() -> None:
@@ -202,8 +200,8 @@ def test_exact_series_make_no_family_larger() -> None:
     edge = compare(_runs(1.0), _runs(1.025), history_noise=Noise(scale=0.0065), threshold=0.02)
     counted = [compare_exact(_runs(3.0), _runs(3.0))] * 100
     assert edge is not None
-    assert judge([edge], [Better.LOWER], threshold=0.02)[0] is Verdict.REGRESSED
-    found = judge([edge, *counted], [Better.LOWER] * 101, threshold=0.02)
+    assert family_verdicts([edge], [Better.LOWER], threshold=0.02)[0] is Verdict.REGRESSED
+    found = family_verdicts([edge, *counted], [Better.LOWER] * 101, threshold=0.02)
     assert set(found[1:]) == {Verdict.UNCHANGED}
     assert found[0] is Verdict.REGRESSED
 
@@ -221,7 +219,7 @@ def test_what_two_states_of_the_machine_hide_is_not_called_unchanged() -> None:
     fast, slow = 1.0, 1.03
     base = _runs(*[slow] * 7, *[fast] * 5)
     head = _runs(*[1.03 * fast] * 7, *[1.03 * slow] * 5)
-    found = compare(base, head, history_noise=Noise(scale=0.015, freedom=20), threshold=0.02)
+    found = compare(base, head, history_noise=Noise(scale=0.015, df=20), threshold=0.02)
     assert found is not None
     assert found.change == pytest.approx(0.0, abs=1e-9)
     assert _verdict(found) is Verdict.INCONCLUSIVE
@@ -234,5 +232,5 @@ def test_at_most_one_in_twenty_slowdowns_of_half_again_what_matters_is_called_un
         compare(_runs(a), _runs(1.03 * b), history_noise=Noise(scale=noise), threshold=0.02)
         for a, b in np.exp(noise * rng.standard_normal((2000, 2)))
     ]
-    verdicts = judge(found, [Better.LOWER] * len(found), threshold=0.02)
+    verdicts = family_verdicts(found, [Better.LOWER] * len(found), threshold=0.02)
     assert verdicts.count(Verdict.UNCHANGED) <= 0.06 * len(found)

@@ -22,42 +22,42 @@ def _commits(values: list[float], scatter: float = 0.01) -> list[list[RunValue]]
 
 
 def test_a_register_more_is_told_at_once() -> None:
-    (found,) = detect(_commits([96.0] * 5 + [128.0], 0.0), REGISTERS)
+    (found,) = detect(_commits([96.0] * 5 + [128.0], 0.0), REGISTERS).changes
     assert (found.index, found.before, found.after) == (5, 96.0, 128.0)
 
 
 def test_what_is_exact_has_no_noise_so_that_each_change_is_told_at_once_and_none_where_nothing_changed() -> None:
     launches = metric("kernels_launched", "launches")
-    assert [found.index for found in detect(_commits([3.0, 4.0, 3.0], 0.0), launches)] == [1, 2]
-    assert [found.index for found in detect(_commits([100.0, 101.0], 0.0), launches)] == [1]
-    assert detect(_commits([3.0] * 30, 0.0), launches) == ()
-    shares = detect(_commits([0.5, 0.375], 0.0), metric("occupancy", "share"))
-    assert [(found.magnitude, found.low, found.high) for found in shares] == [(-0.25, -0.25, -0.25)]
+    assert [found.index for found in detect(_commits([3.0, 4.0, 3.0], 0.0), launches).changes] == [1, 2]
+    assert [found.index for found in detect(_commits([100.0, 101.0], 0.0), launches).changes] == [1]
+    assert detect(_commits([3.0] * 30, 0.0), launches).changes == ()
+    shares = detect(_commits([0.5, 0.375], 0.0), metric("occupancy", "share")).changes
+    assert [(found.magnitude, found.ci_low, found.ci_high) for found in shares] == [(-0.25, -0.25, -0.25)]
 
 
 def test_memory_that_grows_by_an_allocators_rounding_is_not_told() -> None:
     memory = metric("peak_memory", "bytes")
-    assert detect(_commits([1e9, 1e9 + 512], 0.0), memory) == ()
-    assert [found.index for found in detect(_commits([0.0, 512.0], 0.0), memory)] == [1]
+    assert detect(_commits([1e9, 1e9 + 512], 0.0), memory).changes == ()
+    assert [found.index for found in detect(_commits([0.0, 512.0], 0.0), memory).changes] == [1]
 
 
 def test_a_constant_time_has_no_change_and_a_step_out_of_it_has_one() -> None:
-    assert detect(_commits([1e-3] * 20, 0.0), TIME) == ()
-    assert [found.index for found in detect(_commits([1e-3] * 10 + [1.02e-3] * 10, 0.0), TIME)] == [10]
+    assert detect(_commits([1e-3] * 20, 0.0), TIME).changes == ()
+    assert [found.index for found in detect(_commits([1e-3] * 10 + [1.02e-3] * 10, 0.0), TIME).changes] == [10]
 
 
 def test_spilling_from_nothing_is_told() -> None:
-    (found,) = detect(_commits([0.0] * 5 + [64.0], 0.0), BYTES)
+    (found,) = detect(_commits([0.0] * 5 + [64.0], 0.0), BYTES).changes
     assert (found.index, found.magnitude) == (5, 1.0)
 
 
 def test_bytes_that_move_at_every_commit_are_not_told_as_counts() -> None:
     rng = np.random.default_rng(2)
-    assert detect(_commits([float(1_000_000 + rng.integers(5000)) for _ in range(40)], 0.0), BYTES) == ()
+    assert detect(_commits([float(1_000_000 + rng.integers(5000)) for _ in range(40)], 0.0), BYTES).changes == ()
 
 
 def test_a_doubling_shows_from_the_second_commit_on() -> None:
-    (found,) = detect(_commits([1e-3, 2e-3]), TIME)
+    (found,) = detect(_commits([1e-3, 2e-3]), TIME).changes
     assert (found.index, round(found.magnitude, 3)) == (1, 1.0)
 
 
@@ -65,7 +65,7 @@ def test_a_doubling_shows_from_the_second_commit_on() -> None:
 @settings(max_examples=60)
 def test_a_short_history_of_a_quiet_machine_raises_nothing(count: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    assert detect(_commits([1e-3 * (1 + 0.015 * rng.standard_normal()) for _ in range(count)]), TIME) == ()
+    assert detect(_commits([1e-3 * (1 + 0.015 * rng.standard_normal()) for _ in range(count)]), TIME).changes == ()
 
 
 @pytest.mark.parametrize("before", [4, 6, 10, 20])
@@ -73,11 +73,11 @@ def test_a_short_history_of_a_quiet_machine_raises_nothing(count: int, seed: int
 def test_a_large_step_is_told_in_a_history_of_any_length(before: int, after: int) -> None:
     rng = np.random.default_rng(before * after)
     values = [level * (1 + 0.01 * rng.standard_normal()) for level in [1e-3] * before + [1.6e-3] * after]
-    assert [found.index for found in detect(_commits(values), TIME)] == [before]
+    assert [found.index for found in detect(_commits(values), TIME).changes] == [before]
 
 
 def test_a_short_history_whose_samples_scatter_is_not_believed() -> None:
-    assert detect(_commits([1e-3, 1.3e-3], scatter=0.3), TIME) == ()
+    assert detect(_commits([1e-3, 1.3e-3], scatter=0.3), TIME).changes == ()
 
 
 def _levels(values: Sequence[float | None], *, failed: bool = True) -> CommitLevels:
@@ -94,7 +94,7 @@ def _levels(values: Sequence[float | None], *, failed: bool = True) -> CommitLev
 
 
 def _summary(values: Sequence[float | None], unit: str = "seconds", *, failed: bool = True) -> Summary:
-    changes = detect(_commits([value for value in values if value is not None], 0.0), TIME)
+    changes = detect(_commits([value for value in values if value is not None], 0.0), TIME).changes
     return summarise(_levels(values, failed=failed), changes[-1] if changes else None, metric("m", unit))
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis.strategies import integers, sampled_from
 
 from warpwatch.dashboard.model.verdict import ChangeKind
-from warpwatch.dashboard.statistics.changepoint import Told, tell
+from warpwatch.dashboard.statistics.changepoint import Detection, find_changes
 from warpwatch.dashboard.statistics.level_path import Floats
 
 
@@ -14,7 +14,7 @@ def _quiet(count: int = 200, seed: int = 1) -> Floats:
     return np.asarray(np.exp(np.random.default_rng(seed).normal(0, 0.005, count)))
 
 
-def _kinds(told: Told) -> set[ChangeKind]:
+def _kinds(told: Detection) -> set[ChangeKind]:
     return {each.kind for each in told.episodes}
 
 
@@ -22,12 +22,12 @@ def _kinds(told: Told) -> set[ChangeKind]:
 def test_a_spike_that_returned_is_a_transient_where_it_was(place: int, length: int, height: float) -> None:
     values = _quiet()
     values[place : place + length] *= height
-    told = tell(values.tolist())
+    told = find_changes(values.tolist())
     assert told.changes == ()
     (episode,) = [each for each in told.episodes if each.kind is ChangeKind.TRANSIENT]
     assert (episode.first, episode.last) == (place, place + length - 1)
     assert episode.magnitude == pytest.approx(height - 1, abs=0.03)
-    assert episode.low < episode.magnitude < episode.high
+    assert episode.ci_low < episode.magnitude < episode.ci_high
     assert episode.after / episode.before - 1 == pytest.approx(episode.magnitude)
 
 
@@ -35,7 +35,7 @@ def test_a_step_is_no_transient_and_neither_are_values_that_have_not_returned_ye
     values = _quiet()
     values[100:] *= 1.2
     values[198:] *= 1.5
-    told = tell(values.tolist())
+    told = find_changes(values.tolist())
     assert [change.index for change in told.changes] == [100]
     assert told.episodes == ()
 
@@ -45,7 +45,7 @@ def test_stays_in_the_rarer_of_two_states_are_told_stay_by_stay() -> None:
     stays = [(30, 45), (70, 80), (110, 135), (150, 165)]
     for start, end in stays:
         values[start:end] *= 1.06
-    told = tell(values.tolist())
+    told = find_changes(values.tolist())
     assert told.changes == ()
     states = [each for each in told.episodes if each.kind is ChangeKind.MACHINE_STATE]
     assert [(each.first, each.last + 1) for each in states] == pytest.approx(np.array(stays), abs=2)
@@ -57,7 +57,7 @@ def test_where_the_upper_state_is_the_usual_one_the_stays_below_are_told() -> No
     values = _quiet() * 1.06
     for start, end in [(30, 45), (70, 80), (110, 135), (150, 165)]:
         values[start:end] /= 1.06
-    states = tell(values.tolist()).episodes
+    states = find_changes(values.tolist()).episodes
     assert len(states) == 4
     assert all(each.before == pytest.approx(1.06, abs=0.005) for each in states)
     assert all(each.after == pytest.approx(1.0, abs=0.005) for each in states)
@@ -65,7 +65,7 @@ def test_where_the_upper_state_is_the_usual_one_the_stays_below_are_told() -> No
 
 def test_a_slow_drift_is_told_with_its_span_and_accuses_no_commit() -> None:
     values = _quiet(300) * np.exp(np.linspace(0, 0.1, 300))
-    told = tell(values.tolist())
+    told = find_changes(values.tolist())
     assert told.changes == ()
     (drift,) = told.episodes
     assert drift.kind is ChangeKind.DRIFT
@@ -78,7 +78,7 @@ def test_a_slow_drift_is_told_with_its_span_and_accuses_no_commit() -> None:
 def test_episodes_do_not_depend_on_the_unit(scale: float) -> None:
     values = _quiet()
     values[50:53] *= 1.3
-    one, other = (tell((values * factor).tolist()).episodes for factor in (1.0, scale))
+    one, other = (find_changes((values * factor).tolist()).episodes for factor in (1.0, scale))
     assert [(each.first, each.last, each.kind) for each in one] == [
         (each.first, each.last, each.kind) for each in other
     ]
@@ -88,19 +88,19 @@ def test_episodes_do_not_depend_on_the_unit(scale: float) -> None:
 def test_what_is_smaller_than_asked_for_is_not_told() -> None:
     values = _quiet()
     values[50:53] *= 1.08
-    assert _kinds(tell(values.tolist())) == {ChangeKind.TRANSIENT}
-    assert tell(values.tolist(), smallest_change=0.02).episodes == ()
+    assert _kinds(find_changes(values.tolist())) == {ChangeKind.TRANSIENT}
+    assert find_changes(values.tolist(), smallest_change=0.02).episodes == ()
 
 
 def test_values_at_and_below_zero_have_episodes_too() -> None:
     values = np.random.default_rng(2).normal(0, 1.0, 200)
     values[90:93] = 40.0
-    (episode,) = tell(values.tolist()).episodes
+    (episode,) = find_changes(values.tolist()).episodes
     assert (episode.first, episode.last, episode.after) == (90, 92, pytest.approx(40.0, abs=1.0))
 
 
 def test_a_constant_series_and_one_too_short_show_nothing() -> None:
-    assert tell([1.0] * 50) == tell([1.0, 5.0, 1.0]) == Told()
+    assert find_changes([1.0] * 50) == find_changes([1.0, 5.0, 1.0]) == Detection()
 
 
 def test_what_overshot_a_step_is_told_beside_it() -> None:
@@ -108,7 +108,7 @@ def test_what_overshot_a_step_is_told_beside_it() -> None:
     values = _quiet()
     values[100:] *= 1.5
     values[100:112] *= 2
-    told = tell(values.tolist())
+    told = find_changes(values.tolist())
     assert [change.index for change in told.changes] == [100]
     (episode,) = told.episodes
     assert (episode.kind, episode.first, episode.last) == (ChangeKind.TRANSIENT, 100, 111)
@@ -120,6 +120,6 @@ def test_values_on_the_way_from_one_level_to_the_next_are_no_transient() -> None
     values = _quiet()
     values[100:] *= 2
     values[98:100] *= 1.5
-    told = tell(values.tolist())
+    told = find_changes(values.tolist())
     assert len(told.changes) == 1
     assert told.episodes == ()

@@ -14,7 +14,7 @@ from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.series import Commit, Series
 from warpwatch.dashboard.model.triage_item import ItemVersion, TriageItem, TriageState
 from warpwatch.dashboard.model.verdict import Control
-from warpwatch.dashboard.statistics.summary import sure_loss
+from warpwatch.dashboard.statistics.summary import severity
 
 COMMIT = Commit(
     hash="a" * 40, date=datetime(2026, 1, 1, tzinfo=UTC), subject=None, author=None, position=1, unmeasured_before=None
@@ -28,8 +28,8 @@ CHANGE = SeriesChange(
     before=1.0,
     after=1.1,
     magnitude=0.1,
-    low=0.08,
-    high=0.12,
+    ci_low=0.08,
+    ci_high=0.12,
     p_value=0.0,
     is_worse=True,
 )
@@ -40,28 +40,28 @@ def test_the_machines_part_and_the_kernels_make_the_whole(magnitude: float, shar
     whole = replace(
         CHANGE,
         magnitude=magnitude,
-        share=ControlShare(control=Control.CANARIES, value=share, low=share - 0.1, high=share + 0.1),
+        share=ControlShare(control=Control.CANARIES, value=share, ci_low=share - 0.1, ci_high=share + 0.1),
     )
     parts = parts_of_change(whole)
     assert parts is not None
     assert (1 + parts.machine.value) * (1 + parts.kernel.value) == pytest.approx(1 + magnitude)
     for part in (parts.machine, parts.kernel):
-        assert part.low <= part.value <= part.high
+        assert part.ci_low <= part.value <= part.ci_high
 
 
 def test_without_a_control_or_with_one_that_may_share_the_commits_doing_nothing_is_taken_apart() -> None:
     assert parts_of_change(CHANGE) is None
-    others = ControlShare(control=Control.OTHERS, value=0.5, low=0.4, high=0.6)
+    others = ControlShare(control=Control.OTHERS, value=0.5, ci_low=0.4, ci_high=0.6)
     assert parts_of_change(replace(CHANGE, share=others)) is None
 
 
 @given(floats(0.001, 3), floats(0, 3))
 def test_a_doubling_weighs_as_a_half_and_the_nearer_end_counts(low: float, more: float) -> None:
-    slower, faster = sure_loss(low, low + more), sure_loss(1 / (1 + low + more) - 1, 1 / (1 + low) - 1)
+    slower, faster = severity(low, low + more), severity(1 / (1 + low + more) - 1, 1 / (1 + low) - 1)
     assert slower == pytest.approx(faster) == pytest.approx(math.log1p(low))
-    assert sure_loss(low, low + more, machine_share=1.0) == 0
-    assert sure_loss(low, low + more, machine_share=0.25) == pytest.approx(0.75 * slower)
-    assert sure_loss(-low, more) == 0
+    assert severity(low, low + more, machine_share=1.0) == 0
+    assert severity(low, low + more, machine_share=0.25) == pytest.approx(0.75 * slower)
+    assert severity(-low, more) == 0
 
 
 SERIES = Series(

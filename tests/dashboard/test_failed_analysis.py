@@ -1,4 +1,4 @@
-"""An analysis that fails costs its own series alone, is told by name, and is made up for once it can be."""
+"""A failed analysis affects its own series only, is logged by name, and is repeated later."""
 
 from typing import Any
 
@@ -28,15 +28,15 @@ def test_an_analysis_that_fails_costs_its_own_series_alone(
     for number in range(commits):
         values = [(1 + n) * (1.5 if number >= commits // 2 else 1.0) for n in range(len(sizes))]
         asv.commit(number, {BENCH: asv.row(values, [sizes], started_at=number + 1, spread=0.001)})
-    original = series_analysis._of_one
+    original = series_analysis._analysis
 
-    def of_one(stale: Any, task: Any) -> Any:
+    def analysis(stale: Any, task: Any) -> Any:
         if stale.id == 2 and (commits == COMMITS or task.noise):
             raise ZeroDivisionError("a thing that nobody thought of")
         return original(stale, task)
 
     with monkeypatch.context() as patch:
-        patch.setattr(series_analysis, "_of_one", of_one)
+        patch.setattr(series_analysis, "_analysis", analysis)
         asv.load(store)
     assert _stale(store) == [False, True, False]
     (said,) = caplog.messages
@@ -56,16 +56,18 @@ def test_a_machine_that_cannot_be_judged_leaves_the_others_judged(
             value = 1.5 if number >= COMMITS // 2 else 1.0
             row = asv.row([value + number % 7 / 1000], started_at=number + 1)
             asv.commit(number, {BENCH: row}, machine=machine)
-    original = classify.judged
+    original = classify.classified
 
-    def judged(findings: Any) -> Any:
+    def broken(findings: Any) -> Any:
         return _fails() if findings.machine.id == 1 else original(findings)
 
     with monkeypatch.context() as patch:
-        patch.setattr(classify, "judged", judged)
+        patch.setattr(classify, "classified", broken)
         asv.load(store)
     (said,) = caplog.messages
-    assert said.startswith("machine 1 of demo could not be judged (ZeroDivisionError: a thing that nobody thought of")
+    assert said.startswith(
+        "changes of machine 1 of demo could not be classified (ZeroDivisionError: a thing that nobody thought of"
+    )
     change = schema.changepoint
     query = select(change.c.q_value).order_by(change.c.series_id)
     with store.read() as connection:

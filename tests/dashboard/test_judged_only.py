@@ -25,11 +25,11 @@ class _KilledError(Exception):
 def _killed_before_the_judgement(store: Store, asv: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Imports and analyses, and ends where every finding is written and none is judged."""
 
-    def judge(*_: Any, **__: Any) -> None:
+    def classify_machines(*_: Any, **__: Any) -> None:
         raise _KilledError
 
     with monkeypatch.context() as patched:
-        patched.setattr(series_analysis, "judge", judge)
+        patched.setattr(series_analysis, "classify_machines", classify_machines)
         with pytest.raises(_KilledError):
             asv.load(store)
 
@@ -81,7 +81,7 @@ def test_what_was_said_of_a_change_stands_until_it_is_judged_again(
     _suite(asv, moved, 34, 54)  # so many that the detector looks at each series again
     _killed_before_the_judgement(store, asv, monkeypatch)
     now = _only_change(store)
-    assert now.low != before.low
+    assert now.ci_low != before.ci_low
     assert (now.kind, now.share, now.q_value) == (before.kind, before.share, before.q_value)
     assert _verdicts(store) == verdicts
     asv.load(store)

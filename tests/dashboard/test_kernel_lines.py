@@ -9,7 +9,7 @@ import pytest
 from tests.dashboard.suite_results import Suite
 from warpwatch.dashboard.model.kernel import KernelLine, kernel_lines, tally
 from warpwatch.dashboard.model.metric import metric
-from warpwatch.dashboard.model.overview import State
+from warpwatch.dashboard.model.overview import RowState
 from warpwatch.dashboard.store import Store, queries
 
 
@@ -26,7 +26,7 @@ def test_a_kernel_is_one_line_with_the_typical_numbers_of_its_workloads(store: S
     line = _line(store)
     assert (line.name, line.machine, line.workloads, line.implementations) == ("rope", "box", 3, ("warpwatch",))
     assert [each.row.series.workload for each in line.rows] == ["w1", "w2", "w10"]
-    assert (line.state, line.states) == (State.UNCHANGED, ((State.UNCHANGED, 3),))
+    assert (line.state, line.states) == (RowState.UNCHANGED, ((RowState.UNCHANGED, 3),))
     assert line.baseline is not None
     assert line.latest is not None
     # By hand: every workload has the same numbers here.
@@ -67,7 +67,7 @@ def test_steps_of_a_level_add_up_over_the_time_that_is_asked(store: Store, asv: 
     assert len(told.changes) == 2
     assert standing.month == standing.year == pytest.approx(math.prod(1 + c.magnitude for c in told.changes) - 1)
     assert standing.month == pytest.approx(0.1, abs=0.01)
-    assert standing.state is State.IMPROVED  # the newest step
+    assert standing.state is RowState.IMPROVED  # the newest step
 
 
 def test_the_machines_own_movement_is_in_no_kernels_change(store: Store, asv: Any) -> None:
@@ -85,14 +85,14 @@ def test_a_new_card_starts_a_history_anew_and_a_young_one_is_too_new(store: Stor
     for number in range(2):
         history.commit(number)
     asv.load(store)
-    assert _line(store).state is State.NEW
+    assert _line(store).state is RowState.NEW
     for number in range(2, 6):
         history.commit(number)
     history.commit(6, card="GPU-bbbbbbbb-2")
     asv.load(store)
     line = _line(store)
     (standing,) = line.rows
-    assert (line.state, standing.card, standing.card_commits) == (State.NEW_CARD, "GPU-bbbbbbbb-2", 1)
+    assert (line.state, standing.gpu, standing.gpu_commits) == (RowState.NEW_GPU, "GPU-bbbbbbbb-2", 1)
 
 
 def test_what_wants_attention_names_the_line_and_what_was_never_there_is_apart(store: Store, asv: Any) -> None:
@@ -102,6 +102,6 @@ def test_what_wants_attention_names_the_line_and_what_was_never_there_is_apart(s
     history.commit(8, status="invalid", reason="throttled")
     asv.load(store)
     line = _line(store)
-    assert (line.state, line.latest, line.absent) == (State.INVALID, None, ())
-    assert tally(line.rows) == ((State.INVALID, 1),)
+    assert (line.state, line.latest, line.absent) == (RowState.INVALID, None, ())
+    assert tally(line.rows) == ((RowState.INVALID, 1),)
     assert queries.standings(store, "nobody") == ()

@@ -11,12 +11,12 @@ from warpwatch.dashboard.statistics.machine_attribution import (
     WINDOW,
     Shift,
     control_shifts,
-    is_machines,
+    is_machine_state,
     machine_shifts,
     remainder,
     share,
 )
-from warpwatch.dashboard.statistics.multiplicity import chance_anywhere, q_values
+from warpwatch.dashboard.statistics.multiplicity import q_values, selection_adjusted_p_value
 
 
 @given(integers(0, 10_000))
@@ -44,9 +44,9 @@ def test_the_machines_part_covers_how_far_controls_differ() -> None:
     shifts[1] = [5.0] + [0.05] * 19
     shifts[2] = [0.05] * 16 + [0.0] * 4
     two, many, four_in_five = machine_shifts(shifts, np.where(np.isnan(shifts), np.nan, 0.0))
-    assert (two.value, two.low, two.high) == (pytest.approx(0.06), 0.05, 0.07)
-    assert (many.value, many.low, many.high) == (0.05, 0.05, 0.05)  # one in twenty may go its own way
-    assert four_in_five.low == 0.0
+    assert (two.value, two.ci_low, two.ci_high) == (pytest.approx(0.06), 0.05, 0.07)
+    assert (many.value, many.ci_low, many.ci_high) == (0.05, 0.05, 0.05)  # one in twenty may go its own way
+    assert four_in_five.ci_low == 0.0
 
 
 @given(lists(floats(-1, 1), min_size=1, max_size=30))
@@ -55,17 +55,17 @@ def test_the_machines_part_lies_between_the_tenths_of_its_controls(told: list[fl
     edges = (0.1, 0.9) if len(told) >= 5 else (0, 1)
     reach = 1.96 * 0.01 / math.sqrt(len(told))
     low, high = np.quantile(told, edges)
-    assert (part.value, part.low, part.high) == pytest.approx((np.median(told), low - reach, high + reach))
+    assert (part.value, part.ci_low, part.ci_high) == pytest.approx((np.median(told), low - reach, high + reach))
 
 
 @given(floats(0.01, 1), floats(-1, 1))
 def test_share_and_remainder_do_not_depend_on_the_direction(change: float, part: float) -> None:
-    own, machine = (Shift(value=x, low=x - 0.002, high=x + 0.004) for x in (change, part))
-    mirrored = [Shift(value=-each.value, low=-each.high, high=-each.low) for each in (own, machine)]
+    own, machine = (Shift(value=x, ci_low=x - 0.002, ci_high=x + 0.004) for x in (change, part))
+    mirrored = [Shift(value=-each.value, ci_low=-each.ci_high, ci_high=-each.ci_low) for each in (own, machine)]
     one, other = share(own, machine), share(*mirrored)
-    assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high))
+    assert (one.value, one.ci_low, one.ci_high) == pytest.approx((other.value, other.ci_low, other.ci_high))
     one, other = remainder(own, machine), remainder(*mirrored)
-    assert (one.value, one.low, one.high) == pytest.approx((-other.value, -other.high, -other.low))
+    assert (one.value, one.ci_low, one.ci_high) == pytest.approx((-other.value, -other.ci_high, -other.ci_low))
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def test_share_and_remainder_do_not_depend_on_the_direction(change: float, part:
 def test_a_change_is_the_machines_if_it_surely_did_half_and_nothing_is_left_to_tell(
     part: tuple[float, float, float], machines: bool
 ) -> None:
-    own = Shift(value=0.1, low=0.098, high=0.102)
-    machine = Shift(value=part[0], low=part[1], high=part[2])
-    assert is_machines(share(own, machine), remainder(own, machine), 0.01) is machines
+    own = Shift(value=0.1, ci_low=0.098, ci_high=0.102)
+    machine = Shift(value=part[0], ci_low=part[1], ci_high=part[2])
+    assert is_machine_state(share(own, machine), remainder(own, machine), 0.01) is machines
 
 
 @given(lists(floats(0, 1), max_size=30), integers(30, 60))
@@ -124,10 +124,10 @@ def test_the_chance_of_the_best_place_is_that_of_series_without_a_change() -> No
         z = (walk[:-1] - k / count * walk[-1]) / np.sqrt(k * (count - k) / count)
         best.append(0.5 * float(np.abs(z).max()) ** 2)
     for share_of_them in (0.1, 0.02):
-        told = chance_anywhere(float(np.quantile(best, 1 - share_of_them)), count)
+        told = selection_adjusted_p_value(float(np.quantile(best, 1 - share_of_them)), count)
         assert share_of_them * 0.8 < told < share_of_them * 2.5
 
 
 @given(floats(0, 1e6), integers(0, 10_000))
 def test_a_chance_is_one(nats: float, count: int) -> None:
-    assert 0 <= chance_anywhere(nats, count) <= 1
+    assert 0 <= selection_adjusted_p_value(nats, count) <= 1

@@ -20,7 +20,7 @@ from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.model.comparison import Comparison
 from warpwatch.dashboard.model.metric import Better, metric
 from warpwatch.dashboard.model.verdict import NoiseSource, Verdict
-from warpwatch.dashboard.statistics.comparison import RunValue, compare, judge
+from warpwatch.dashboard.statistics.comparison import RunValue, compare, family_verdicts
 from warpwatch.dashboard.statistics.detection import detect
 from warpwatch.dashboard.statistics.machine_noise import Peer, history_noise, machine_scale, peer
 from warpwatch.dashboard.statistics.noise import Noise, noise_scale
@@ -49,7 +49,9 @@ def _noise(levels: list[float], peers: list[Peer], span: tuple[int, int] | None 
 
 def _verdict(levels: list[float], noise: Noise | None) -> Verdict:
     base, head = (RunValue(value=level) for level in levels[-2:])
-    return judge([compare([base], [head], history_noise=noise, threshold=0.02)], [Better.LOWER], threshold=0.02)[0]
+    return family_verdicts(
+        [compare([base], [head], history_noise=noise, threshold=0.02)], [Better.LOWER], threshold=0.02
+    )[0]
 
 
 @given(seeds, st.integers(2, 14), st.sampled_from([2.0**-20, 2.0**10]))
@@ -60,7 +62,7 @@ def test_the_unit_does_not_matter(seed: int, commits: int, factor: float) -> Non
     other = _noise(scaled[0], [_control(levels) for levels in scaled[1:]], (commits - 2, commits - 1))
     assert one is not None
     assert other is not None
-    assert (other.scale, other.freedom, other.source) == (pytest.approx(one.scale), one.freedom, one.source)
+    assert (other.scale, other.df, other.source) == (pytest.approx(one.scale), one.df, one.source)
 
 
 @given(seeds, st.integers(2, 14), st.floats(0.9, 1.1), st.floats(1.0, 20.0), st.integers(0, 7))
@@ -143,7 +145,7 @@ def test_a_family_of_unchanged_series_on_a_machine_gives_hardly_any_false_alarm(
             )
             for own in levels[:20]
         ]
-        verdicts = judge(found, [Better.LOWER] * 20, threshold=0.02)
+        verdicts = family_verdicts(found, [Better.LOWER] * 20, threshold=0.02)
         alarms += any(verdict in {Verdict.REGRESSED, Verdict.IMPROVED} for verdict in verdicts)
     assert alarms <= 6
 
@@ -157,10 +159,10 @@ def test_short_histories_without_a_step_show_hardly_any_changepoint_and_a_step_i
         peers = [_control(levels) for levels in histories[20:]]
         for own in histories:
             machine = machine_scale(median(own), peers)
-            alarms += len(detect([[RunValue(value=level)] for level in own], TIME, machine))
+            alarms += len(detect([[RunValue(value=level)] for level in own], TIME, machine).changes)
         steady = histories[0][:1] * 7
         stepped = [[RunValue(value=level * (1.06 if n >= 4 else 1.0))] for n, level in enumerate(steady)]
-        hits += [change.index for change in detect(stepped, TIME, machine_scale(steady[0], peers))] == [4]
+        hits += [change.index for change in detect(stepped, TIME, machine_scale(steady[0], peers)).changes] == [4]
     assert alarms <= 2
     assert hits == 60
 
@@ -209,7 +211,7 @@ def test_no_baseline_is_called_changed_between_any_two_commits_on_an_h200(h200: 
         found = queries.pairs(h200, "warpwatch", base, head, machine="nvidia-h200")
         rivals = [pair for pair in found if pair.series.is_baseline]
         noises = HistoryNoises(found, {}, {})
-        verdicts = judge(
+        verdicts = family_verdicts(
             [_estimate(pair, 0.02, 0.0, noises, {}) for pair in rivals], [Better.LOWER] * len(rivals), threshold=0.02
         )
         assert len(verdicts) > 40

@@ -113,7 +113,7 @@ def test_a_machines_cards_are_told_newest_first(store: Store, asv: Any) -> None:
         history.commit(number, card=card)
     asv.load(store)
     (machine,) = queries.machines(store, "demo")
-    assert [(card.uuid, card.runs) for card in machine.cards] == [("GPU-two", 2), ("GPU-one", 1)]
+    assert [(card.uuid, card.runs) for card in machine.gpus] == [("GPU-two", 2), ("GPU-one", 1)]
 
 
 def test_a_canary_tells_its_last_movement_and_its_visits(store: Store, asv: Any) -> None:

@@ -54,8 +54,8 @@ def _change(posterior: dict[int, float], index: int) -> SeriesChange:
         before=1.0,
         after=1.1,
         magnitude=0.1,
-        low=0.09,
-        high=0.11,
+        ci_low=0.09,
+        ci_high=0.11,
         p_value=1e-6,
         is_worse=True,
         q_value=0.001,
@@ -75,7 +75,7 @@ def test_of_a_range_those_commits_are_measured_that_may_be_of_either_level() -> 
     wanted = measure_again(SERIES, _change(even, 10))
     assert wanted is not None
     assert [commit.position for commit in wanted.commits] == [9, 11, 13]
-    assert "one of 8 measured commits" in wanted.reason
+    assert "One of 8 measured commits" in wanted.reason
     assert wanted.command is not None
     words = shlex.split(wanted.command.replace("| ", ""))
     assert words[:2] == ["printf", "%s\\n"]
@@ -118,7 +118,7 @@ def test_what_a_result_file_calls_a_commit_is_never_a_command() -> None:
         assert not any("touch" in word or word in {";", "id"} for word in bare)
 
 
-OPEN = ControlShare(control=Control.CANARIES, value=0.4, low=0.1, high=0.7)
+OPEN = ControlShare(control=Control.CANARIES, value=0.4, ci_low=0.1, ci_high=0.7)
 
 
 @pytest.mark.parametrize("doubt", [{"kind": ChangeKind.NOT_SIGNIFICANT, "q_value": 0.3}, {"share": OPEN}])
@@ -128,11 +128,11 @@ def test_a_change_that_is_not_significant_or_the_machines_is_measured_at_both_en
     wanted = measure_again(SERIES, replace(_change(dict.fromkeys(range(8, 16), 0.12), 10), **doubt))  # type: ignore[arg-type]
     assert wanted is not None
     assert [commit.position for commit in wanted.commits] == [9, 10]
-    assert wanted.reason.endswith("measured beside each other, tell.")
+    assert wanted.reason.endswith("Measure both ends of the change in one session.")
 
 
 def test_what_another_tool_measured_is_told_without_a_command() -> None:
-    series = replace(SERIES, is_asvs=False)
+    series = replace(SERIES, is_from_asv=False)
     wanted = measure_again(series, _change(dict.fromkeys(range(8, 16), 0.12), 10))
     assert wanted is not None
     assert wanted.command is None

@@ -9,7 +9,7 @@ from warpwatch.dashboard.model.comparison import Estimate
 from warpwatch.dashboard.model.metric import Better
 from warpwatch.dashboard.model.thresholds import Limits
 from warpwatch.dashboard.model.verdict import Verdict
-from warpwatch.dashboard.statistics.comparison import RunValue, compare, compare_exact, judge
+from warpwatch.dashboard.statistics.comparison import RunValue, compare, compare_exact, family_verdicts
 from warpwatch.dashboard.statistics.noise import Noise
 from warpwatch.dashboard.statistics.power import conditional_power, required_runs
 
@@ -48,7 +48,7 @@ def test_the_chance_is_how_often_going_on_tells(change: float, noise: float, is_
     told = 0
     for estimate in estimates:
         later = _seen(math.expm1(estimate), noise=noise, runs=10)
-        verdict = judge([later], [Better.LOWER], threshold=0.02, family_error=LEVEL)[0]
+        verdict = family_verdicts([later], [Better.LOWER], threshold=0.02, family_error=LEVEL)[0]
         told += verdict is not Verdict.INCONCLUSIVE
     assert conditional_power(seen, runs=10, threshold=0.02, level=LEVEL) == pytest.approx(told / times, abs=0.03)
 
@@ -57,7 +57,9 @@ def test_required_runs_are_those_at_which_the_same_estimate_is_told() -> None:
     for change, noise in ((0.0, 0.05), (0.03, 0.02), (0.1, 0.1)):
         wanted = required_runs(_seen(change, noise=noise, runs=2), threshold=0.02, level=LEVEL)
         told = [
-            judge([_seen(change, noise=noise, runs=runs)], [Better.LOWER], threshold=0.02, family_error=LEVEL)[0]
+            family_verdicts(
+                [_seen(change, noise=noise, runs=runs)], [Better.LOWER], threshold=0.02, family_error=LEVEL
+            )[0]
             for runs in (wanted - 1, wanted)
         ]
         assert told[0] is Verdict.INCONCLUSIVE
@@ -79,17 +81,17 @@ def test_a_noise_known_from_few_runs_may_be_smaller_than_it_looks() -> None:
 
 def test_of_a_short_call_the_floor_is_what_counts() -> None:
     limits = Limits(threshold=0.02, floor=0.5e-6)
-    assert limits.counts_from(2e-6, 2.1e-6) == pytest.approx(0.25)
-    assert limits.counts_from(100e-6, 103e-6) == 0.02
+    assert limits.min_relative_change(2e-6, 2.1e-6) == pytest.approx(0.25)
+    assert limits.min_relative_change(100e-6, 103e-6) == 0.02
 
 
 @pytest.mark.parametrize(("head", "verdict"), [(40.0, Verdict.UNCHANGED), (64.0, Verdict.REGRESSED)])
 def test_from_zero_the_floor_alone_tells(head: float, verdict: Verdict) -> None:
     limits = Limits(threshold=0.02, floor=50.0)
     seen = compare_exact([RunValue(value=0.0)], [RunValue(value=head)])
-    assert judge([seen], [Better.LOWER], threshold=[limits.counts_from(0.0, head)])[0] is verdict
+    assert family_verdicts([seen], [Better.LOWER], threshold=[limits.min_relative_change(0.0, head)])[0] is verdict
 
 
 def test_each_of_a_family_has_its_own_threshold() -> None:
     seen = [_seen(0.05, noise=0.001, runs=2, threshold=threshold) for threshold in (0.02, 0.1)]
-    assert judge(seen, [Better.LOWER] * 2, threshold=[0.02, 0.1]) == (Verdict.REGRESSED, Verdict.UNCHANGED)
+    assert family_verdicts(seen, [Better.LOWER] * 2, threshold=[0.02, 0.1]) == (Verdict.REGRESSED, Verdict.UNCHANGED)

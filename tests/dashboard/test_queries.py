@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from warpwatch.dashboard.model.machine import Ceilings, Limits, bound_s, speed_of_light
+from warpwatch.dashboard.model.machine import Ceilings, HardwareLimits, bound_s, speed_of_light
 from warpwatch.dashboard.model.series import Workload
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
@@ -135,7 +135,7 @@ def test_each_limit_has_its_share_of_the_speed_of_light() -> None:
     shares = [
         (found.of_peak, found.of_ceiling, found.share, found.of) if found else None
         for peaks, ceilings in ((CEILINGS, measured), (CEILINGS, None), (None, measured), (None, None))
-        for found in [speed_of_light(workload, Limits(peaks=peaks, measured=ceilings), 4.0)]
+        for found in [speed_of_light(workload, HardwareLimits(peaks=peaks, measured=ceilings), 4.0)]
     ]
     assert shares == [
         (0.25, 0.5, 0.25, "of peak"),
@@ -143,7 +143,7 @@ def test_each_limit_has_its_share_of_the_speed_of_light() -> None:
         (None, 0.5, 0.5, "of ceiling"),
         None,
     ]
-    assert speed_of_light(_workload(1.0, 1.0, "fp64"), Limits(peaks=CEILINGS, measured=None), 1.0) is None
+    assert speed_of_light(_workload(1.0, 1.0, "fp64"), HardwareLimits(peaks=CEILINGS, measured=None), 1.0) is None
 
 
 def test_a_dtype_without_a_peak_has_no_bound_unless_nothing_is_computed() -> None:

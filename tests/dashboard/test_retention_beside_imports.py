@@ -21,7 +21,7 @@ from warpwatch.dashboard.importers import import_asv as importing
 from warpwatch.dashboard.importers.asv import read_result
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
-from warpwatch.dashboard.model.result_file import Listed, ResultFile
+from warpwatch.dashboard.model.result_file import BenchmarkSpec, ResultFile
 from warpwatch.dashboard.store import Store, queries, schema
 from warpwatch.dashboard.store.project_writer import ProjectWriter
 from warpwatch.dashboard.store.retention import Policy, compact, drop_project, reclaim
@@ -57,7 +57,7 @@ def write() -> Callable[..., None]:
 
 def _read(head: dict[str, Any], values: dict[str, float]) -> ResultFile:
     read = read_result(json.dumps({**head, "results": values}).encode(), f"{head['commit_hash'][:8]}-env.json")
-    return replace(read, listed={name: Listed(unit="seconds") for name in values})
+    return replace(read, listed={name: BenchmarkSpec(unit="seconds") for name in values})
 
 
 def test_an_import_makes_a_series_again_that_was_removed_under_it(store: Store, write: Callable[..., None]) -> None:

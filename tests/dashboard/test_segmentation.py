@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from warpwatch.dashboard.statistics.acceptance import rank_deviation
 from warpwatch.dashboard.statistics.level_path import LevelGrid, cheapest, spans
-from warpwatch.dashboard.statistics.noise_models import best_reading, jitter, lag_one, long_run_variance
-from warpwatch.dashboard.statistics.segmentation import NoiseKind, read
-from warpwatch.dashboard.statistics.trend import trends
+from warpwatch.dashboard.statistics.noise_models import best_segmentation, jitter, lag_one, long_run_variance
+from warpwatch.dashboard.statistics.segmentation import NoiseKind, fit_segments
+from warpwatch.dashboard.statistics.trend import _without_outliers, trends
 from warpwatch.dashboard.statistics.two_states import two_states
 
 seeds = st.integers(0, 2**32 - 1)
@@ -40,7 +40,7 @@ def test_the_path_is_the_cheapest_of_all(seed: int, left: int, right: int, size:
     values = 0.01 * rng.standard_normal(left + right)
     values[left:] += size
     grid = LevelGrid(values, 0.01)
-    losses = -np.log(grid.assumed)
+    losses = -np.log(grid.prior)
     assert cheapest(grid, losses, 7.0)[0] == _cheapest_of_all(grid, losses, 7.0)
 
 
@@ -70,7 +70,7 @@ def test_no_path_that_changes_between_blocks_of_four_costs_less(
     rng = np.random.default_rng(seed)
     values = 0.01 * rng.standard_normal(count) + size * np.repeat(rng.integers(0, 3, 9), 10)[:count]
     grid = LevelGrid(values, 0.01)
-    losses = -np.log(grid.assumed)
+    losses = -np.log(grid.prior)
     edges, levels = cheapest(grid, losses, penalty)
     assert edges == sorted(set(edges))
     assert all(0 < edge < count for edge in edges)
@@ -139,7 +139,7 @@ def test_the_kind_of_noise_is_recognised() -> None:
     }
     for kind, noise in made.items():
         values = 0.01 * noise
-        assert best_reading(values, jitter(values)).kind is kind
+        assert best_segmentation(values, jitter(values)).kind is kind
 
 
 @given(seeds)
@@ -150,7 +150,7 @@ def test_two_states_are_told_from_a_step(seed: int) -> None:
     states = np.resize(np.repeat([0, 1], 12), 240)
     values = 0.01 * (rng.uniform(-1.5, 1.5, 240) + 8 * states + 25 * (np.arange(240) >= 130))
     scale = jitter(values)
-    found = two_states(read(values, scale, 6.5), scale, 6.5)
+    found = two_states(fit_segments(values, scale, 6.5), scale, 6.5)
     assert found is not None
     assert found.state is not None
     assert found.edges == [130]
@@ -160,15 +160,16 @@ def test_two_states_are_told_from_a_step(seed: int) -> None:
 
 @given(seeds, st.integers(40, 80), st.floats(-1.0, 1.0), st.floats(-1.0, 1.0))
 @settings(max_examples=30)
-def test_a_trend_is_the_least_squares_polynomial_beside_the_levels(
+def test_a_trend_is_the_least_squares_polynomial_fitted_with_the_levels(
     seed: int, edge: int, slope: float, bend: float
 ) -> None:
-    """Noise without tails, and a step far beyond doubt: no value is cut and no step is taken back."""
+    """The step is far beyond doubt, and values are assumed to be so near their level that none is cut."""
     count, penalty = 120, 6.0
     axis = np.linspace(-1, 1, count)
     noise = np.random.default_rng(seed).choice([-1.0, 1.0], count)
     values = 0.01 * (noise + slope * axis + bend * axis**2 + 30 * (np.arange(count) >= edge))
-    reading = replace(read(values, 0.01, penalty), edges=[edge], excursion=np.zeros(count, dtype=bool))
+    fitted = replace(fit_segments(values, 0.01, penalty), edges=[edge], excursion=np.zeros(count, dtype=bool))
+    assume(np.allclose(_without_outliers(fitted), values, atol=1e-12))
     levels = (np.arange(count)[:, None] >= edge) == np.array([False, True])
     best: tuple[float, NDArray[np.float64] | None] = (np.inf, None)
     for degree in (0, 1, 2, 3):
@@ -179,7 +180,7 @@ def test_a_trend_is_the_least_squares_polynomial_beside_the_levels(
         cost += 0.5 * (0.5 + degree) * np.log(count) if degree else 0.0
         drift = powers @ coefficients[:degree]
         best = min(best, (cost, drift - drift.mean() if degree else None), key=lambda each: each[0])
-    found = next(trends(reading, penalty), None)
+    found = next(trends(fitted, penalty), None)
     if best[1] is None or found is None:
         assert best[1] is None
         assert found is None

@@ -132,7 +132,7 @@ def test_another_driver_or_library_is_marked_where_it_came_in(store: Store, asv:
             (hash_of(2), MarkKind.MACHINE, "driver 550 → 580, PyTorch 2.12 → 2.13"),
             (hash_of(5), MarkKind.MACHINE, "card GPU-b"),
         ]
-    assert shown.cards == 2
+    assert shown.gpus == 2
 
 
 def test_notes_of_people_stand_at_their_commits(store: Store, timed_history: Callable[..., AsvResults]) -> None:
@@ -218,6 +218,6 @@ def test_series_of_the_project_come_beside_and_others_do_not(store: Store, asv: 
     own, other = (queries.find_series(store, "demo", search=word).series[0].key for word in ("Bench", "Other"))
     shown = queries.shown_history(store, own, HistoryRequest(beside=[other, own, "f" * 16, other]))
     assert shown is not None
-    (beside,) = shown.beside
+    (beside,) = shown.added
     assert beside.series.key == other
-    assert [shown.places[point.commit.hash].measured for point in beside.points] == [0, 1]
+    assert [shown.positions[point.commit.hash].measured for point in beside.points] == [0, 1]

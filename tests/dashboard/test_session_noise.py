@@ -18,7 +18,7 @@ from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.model.comparison import Comparison, Estimate
 from warpwatch.dashboard.model.metric import Better
 from warpwatch.dashboard.model.verdict import NoiseSource, Verdict
-from warpwatch.dashboard.statistics.comparison import RunValue, compare, judge
+from warpwatch.dashboard.statistics.comparison import RunValue, compare, family_verdicts
 from warpwatch.dashboard.statistics.noise import Noise
 from warpwatch.dashboard.statistics.session_noise import RerunScatter, rerun_noise, rerun_scatter
 from warpwatch.dashboard.store import Store, queries
@@ -37,8 +37,8 @@ def _judged(base: NDArray[np.float64], head: NDArray[np.float64], again: NDArray
         others = [each for each in scatter[:number] + scatter[number + 1 :] if each is not None]
         noise = rerun_noise(float(base[number, 0]), own, others)
         sides = [[RunValue(value=float(value)) for value in side[number]] for side in (base, head)]
-        found.append(compare(*sides, history_noise=None, threshold=threshold, rerun_noise=noise, beside=True))
-    return judge(found, [Better.LOWER] * len(found), threshold=threshold)
+        found.append(compare(*sides, history_noise=None, threshold=threshold, rerun_noise=noise, same_session=True))
+    return family_verdicts(found, [Better.LOWER] * len(found), threshold=threshold)
 
 
 def _machine(rng: np.random.Generator, tails: str, changes: NDArray[np.float64], runs: int, again: int) -> Any:
@@ -56,12 +56,12 @@ def test_the_prior_is_that_of_the_variances_it_was_fitted_to() -> None:
     """1,000 variances that scatter as an inverse chi-square of four degrees of freedom around 0.3 %, seen in four."""
     rng = np.random.default_rng(1)
     true = 4 * 0.003**2 / rng.chisquare(4, 1000)
-    seen = [RerunScatter(level=1e-4, variance=v * rng.chisquare(4) / 4, freedom=4) for v in true]
+    seen = [RerunScatter(level=1e-4, variance=v * rng.chisquare(4) / 4, df=4) for v in true]
     lent = rerun_noise(1e-4, None, seen)
     assert lent is not None
-    assert lent.freedom in {3, 4}
+    assert lent.df in {3, 4}
     assert lent.scale == pytest.approx(0.003, rel=0.1)
-    own = rerun_noise(1e-4, RerunScatter(level=1e-4, variance=0.01**2, freedom=40), seen)
+    own = rerun_noise(1e-4, RerunScatter(level=1e-4, variance=0.01**2, df=40), seen)
     assert own is not None
     assert 0.009 < own.scale < 0.01
 
@@ -69,9 +69,7 @@ def test_the_prior_is_that_of_the_variances_it_was_fitted_to() -> None:
 def test_a_launch_of_microseconds_is_lent_more_noise_than_one_of_a_millisecond() -> None:
     rng = np.random.default_rng(2)
     levels = np.exp(rng.uniform(math.log(4e-6), math.log(1e-3), 60))
-    seen = [
-        RerunScatter(level=float(x), variance=0.002**2 * (1e-4 / x) * rng.chisquare(4) / 4, freedom=4) for x in levels
-    ]
+    seen = [RerunScatter(level=float(x), variance=0.002**2 * (1e-4 / x) * rng.chisquare(4) / 4, df=4) for x in levels]
     short, long = rerun_noise(4e-6, None, seen), rerun_noise(1e-3, None, seen)
     assert short is not None
     assert long is not None
@@ -90,7 +88,7 @@ def test_the_unit_does_not_matter_and_a_noisier_series_is_told_more_noise(seed: 
     ]
     assert told[0] is not None
     assert told[1] is not None
-    assert (told[1].scale, told[1].freedom) == (pytest.approx(told[0].scale), told[0].freedom)
+    assert (told[1].scale, told[1].df) == (pytest.approx(told[0].scale), told[0].df)
     wide = rerun_scatter([1e-4 * (values[0] / 1e-4) ** 3])
     louder = rerun_noise(1e-4, wide, [x for x in one[1:] if x is not None])
     assert louder is not None
@@ -101,9 +99,9 @@ def test_too_little_that_was_run_again_tells_nothing() -> None:
     assert rerun_scatter([[1.0], [1.1]]) is None
     own = rerun_scatter([[1.0, 1.01, 1.02]])
     assert own is not None
-    assert (own.freedom, rerun_noise(1.0, own, [own] * 4)) == (2, None)
+    assert (own.df, rerun_noise(1.0, own, [own] * 4)) == (2, None)
     assert rerun_noise(1.0, rerun_scatter([[1.0, 1.01], [2.0, 2.02, 2.04]]), []) == Noise(
-        scale=pytest.approx(0.0086, abs=0.001), source=NoiseSource.RERUNS, freedom=3
+        scale=pytest.approx(0.0086, abs=0.001), source=NoiseSource.RERUNS, df=3
     )
 
 
@@ -230,5 +228,5 @@ def test_runs_of_equal_code_are_re_runs_unless_they_are_asked_about(sqlite_store
         history.commit(number, {"warpwatch": 1 + 0.01 * number}, code="a" * 64)
     asv.load(sqlite_store)
     hashes = [f"{number:08x}" + "c" * 32 for number in range(4)]
-    pairs = [pair for pair in queries.pairs(sqlite_store, "demo", hashes[2], hashes[3]) if pair.series.is_watched]
+    pairs = [pair for pair in queries.pairs(sqlite_store, "demo", hashes[2], hashes[3]) if pair.series.is_ours]
     assert [pair.reruns for pair in pairs] == [((pytest.approx(1e-4), pytest.approx(1.01e-4)),)] * len(OTHERS)

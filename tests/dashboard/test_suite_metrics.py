@@ -55,7 +55,7 @@ def test_a_workload_has_one_row_with_its_latency_and_its_page_leads_to_the_rest(
     _write(asv, [{}] * 4)
     asv.load(sqlite_store)
     (row,) = queries.overview(sqlite_store, "demo")
-    assert (row.series.metric.name, row.beside) == ("latency", ())
+    assert (row.series.metric.name, row.other_metrics) == ("latency", ())
     names = [other.series.metric.name for other in queries.siblings(sqlite_store, row.series.key)]
     assert names[0] == "latency"
     assert set(names) == set(UNITS)
@@ -69,7 +69,7 @@ def test_a_launch_and_a_byte_more_are_regressions_beside_a_latency_that_stood_st
     asv.load(sqlite_store)
     (row,) = queries.overview(sqlite_store, "demo")
     assert row.verdict is Verdict.UNCHANGED
-    assert {other.series.metric.name: other.verdict for other in row.beside} == {
+    assert {other.series.metric.name: other.verdict for other in row.other_metrics} == {
         "kernels_launched": Verdict.REGRESSED,
         "peak_memory": Verdict.REGRESSED,
     }
@@ -94,7 +94,7 @@ def test_what_restates_or_explains_raises_no_alarm(sqlite_store: Store, asv: Any
         "compile_time",
     }
     (row,) = queries.overview(sqlite_store, "demo")
-    assert (row.verdict, row.beside) == (Verdict.UNCHANGED, ())
+    assert (row.verdict, row.other_metrics) == (Verdict.UNCHANGED, ())
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from warpwatch.dashboard.statistics.levels import medians_of_groups, stretches
+from warpwatch.dashboard.statistics.levels import medians_of_groups, segments
 from warpwatch.dashboard.statistics.thinning import thin, thin_band
 
 Series = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_]]
@@ -94,6 +94,6 @@ def test_medians_of_groups_are_those_of_each_group_alone(pairs: list[tuple[int, 
 
 def test_levels_go_from_edge_to_edge_card_by_card() -> None:
     values = np.array([1.0, 1.1, 1.0, 3.0, 2.0, 2.0])
-    found = stretches(values, np.array([1, 1, 1, 2, 1, 1]), np.array([4]))
+    found = segments(values, np.array([1, 1, 1, 2, 1, 1]), np.array([4]))
     assert found == [(0, 2, 1.0, 3), (3, 3, 3.0, 1), (4, 5, 2.0, 2)]
-    assert stretches(np.empty(0), np.empty(0, dtype=np.int64), np.array([2])) == []
+    assert segments(np.empty(0), np.empty(0, dtype=np.int64), np.array([2])) == []

@@ -243,7 +243,10 @@ def test_filters_narrow_and_every_state_is_counted(store: Store, several: AsvRes
     assert (narrow.matching, narrow.total, len(narrow.regressions)) == (1, 2, 1)
     triage(store, "demo", [narrow.seen], Decision(state=AlertState.RESOLVED), **WHO)
     listed = queries.triage_items(store, "demo", TriageFilter(states=WAITING))
-    assert {state: n for state, n in listed.counts.items() if n} == {TriageState.UNTRIAGED: 2, TriageState.RESOLVED: 1}
+    assert {state: n for state, n in listed.counts.items() if n} == {
+        TriageState.UNTRIAGED: 2,
+        TriageState.RESOLVED: 1,
+    }
     assert listed.total == 2
     (kept,) = queries.triage_items(store, "demo", TriageFilter(states=(TriageState.RESOLVED,))).items
     assert kept.total == 2  # the decision was about the whole item

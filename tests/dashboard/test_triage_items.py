@@ -77,9 +77,9 @@ def test_a_step_on_one_card_is_told_though_another_measured_between(store: Store
 
 
 def test_what_is_exact_does_not_depend_on_the_card() -> None:
-    runs = [[RunValue(value=value, card=card)] for value, card in ((1.0, FIRST), (1.0, FIRST), (2.0, SECOND))]
-    assert [found.index for found in detect(runs, metric("kernels_launched", "launches"))] == [2]
-    assert detect(runs, metric("latency", "seconds")) == ()
+    runs = [[RunValue(value=value, gpu=card)] for value, card in ((1.0, FIRST), (1.0, FIRST), (2.0, SECOND))]
+    assert [found.index for found in detect(runs, metric("kernels_launched", "launches")).changes] == [2]
+    assert detect(runs, metric("latency", "seconds")).changes == ()
 
 
 def test_results_that_name_no_card_are_one_machines(store: Store, timed_history: Callable[..., Any]) -> None:

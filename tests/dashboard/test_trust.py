@@ -17,10 +17,10 @@ from warpwatch.dashboard.analysis.trust import RUNS, trust
 from warpwatch.dashboard.model.metric import Better
 from warpwatch.dashboard.model.thresholds import LimitRules, series_limits
 from warpwatch.dashboard.model.verdict import NoiseSource, Verdict
-from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR, RunValue, compare, judge
-from warpwatch.dashboard.statistics.distributions import counted_share, student_tail
+from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR, RunValue, compare, family_verdicts
+from warpwatch.dashboard.statistics.distributions import counted_share, critical_value, t_p_value
 from warpwatch.dashboard.statistics.noise import Noise, noise_scale, noise_scales
-from warpwatch.dashboard.statistics.power import POWER, critical_value, detectable_change
+from warpwatch.dashboard.statistics.power import POWER, detectable_change
 from warpwatch.dashboard.store import Store, queries
 
 CODE = "a" * 64
@@ -28,7 +28,7 @@ noises = st.builds(
     Noise,
     scale=st.floats(0.0005, 0.05),
     source=st.sampled_from([NoiseSource.HISTORY, NoiseSource.RERUNS]),
-    freedom=st.one_of(st.none(), st.integers(2, 30)),
+    df=st.one_of(st.none(), st.integers(2, 30)),
 )
 
 
@@ -43,27 +43,27 @@ def test_an_interval_leaves_a_fortieth_on_either_side(case: tuple[int, int]) -> 
     count, of = case
     share = counted_share(count, of)
     assert share is not None
-    assert 0 <= share.low <= share.value <= share.high <= 1
+    assert 0 <= share.ci_low <= share.value <= share.ci_high <= 1
     if count > 0:
-        assert float(_tail(count, of, of, Fraction(share.low))) == pytest.approx(0.025, rel=1e-6)
+        assert float(_tail(count, of, of, Fraction(share.ci_low))) == pytest.approx(0.025, rel=1e-6)
     if count < of:
-        assert float(_tail(0, count, of, Fraction(share.high))) == pytest.approx(0.025, rel=1e-6)
+        assert float(_tail(0, count, of, Fraction(share.ci_high))) == pytest.approx(0.025, rel=1e-6)
     turned = counted_share(of - count, of)
     assert turned is not None
-    assert (1 - turned.high, 1 - turned.low) == pytest.approx((share.low, share.high), abs=1e-9)
+    assert (1 - turned.ci_high, 1 - turned.ci_low) == pytest.approx((share.ci_low, share.ci_high), abs=1e-9)
 
 
 def test_nothing_has_no_share_and_nothing_seen_is_no_certainty() -> None:
     assert counted_share(0, 0) is None
     none = counted_share(0, 217)
     assert none is not None
-    assert (none.low, none.high) == (0.0, pytest.approx(1 - 0.025 ** (1 / 217)))
+    assert (none.ci_low, none.ci_high) == (0.0, pytest.approx(1 - 0.025 ** (1 / 217)))
 
 
 @given(st.floats(1e-7, 0.2), st.integers(1, 60))
-def test_a_critical_value_is_where_the_tail_is_the_level(level: float, freedom: int) -> None:
-    assert student_tail(critical_value(level, freedom), freedom) == pytest.approx(level, rel=1e-3)
-    assert critical_value(level, None) <= critical_value(level, freedom) * (1 + 1e-9)
+def test_a_critical_value_is_where_the_tail_is_the_level(level: float, df: int) -> None:
+    assert t_p_value(critical_value(level, df), df) == pytest.approx(level, rel=1e-3)
+    assert critical_value(level, None) <= critical_value(level, df) * (1 + 1e-9)
 
 
 @given(noises, st.sampled_from([1, 2, 3, 5]), st.integers(1, 3000))
@@ -78,7 +78,7 @@ def test_a_change_at_the_bar_is_just_what_the_check_rejects(noise: Noise, runs: 
         *sides,
         history_noise=None if is_rerun else noise,
         rerun_noise=noise if is_rerun else None,
-        beside=is_rerun,
+        same_session=is_rerun,
         threshold=0.02,
     )
     assert compared is not None
@@ -95,7 +95,7 @@ def test_more_runs_and_smaller_families_tell_smaller_changes(noise: Noise, thres
 
 
 def test_noise_that_hardly_anything_is_known_of_tells_nothing_and_breaks_nothing() -> None:
-    noise = Noise(scale=0.1, source=NoiseSource.RERUNS, freedom=1)
+    noise = Noise(scale=0.1, source=NoiseSource.RERUNS, df=1)
     told = detectable_change(noise, inside=0.0, runs=1, family=379, threshold=0.02)
     assert 1e6 < told < math.inf
 
@@ -108,7 +108,7 @@ def test_four_of_five_changes_of_that_size_are_told() -> None:
     for _ in range(2000):
         base, head = np.exp(random.normal(0, 0.004, 2)) * (1.0, 1 + change)
         compared = compare([RunValue(value=base)], [RunValue(value=head)], history_noise=noise, threshold=0.01)
-        told += judge([compared], [Better.LOWER], threshold=0.01) == (Verdict.REGRESSED,)
+        told += family_verdicts([compared], [Better.LOWER], threshold=0.01) == (Verdict.REGRESSED,)
     assert told / 2000 == pytest.approx(POWER, abs=0.03)
 
 
@@ -126,18 +126,18 @@ def test_equal_code_of_a_calm_machine_raises_no_alarm_and_a_jump_does(store: Sto
     found = queries.machine_history(store, "demo", "box")
     assert found is not None
     told = trust(found, threshold=0.02)
-    assert told.later is None  # an hour lies between two runs
-    assert told.beside is not None
+    assert told.later_sessions is None  # an hour lies between two runs
+    assert told.same_session is not None
     # Of ours every commit against the next, by equal code; rivals and canaries have no two runs of a commit.
-    assert (told.beside.told.count, told.beside.told.of) == (0, 8 * 19)
-    assert (told.beside.families.count, told.beside.families.of) == (0, 19)
+    assert (told.same_session.alarms.count, told.same_session.alarms.of) == (0, 8 * 19)
+    assert (told.same_session.families.count, told.same_session.families.of) == (0, 19)
     history.commit(20, {"warpwatch": 1.2}, code=CODE)
     asv.load(store)
     moved = queries.machine_history(store, "demo", "box")
     assert moved is not None
-    jumped = trust(moved, threshold=0.02).beside
+    jumped = trust(moved, threshold=0.02).same_session
     assert jumped is not None
-    assert (jumped.told.count, jumped.families.count, jumped.beyond_threshold.count) == (8, 1, 8)
+    assert (jumped.alarms.count, jumped.families.count, jumped.beyond_threshold.count) == (8, 1, 8)
     assert jumped.apart_most >= jumped.apart
 
 
@@ -151,11 +151,11 @@ def test_a_series_own_threshold_decides_what_is_an_alarm_and_what_can_be_seen(st
     rules = LimitRules.model_validate({"rules": [{"machine": ["b*"], "threshold": 0.3}]})
     of_rules = trust(found, threshold=0.02, limits=series_limits(rules, {}, threshold=0.02))
     of_all = trust(found, threshold=0.02)
-    assert of_rules.beside is not None
-    assert of_all.beside is not None
-    assert (of_all.beside.told.count, of_all.beside.beyond_threshold.count) == (2, 2)
-    assert (of_rules.beside.told.count, of_rules.beside.beyond_threshold.count) == (0, 0)
-    assert of_rules.beside.apart_most == of_all.beside.apart_most
+    assert of_rules.same_session is not None
+    assert of_all.same_session is not None
+    assert (of_all.same_session.alarms.count, of_all.same_session.beyond_threshold.count) == (2, 2)
+    assert (of_rules.same_session.alarms.count, of_rules.same_session.beyond_threshold.count) == (0, 0)
+    assert of_rules.same_session.apart_most == of_all.same_session.apart_most
     assert (
         min(each.changes[0] for each in of_rules.detectable) >= 0.3 > max(each.changes[0] for each in of_all.detectable)
     )
@@ -170,10 +170,10 @@ def test_runs_of_two_cards_are_no_pair_and_runs_of_one_commit_are(store: Store, 
     asv.load(store)
     found = queries.machine_history(store, "demo", "box")
     assert found is not None
-    told = trust(found, threshold=0.02).beside
+    told = trust(found, threshold=0.02).same_session
     assert told is not None
     assert told.families.of == 2  # the second run against the first, the third against the second
-    assert told.told.of == 4 * 2  # ours, the rival and two canaries: three runs are two pairs
+    assert told.alarms.of == 4 * 2  # ours, the rival and two canaries: three runs are two pairs
     assert queries.machine_history(store, "demo", "nobody") is None
     assert queries.machine_history(store, "nobody", "box") is None
 
@@ -187,7 +187,7 @@ def test_the_smallest_change_rests_on_the_history_of_each_series(store: Store, a
     assert found is not None
     told = trust(found, threshold=0.02)
     (ours,) = told.detectable
-    levels = next(each.value for each in found.series if each.series.is_watched)
+    levels = next(each.value for each in found.series if each.series.is_ours)
     assert ours.level == pytest.approx(median(levels.tolist()))
     assert (ours.source, ours.commits, told.family) == (NoiseSource.HISTORY, 30, 1)
     assert ours.noise == pytest.approx(noise_scale(np.log(levels)))

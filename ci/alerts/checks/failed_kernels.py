@@ -4,25 +4,25 @@ from collections.abc import Sequence
 
 from warpwatch.dashboard.model.alert import AlertKind, HealthFinding
 from warpwatch.dashboard.model.naming import kernel_name
-from warpwatch.dashboard.model.overview import Standing
+from warpwatch.dashboard.model.overview import OverviewEntry
 from warpwatch.dashboard.model.series import Status
 
 _SHOWN = 10
 _STATUS_OF = {AlertKind.FAILED_CHECK: Status.WRONG, AlertKind.NO_NUMBER: Status.FAILED}
 
 
-def failed_checks(standings: Sequence[Standing]) -> tuple[HealthFinding, ...]:
+def failed_checks(standings: Sequence[OverviewEntry]) -> tuple[HealthFinding, ...]:
     """Our kernels whose newest result is wrong, by machine and kernel."""
     return _findings(AlertKind.FAILED_CHECK, standings)
 
 
-def without_number(standings: Sequence[Standing]) -> tuple[HealthFinding, ...]:
+def without_number(standings: Sequence[OverviewEntry]) -> tuple[HealthFinding, ...]:
     """Our kernels whose newest measurement failed otherwise, by machine and kernel."""
     return _findings(AlertKind.NO_NUMBER, standings)
 
 
-def _findings(kind: AlertKind, standings: Sequence[Standing]) -> tuple[HealthFinding, ...]:
-    failures: dict[tuple[str, str], list[Standing]] = {}
+def _findings(kind: AlertKind, standings: Sequence[OverviewEntry]) -> tuple[HealthFinding, ...]:
+    failures: dict[tuple[str, str], list[OverviewEntry]] = {}
     for each in standings:
         if each.row.status is _STATUS_OF[kind]:
             kernel = kernel_name(each.row.series.benchmark, each.row.operator)
@@ -42,7 +42,7 @@ def _findings(kind: AlertKind, standings: Sequence[Standing]) -> tuple[HealthFin
     )
 
 
-def _summary(kind: AlertKind, kernel: str, rows: Sequence[Standing]) -> str:
+def _summary(kind: AlertKind, kernel: str, rows: Sequence[OverviewEntry]) -> str:
     first = rows[0].row.reason or "no reason recorded"
     one, many = {
         AlertKind.FAILED_CHECK: ("gives a wrong result", "benchmarks give wrong results"),
@@ -51,5 +51,5 @@ def _summary(kind: AlertKind, kernel: str, rows: Sequence[Standing]) -> str:
     return f"{kernel}: {f'{len(rows)} {many}' if len(rows) > 1 else one} ({first})"
 
 
-def _line(each: Standing) -> str:
+def _line(each: OverviewEntry) -> str:
     return f"{each.row.series.title} at {each.row.commit.hash[:8]}: {each.row.reason or 'no reason recorded'}"

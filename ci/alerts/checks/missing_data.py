@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from warpwatch.dashboard.model.alert import AlertKind, HealthFinding
 from warpwatch.dashboard.model.machine import Machine
 from warpwatch.dashboard.model.naming import kernel_name
-from warpwatch.dashboard.model.overview import Standing, State
+from warpwatch.dashboard.model.overview import OverviewEntry, RowState
 from warpwatch.dashboard.statistics.arrival import Arrival
 
 from ...policy.policy_model import AlertsTable
@@ -57,11 +57,11 @@ def silent_machines(
     return tuple(found)
 
 
-def stopped_benchmarks(standings: Sequence[Standing]) -> tuple[HealthFinding, ...]:
+def stopped_benchmarks(standings: Sequence[OverviewEntry]) -> tuple[HealthFinding, ...]:
     """Kernels that a machine no longer measures, by machine and kernel."""
-    stopped: dict[tuple[str, str], list[Standing]] = {}
+    stopped: dict[tuple[str, str], list[OverviewEntry]] = {}
     for each in standings:
-        if each.state is State.STOPPED:
+        if each.state is RowState.STOPPED:
             kernel = kernel_name(each.row.series.benchmark, each.row.operator)
             stopped.setdefault((each.row.series.machine, kernel), []).append(each)
     return tuple(

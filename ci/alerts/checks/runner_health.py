@@ -7,12 +7,12 @@ at least three series at one recent commit, until the level is back.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from warpwatch.dashboard.analysis.thresholds import judged_by
+from warpwatch.dashboard.analysis.thresholds import threshold_resolver
 from warpwatch.dashboard.analysis.trust import Trust, trust
 from warpwatch.dashboard.model.alert import AlertKind, HealthFinding
 from warpwatch.dashboard.model.changepoint import Regression, RegressionGroup, SeriesChange
 from warpwatch.dashboard.model.machine import Machine
-from warpwatch.dashboard.model.overview import Standing
+from warpwatch.dashboard.model.overview import OverviewEntry
 from warpwatch.dashboard.model.quantities import change as change_words
 from warpwatch.dashboard.model.quantities import share as share_words
 from warpwatch.dashboard.model.series import Status
@@ -34,7 +34,7 @@ class TrustCache:
 
     def of(self, store: Store, project: str, machine: Machine) -> Trust | None:
         """The trust report of a machine; None without classified latencies."""
-        judged = judged_by(store, project, threshold=self._threshold)
+        judged = threshold_resolver(store, project, threshold=self._threshold)
         place, state = (project, machine.name), (machine.runs, machine.newest_run, judged.threshold, judged.stated)
         if self._known.get(place, (None, None))[0] != state:
             history = queries.machine_history(store, project, machine.name)
@@ -53,7 +53,7 @@ class RunnerFacts:
     """The facts about one machine that the check needs."""
 
     machine: str
-    standings: Sequence[Standing]
+    standings: Sequence[OverviewEntry]
     conditions: Sequence[RunConditions]  # in the order of time
     trust: Trust | None
     moved: Sequence[RegressionGroup]  # machine states for the worse, of recent commits
@@ -89,12 +89,12 @@ def _found(
     if run is not None and (too_many := _beyond(run.throttled, run.measurements, policy.throttled_share)):
         why = ", ".join(run.throttled_s) or "by its clock-event bits"
         yield "throttled", f"{_of(too_many)} measurements of its newest run were throttled: {why}"
-    beside = facts.trust.beside if facts.trust is not None else None
-    if beside is not None and beside.told.low > policy.false_alarms:
+    alarms = facts.trust.same_session if facts.trust is not None else None
+    if alarms is not None and alarms.alarms.ci_low > policy.false_alarms:
         yield (
             "false alarms",
-            f"{_of(beside.told)} A/A comparisons have false alarms ({share_words(beside.told.low)} to "
-            f"{share_words(beside.told.high)}); {share_words(policy.false_alarms)} is allowed",
+            f"{_of(alarms.alarms)} A/A comparisons have false alarms ({share_words(alarms.alarms.ci_low)} to "
+            f"{share_words(alarms.alarms.ci_high)}); {share_words(policy.false_alarms)} is allowed",
         )
     for group in facts.moved:
         still = [one for one in group.regressions if not _is_back(one, levels.get(one.series.key, ()), policy)]
@@ -121,7 +121,7 @@ def _is_back(one: Regression, levels: Sequence[SeriesChange], policy: AlertsTabl
 
 def _beyond(count: int, of: int, limit: float) -> Share | None:
     counted = counted_share(count, of)
-    return counted if counted is not None and counted.low > limit else None
+    return counted if counted is not None and counted.ci_low > limit else None
 
 
 def _of(counted: Share) -> str:

@@ -85,13 +85,13 @@ def _rows(changes: Iterable[Regression]) -> Iterator[dict[str, Any]]:
             change.before,
             change.after,
             change.magnitude,
-            change.low,
-            change.high,
+            change.ci_low,
+            change.ci_high,
             change.p_value,
-            change.chance,
+            change.p_adjusted,
             change.q_value,
             share.control.value if share else None,
-            *((share.value, share.low, share.high) if share else (None, None, None)),
+            *((share.value, share.ci_low, share.ci_high) if share else (None, None, None)),
             change.is_worse,
         )
         yield dict(zip(COLUMNS, (*series_cells(each.series), *told), strict=True))

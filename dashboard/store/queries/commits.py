@@ -238,7 +238,7 @@ def _changes(connection: Connection, commit_id: int, known: Workloads) -> tuple[
     changes = [Regression(series=series_record(row, known), change=change_record(row, commits)) for row in rows]
     changes.sort(
         key=lambda one: (
-            not one.series.is_watched,
+            not one.series.is_ours,
             not one.series.metric.is_judged,
             not one.change.is_worse,
             -abs(one.change.magnitude),

@@ -168,7 +168,7 @@ def _cells(
             value=value.get(rank),
             status=status,
             reason=reasons[int(line.points.reason[index])],
-            cards=frozenset(gpus.get(rank, ())),
+            gpus=frozenset(gpus.get(rank, ())),
             run=runs[int(line.points.run[index])],
         )
 

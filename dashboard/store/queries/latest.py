@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from ...model.machine import Limits, speed_of_light
+from ...model.machine import HardwareLimits, speed_of_light
 from ...model.overview import BaselineRatio
 from ...model.series import Series, SpeedOfLight, Status, Workload, workload_of
 from ...model.verdict import Verdict
@@ -29,7 +29,7 @@ class Latest:
     status: Status
     verdict: Verdict
     summary: Row[Any]  # of the summary table, with what is said of the step behind its change
-    limits: Limits  # of the card that ran
+    limits: HardwareLimits  # of the card that ran
     speed_of_light: SpeedOfLight | None
     ratios: tuple[BaselineRatio, ...]  # to each rival measured in the same run; the fastest rival first
 
@@ -91,7 +91,7 @@ def verdicts_within_limits(connection: Connection, known: Workloads, rows: Seque
     }
 
 
-def _limits(connection: Connection, rows: Sequence[Row[Any]]) -> Mapping[int, Limits]:
+def _limits(connection: Connection, rows: Sequence[Row[Any]]) -> Mapping[int, HardwareLimits]:
     """What the card of each run can do, by the run's id; the machine's newest word where the run told nothing.
 
     A machine's name is several cards', and their ceilings lie some per cent apart.
@@ -101,11 +101,13 @@ def _limits(connection: Connection, rows: Sequence[Row[Any]]) -> Mapping[int, Li
         select(run.c.id, run.c.context).where(id_in(connection, run.c.id, {row.run_id for row in rows}))
     )
     own = {row.id: limits_of(row.context) for row in told}
-    found: dict[int, Limits] = {}
+    found: dict[int, HardwareLimits] = {}
     for row in rows:
         if row.run_id not in found:
             its, machines = own[row.run_id], limits_of(row.context)
-            found[row.run_id] = Limits(peaks=its.peaks or machines.peaks, measured=its.measured or machines.measured)
+            found[row.run_id] = HardwareLimits(
+                peaks=its.peaks or machines.peaks, measured=its.measured or machines.measured
+            )
     return found
 
 
@@ -119,7 +121,7 @@ def _order(item: Latest) -> tuple[Any, ...]:
         series.machine,
         item.operator or "",
         series.benchmark,
-        not series.is_watched,
+        not series.is_ours,
         series.parameters,
         series.environment,
     )
@@ -131,7 +133,7 @@ def _latest(
     verdict: Verdict,
     known: Workloads,
     rivals: Mapping[tuple[Any, ...], Sequence[tuple[Series, Row[Any]]]],
-    limits: Limits,
+    limits: HardwareLimits,
 ) -> Latest:
     workload = workload_of(series, known)
     timed = series.metric.is_time and row.value

@@ -11,7 +11,7 @@ import numpy as np
 from sqlalchemy import Connection, func, select
 
 from ...model.machine import Canary, Visit
-from ...model.naming import card_name, cudnn_version
+from ...model.naming import cudnn_version, gpu_name
 from ...model.series import Status
 from .. import schema
 from ..chunks import Columns
@@ -152,7 +152,7 @@ def _facts(row: Any) -> tuple[tuple[str, str], ...] | None:
         return None  # it only compiled
     limit = gpu.get("power_limit_w")
     return (
-        ("card", card_name(row.gpu) if row.gpu else ""),
+        ("card", gpu_name(row.gpu) if row.gpu else ""),
         ("driver", str(gpu.get("driver") or "")),
         *((name, _version(name, str(versions.get(name) or ""))) for name in _SOFTWARE),
         ("power limit", f"{limit:g} W" if limit else ""),

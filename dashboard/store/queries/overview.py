@@ -9,7 +9,7 @@ from sqlalchemy import Connection, and_, false, or_, select
 
 from ...model.metric import metric
 from ...model.naming import kernel_of
-from ...model.overview import Moved, OverviewRow, ReportRow
+from ...model.overview import MovedMetric, OverviewRow, ReportRow
 from ...model.series import Commit, Status
 from ...model.verdict import ChangeKind, Verdict
 from .. import schema
@@ -35,7 +35,7 @@ def overview_rows(connection: Connection, owner: int, *, machine: str | None = N
         where.append(schema.machine.c.name == machine)
     known = workloads(connection, owner)
     items = latest(connection, known, *where, _is_judged(connection, owner)) or latest(connection, known, *where)
-    shown = headlines([item for item in items if item.series.is_watched])
+    shown = headlines([item for item in items if item.series.is_ours])
     ids = [i for item, _ in shown for i in (item.summary.commit_id, item.summary.change_commit_id) if i is not None]
     commits = commits_by_id(connection, ids)
     return tuple(overview_row(item, others, commits) for item, others in shown)
@@ -69,7 +69,7 @@ def overview_row(item: Latest, others: Sequence[Latest], commits: dict[int, Comm
     """A headline with the other metrics that changed."""
     row = item.summary
     moved = [
-        Moved(series=other.series, value=other.summary.value, verdict=other.verdict)
+        MovedMetric(series=other.series, value=other.summary.value, verdict=other.verdict)
         for other in others
         if other.verdict in {Verdict.REGRESSED, Verdict.IMPROVED} - {item.verdict}
     ]
@@ -90,7 +90,7 @@ def overview_row(item: Latest, others: Sequence[Latest], commits: dict[int, Comm
         sparkline=tuple(row.sparkline),
         verdict=item.verdict,
         newest_run=item.newest_run,
-        beside=tuple(moved),
+        other_metrics=tuple(moved),
     )
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
-from ...model.machine import Card, Machine, gpu_of
+from ...model.machine import Gpu, Machine, gpu_of
 from ...model.series import Project
 from ...statistics.detection import ANALYSIS_VERSION
 from .. import schema
@@ -104,14 +104,14 @@ def _machine(connection: Connection, row: Row[Any]) -> Machine:
         cpu=(context.get("cpu") or {}).get("model") or row.details.get("cpu"),
         details=row.details,
         limits=limits_of(context),
-        cards=_cards(connection, row.id),
+        gpus=_cards(connection, row.id),
         runs=row.runs,
         newest_run=moment(row.newest_run),
         newest_commit=commits_by_id(connection, [newest])[newest] if newest is not None else None,
     )
 
 
-def _cards(connection: Connection, machine: int) -> tuple[Card, ...]:
+def _cards(connection: Connection, machine: int) -> tuple[Gpu, ...]:
     run = schema.run
     rows = connection.execute(
         select(run.c.gpu, func.count().label("runs"), func.max(run.c.started_ms).label("newest_run"))
@@ -119,4 +119,4 @@ def _cards(connection: Connection, machine: int) -> tuple[Card, ...]:
         .group_by(run.c.gpu)
     ).all()
     newest_first = sorted(rows, key=lambda row: -(row.newest_run or 0))
-    return tuple(Card(uuid=row.gpu, runs=row.runs, newest_run=moment(row.newest_run)) for row in newest_first)
+    return tuple(Gpu(uuid=row.gpu, runs=row.runs, newest_run=moment(row.newest_run)) for row in newest_first)

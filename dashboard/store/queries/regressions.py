@@ -127,7 +127,7 @@ def regressions_in(
     if rows := _rows(connection, schema.episode, owner, kinds):
         commits = commits_by_id(connection, commits_of_episodes(rows))
         found += [Regression(series=series_record(row, known), change=episode_record(row, commits)) for row in rows]
-    found = [one for one in found if one.series.is_watched and (all_metrics or one.series.metric.is_judged)]
+    found = [one for one in found if one.series.is_ours and (all_metrics or one.series.metric.is_judged)]
     found.sort(key=lambda one: (-one.change.commit.position, one.change.commit.hash, one.series.machine))
     groups = []
     for (_, name), group in itertools.groupby(found, key=lambda one: (one.change.commit, one.series.machine)):

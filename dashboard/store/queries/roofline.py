@@ -129,7 +129,7 @@ def _point(item: Latest, commits: Mapping[int, Commit], profiled: Mapping[Any, P
         bandwidth_bps=workload.bytes / latency_s,
         speed_of_light=item.speed_of_light or _UNKNOWN,
         commit=commits[item.summary.commit_id],
-        card=item.summary.gpu,
+        gpu=item.summary.gpu,
         ceilings=item.limits.measured,
         profile=profiled.get(profile_key(item.series)),
         trail=tuple(value for value in item.summary.sparkline if value)[-_TRAIL:],

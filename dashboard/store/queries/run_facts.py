@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from sqlalchemy import Connection, select
 
-from ...model.naming import card_name, cudnn_version
+from ...model.naming import cudnn_version, gpu_name
 from .. import schema
 from ..chunks import Ints
 from ..engine import Store
@@ -50,7 +50,7 @@ def machine_marks(runs: Sequence[CommitRun], facts: Mapping[int, RunFacts]) -> l
             for name, old, new in _difference(before, now)
         ]
         if each.gpu is not None and gpu is not None and each.gpu != gpu:
-            words.insert(0, f"card {card_name(each.gpu)}")
+            words.insert(0, f"card {gpu_name(each.gpu)}")
         if words:
             marks.append((each.commit, ", ".join(words)))
         gpu = each.gpu if each.gpu is not None else gpu

@@ -230,7 +230,7 @@ def _importance(series: Series) -> tuple[object, ...]:
     own = series.metric
     return (
         not series.listed,
-        not series.is_watched,
+        not series.is_ours,
         not own.is_judged,
         not own.is_latency,
         series.title,

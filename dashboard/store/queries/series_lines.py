@@ -170,7 +170,7 @@ class Records:
                     reason=reasons[reason],
                     run=self._runs[run].name,
                     run_time=moment(self._runs[run].started_ms),
-                    card=self._runs[run].gpu,
+                    gpu=self._runs[run].gpu,
                 )
                 for commit, run, value, q25, q75, count, status, reason in rows
             ]

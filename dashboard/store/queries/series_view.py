@@ -7,9 +7,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from sqlalchemy import Connection, select, union
 
-from ...model.history import Beside, Extent, History, Level, Mark, MarkKind, OtherHistory, Place, ShownHistory, Spread
+from ...model.history import (
+    AddedSeries,
+    CommitPosition,
+    Extent,
+    History,
+    LevelLine,
+    Mark,
+    MarkKind,
+    OtherHistory,
+    ShownHistory,
+    Spread,
+)
 from ...model.series import Point, Series, workload_of
-from ...statistics.levels import medians_of_groups, stretches
+from ...statistics.levels import medians_of_groups, segments
 from ...statistics.thinning import thin, thin_band
 from .. import schema
 from ..chunks import Ints
@@ -207,18 +218,18 @@ class _HistoryView:
         at = records.commits
         return ShownHistory(
             history=self._history(points),
-            levels=tuple(Level(first=at[first], last=at[last], value=value) for first, last, value in levels),
+            levels=tuple(LevelLine(first=at[first], last=at[last], value=value) for first, last, value in levels),
             band=tuple(Spread(commit=at[commit], low=low, high=high) for commit, low, high in band),
-            places={at[number].hash: place for number, place in self._places(sorted(at)).items()},
+            positions={at[number].hash: place for number, place in self._places(sorted(at)).items()},
             window=(at[window[0]], at[window[1]]) if window else None,
             extent=self._extent(own, drawn.get(self.row.id, own.points.commit)),
             marks=tuple(Mark(commit=at[m.commit], kind=m.kind, text=m.text, author=m.author) for m in self.marks),
-            beside=self._added_series(points),
+            added=self._added_series(points),
             newest=next(iter(listed["newest"]), None),
             newest_number=next(iter(listed["newest_number"]), None),
             without_number=listed["bad"],
             points_without_number=len(bad),
-            cards=len(np.unique(self._gpus(own)[self._gpus(own) > 0])),
+            gpus=len(np.unique(self._gpus(own)[self._gpus(own) > 0])),
             listed=listed["page"],
         )
 
@@ -234,10 +245,10 @@ class _HistoryView:
             profile=profile_of(self.connection, self.row, self.series),
         )
 
-    def _added_series(self, points: Mapping[int, tuple[Point, ...]]) -> tuple[Beside, ...]:
+    def _added_series(self, points: Mapping[int, tuple[Point, ...]]) -> tuple[AddedSeries, ...]:
         changes = changes_of(self.connection, [number for number, _ in self.added])
         return tuple(
-            Beside(series=one, points=points.get(number, ()), changes=changes.get(number, ()))
+            AddedSeries(series=one, points=points.get(number, ()), changes=changes.get(number, ()))
             for number, one in self.added
         )
 
@@ -253,8 +264,8 @@ class _HistoryView:
         edges = np.array([change.index for change in self.changes], dtype=np.int64)
         commit = np.empty(len(rank), dtype=np.int64)
         commit[group] = good.commit
-        segments = stretches(medians_of_groups(group, good.value), gpus, np.sort(edges))
-        return [(int(commit[each.first]), int(commit[each.last]), each.level) for each in segments]
+        levels = segments(medians_of_groups(group, good.value), gpus, np.sort(edges))
+        return [(int(commit[each.first]), int(commit[each.last]), each.level) for each in levels]
 
     def _band(self, own: SeriesLine) -> list[tuple[int, float, float]]:
         """Commits with the quartiles of their samples, thinned in a long history."""
@@ -280,12 +291,12 @@ class _HistoryView:
         """The id of the commit at an index among those shown."""
         return int(self.order.commit_index.commits[np.flatnonzero(self.order.rank == self.ranks[index])[0]])
 
-    def _places(self, commits: Sequence[int]) -> dict[int, Place]:
+    def _places(self, commits: Sequence[int]) -> dict[int, CommitPosition]:
         """Positions by commit id; a commit without points is at the next commit with some."""
         number = np.searchsorted(self.order.commit_index.commits, np.array(commits, dtype=np.int64))
         measured = np.searchsorted(self.ranks, self.order.rank[number]).tolist()
         among_all = self.order.among_all[number].tolist()
         return {
-            commit: Place(measured=one, among_all=other)
+            commit: CommitPosition(measured=one, among_all=other)
             for commit, one, other in zip(commits, measured, among_all, strict=True)
         }

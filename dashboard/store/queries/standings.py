@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, func, select
 
-from ...model.overview import Standing
+from ...model.overview import OverviewEntry
 from ...model.verdict import ChangeKind
 from ...statistics.arrival import Arrival, arrival
 from .. import schema
@@ -95,7 +95,7 @@ class _Source:
     gpu: str | None
 
 
-def standings(store: Store, project: str) -> tuple[Standing, ...]:
+def standings(store: Store, project: str) -> tuple[OverviewEntry, ...]:
     """All rows of the overview, of every machine."""
     with store.read() as connection:
         owner = project_id(connection, project)
@@ -109,11 +109,11 @@ def standings(store: Store, project: str) -> tuple[Standing, ...]:
         commits_on_gpu = _commits_by_gpu(connection, owner)
         first = _first_data(connection, owner)
     return tuple(
-        Standing(
+        OverviewEntry(
             row=row,
             is_stopped=source.series in left_out,
-            card=source.gpu,
-            card_commits=commits_on_gpu.get((source.machine, source.gpu), 0),
+            gpu=source.gpu,
+            gpu_commits=commits_on_gpu.get((source.machine, source.gpu), 0),
             month=month.get(source.series, 1.0) - 1,
             year=year.get(source.series, 1.0) - 1,
             since=moment(first[source.machine]) or row.commit.date,

@@ -15,7 +15,7 @@ from ...model.metric import metric
 from ...model.series import UNORDERED_POSITION
 from ...model.triage_item import ItemVersion, TriageState
 from ...model.verdict import ChangeKind, Control
-from ...statistics.summary import sure_loss
+from ...statistics.summary import severity
 from .. import schema
 from ..alert_membership import AlertMembership
 from ..mappers import workloads
@@ -130,7 +130,7 @@ def triage_index(connection: Connection, owner: int) -> TriageIndex:
             date_ms=commit.date_ms,
             matching=tuple(series),
             total=len(series),
-            severity=sum(sure_loss(one.low, one.high, machine_share=one.machine_share) for one in series),
+            severity=sum(severity(one.low, one.high, machine_share=one.machine_share) for one in series),
         )
 
     items = [

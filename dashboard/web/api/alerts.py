@@ -148,7 +148,9 @@ def _regression(alert: RegressionAlert) -> AlertRegressionShape:
         if stated is not None
         else None,
         series=[
-            AlertedShape(series=series_schema(each.series), magnitude=each.magnitude, low=each.low, high=each.high)
+            AlertedShape(
+                series=series_schema(each.series), magnitude=each.magnitude, low=each.ci_low, high=each.ci_high
+            )
             for each in alert.series
         ],
     )

@@ -3,7 +3,7 @@
 from flask import Blueprint
 from pydantic import Field
 
-from ...analysis.thresholds import steps_judged_by
+from ...analysis.thresholds import step_thresholds
 from ...model.history import CommitPage
 from ...model.schema import CommitSchema, Schema, SeriesSchema, commit_schema, series_schema
 from ...model.series import Status
@@ -81,7 +81,7 @@ def index(project: str, asked: Paged) -> CommitList:
 def show(project: str, commit: str, asked: Question) -> CommitAnswer:
     """One commit, by its hash or the beginning of it: neighbours, and every change of level that it began."""
     page = _page_or_404(project, commit)
-    limits = steps_judged_by(store(), project)
+    limits = step_thresholds(store(), project)
     return CommitAnswer(
         commit=commit_schema(page.commit),
         older=page.older.hash if page.older else None,
@@ -90,7 +90,7 @@ def show(project: str, commit: str, asked: Question) -> CommitAnswer:
         changes=[
             ChangeOfSeries(series=series_schema(each.series), change=change_schema(each.series, change))
             for each in page.changes
-            for change in limits.held_against(each.series, [each.change])
+            for change in limits.mark_below_threshold(each.series, [each.change])
         ],
     )
 

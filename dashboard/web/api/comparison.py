@@ -6,7 +6,7 @@ from flask import Blueprint, current_app
 from pydantic import Field
 
 from ...analysis.compare_commits import check
-from ...analysis.thresholds import judged_by
+from ...analysis.thresholds import threshold_resolver
 from ...model.comparison import Comparison
 from ..comparison_cache import compared_commits
 from ..request_context import commit_or_404, project_or_404, store
@@ -42,7 +42,9 @@ def show(project: str, asked: ComparisonQuestion) -> Comparison:
     if not asked.machine and asked.threshold is None:
         return compared_commits(found.name, base, head, all_metrics=is_whole).comparison
     # Not cached: any threshold may be asked for, and each would fill the cache.
-    limits = judged_by(store(), found.name, threshold=current_app.config["THRESHOLD"], threshold_of_all=asked.threshold)
+    limits = threshold_resolver(
+        store(), found.name, threshold=current_app.config["THRESHOLD"], threshold_of_all=asked.threshold
+    )
     return check(
         store(),
         found.name,

@@ -6,11 +6,10 @@ from typing import ClassVar
 from flask import Blueprint, abort
 from pydantic import Field
 
-from ...analysis.thresholds import steps_judged_by
+from ...analysis.thresholds import step_thresholds
 from ...model.schema import Schema, SeriesSchema, commit_position, series_schema
 from ...model.series import Point, Status
-from ...statistics.levels import Level as OfCommits
-from ...statistics.levels import levels
+from ...statistics.levels import SegmentLevel, levels
 from ...store.queries.series import OwnHistory, own_history
 from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import store
@@ -96,7 +95,7 @@ def show(project: str, key: str, asked: HistoryQuestion) -> HistoryAnswer:
     points = _within(history, asked)
     kept = {point.commit.hash for point in points}
     told = [change for change in history.changes if change.commit.hash in kept]
-    limits = steps_judged_by(store(), own.project)
+    limits = step_thresholds(store(), own.project)
     return HistoryAnswer.model_construct(
         series=series_schema(own),
         points=[_point(point) for point in points],
@@ -107,7 +106,7 @@ def show(project: str, key: str, asked: HistoryQuestion) -> HistoryAnswer:
             and points[0].commit.position <= level.last.position
             and level.first.position <= points[-1].commit.position
         ],
-        changes=[change_schema(own, change) for change in limits.held_against(own, told)],
+        changes=[change_schema(own, change) for change in limits.mark_below_threshold(own, told)],
         limits=limits_source(limits.stated),
         episodes=[change_schema(own, each) for each in history.episodes if each.commit.hash in kept],
     )
@@ -135,13 +134,13 @@ def _position(history: OwnHistory, prefix: str | None) -> int | None:
     return found.pop()
 
 
-def _level(level: OfCommits) -> Level:
+def _level(level: SegmentLevel) -> Level:
     return Level(
         first_commit=level.first.hash,
         last_commit=level.last.hash,
         value=level.value,
         commits=level.commits,
-        card=level.card,
+        card=level.gpu,
     )
 
 
@@ -158,5 +157,5 @@ def _point(point: Point) -> PointSchema:
         reason=point.reason,
         run=point.run,
         run_time=point.run_time,
-        card=point.card,
+        card=point.gpu,
     )

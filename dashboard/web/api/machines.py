@@ -76,7 +76,7 @@ def _schema(machine: Machine) -> MachineSchema:
         runs=machine.runs,
         newest_run=machine.newest_run,
         newest_commit=commit_schema(machine.newest_commit) if machine.newest_commit else None,
-        cards=[CardSchema(uuid=card.uuid, runs=card.runs, newest_run=card.newest_run) for card in machine.cards],
+        cards=[CardSchema(uuid=card.uuid, runs=card.runs, newest_run=card.newest_run) for card in machine.gpus],
         peaks=ceilings_schema(machine.limits.peaks),
         ceilings=ceilings_schema(machine.limits.measured),
     )

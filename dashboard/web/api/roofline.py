@@ -111,6 +111,6 @@ def _schema(point: RooflinePoint) -> RooflinePointSchema:
         bandwidth_bytes_per_s=point.bandwidth_bps,
         speed_of_light_of_peak=light.of_peak,
         speed_of_light_of_ceiling=light.of_ceiling,
-        card=point.card,
+        card=point.gpu,
         commit=point.commit.hash,
     )

@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 from ...model import quantities
 from ...model.history import no_number
 from ...model.kernel import Kernel, ShapeRow
-from ...model.naming import card_name
+from ...model.naming import gpu_name
 from .history_view import commit_tick
 from .hover import SHOW_TEXT, commit_text
 from .layout import plain
@@ -149,7 +149,7 @@ def _row(kernel: Kernel, shape: ShapeRow, reference: Reference) -> HeatRow:
 def _cards_of(shape: ShapeRow, place: int) -> frozenset[str]:
     """What measured it; nothing of what is exact, which no card moves."""
     cell = shape.cells[place]
-    return frozenset() if cell is None or shape.series.metric.is_exact else cell.cards
+    return frozenset() if cell is None or shape.series.metric.is_exact else cell.gpus
 
 
 def _level(kernel: Kernel, shape: ShapeRow, places: Sequence[int]) -> float:
@@ -194,7 +194,7 @@ def _cell_text(kernel: Kernel, row: HeatRow, name: str, place: int) -> str:
             f", {quantities.change(change)}" if change is not None else ""
         )
         if row.is_elsewhere[place]:
-            said += f", on another card than the reference: {' and '.join(map(card_name, sorted(cell.cards)))}"
+            said += f", on another card than the reference: {' and '.join(map(gpu_name, sorted(cell.gpus)))}"
     return f"<b>{name}</b><br>{plain(said)}<br>{commit_text(commit, short=len(kernel.commits) > _WRITTEN)}"
 
 

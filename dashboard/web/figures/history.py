@@ -38,17 +38,17 @@ def history_figure(shown: ShownHistory, view: HistoryView) -> go.Figure:
     values = next(filter(None, ([p.value for p in points if p.value is not None] for points in lines)), [])
     typical = median(values) if values else 1.0
     factor, axis_unit = quantities.axis_unit(typical, unit)
-    frame = Frame(_commits(shown), shown.places, view.spacing, factor)
+    frame = Frame(_commits(shown), shown.positions, view.spacing, factor)
     no_number = [point for point in history.points if point.status is not Status.OK]
     canaries = canary_lines(history.canaries, frame)
     parts = panes(
         no_numbers=bool(no_number),
         marks=bool(shown.marks),
         canaries=bool(canaries),
-        beside=len(shown.beside),
+        beside=len(shown.added),
         lanes=min(len(history.changes), 2),
     )
-    is_ours = history.series.is_watched
+    is_ours = history.series.is_ours
     data = [
         *band(shown.band, frame),
         *own_values(history, frame),
@@ -59,7 +59,7 @@ def history_figure(shown: ShownHistory, view: HistoryView) -> go.Figure:
         *_no_numbers(no_number, frame),
         *mark_traces(shown.marks, frame),
         *canaries,
-        *beside_lines(shown.beside, frame),
+        *beside_lines(shown.added, frame),
         _chosen(),
     ]
     axes = {
@@ -68,7 +68,7 @@ def history_figure(shown: ShownHistory, view: HistoryView) -> go.Figure:
         **({"yaxis2": mark_axis(parts.no_numbers)} if no_number else {}),
         **({"yaxis3": canary_axis(canaries, parts.canaries)} if canaries else {}),
         **({"yaxis4": mark_axis(parts.marks)} if shown.marks else {}),
-        **beside_axes(shown.beside, parts.beside, view.scale),
+        **beside_axes(shown.added, parts.beside, view.scale),
     }
     return figure(
         data,
@@ -77,7 +77,7 @@ def history_figure(shown: ShownHistory, view: HistoryView) -> go.Figure:
         annotations=[
             *change_labels(history.changes, frame, is_ours),
             *mark_labels(shown.marks, frame, parts.marks),
-            *beside_headings(shown.beside, parts.beside, history.series),
+            *beside_headings(shown.added, parts.beside, history.series),
             *_not_from_zero(history, view, parts.main),
         ],
         meta=meta(frame, shown.extent),
@@ -88,7 +88,7 @@ def _commits(shown: ShownHistory) -> tuple[Commit, ...]:
     """Every commit that something is drawn at, and the window's, oldest first."""
     history = shown.history
     lines: list[Sequence[Point]] = [history.points, *(other.points for other in history.others)]
-    lines += [each.points for each in shown.beside]
+    lines += [each.points for each in shown.added]
     seen = {point.commit.hash: point.commit for points in lines for point in points}
     seen.update({commit.hash: commit for commit in shown.window or ()})
     return tuple(sorted(seen.values(), key=lambda commit: (commit.position, commit.date)))

@@ -8,8 +8,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from ...model import quantities
-from ...model.history import Beside, History, Level, Spread
-from ...model.naming import card_name, name_in_module
+from ...model.history import AddedSeries, History, LevelLine, Spread
+from ...model.naming import gpu_name, name_in_module
 from ...model.series import Commit, Point, Series, Status
 from .history_view import RUN_DIGITS, Frame, Scale, by_commit, runs_of
 from .hover import SHOW_TEXT, no_number_text, point_text
@@ -98,12 +98,12 @@ def _compared(history: History, numbers: Sequence[Point], line: Sequence[tuple[C
             theirs_is = f"{name} {quantities.quantity(value, history.series.metric.unit)}"
             is_speed = history.series.metric.is_time and point.value > 0
             said.append(f"{quantities.ratio(value / point.value)} as fast as {theirs_is}" if is_speed else theirs_is)
-        if point.card is not None:
-            said.append(f"on {card_name(point.card)}")
+        if point.gpu is not None:
+            said.append(f"on {gpu_name(point.gpu)}")
         yield said
 
 
-def level_lines(levels: Sequence[Level], frame: Frame) -> list[go.Scatter]:
+def level_lines(levels: Sequence[LevelLine], frame: Frame) -> list[go.Scatter]:
     """Each segment's level as a line from its first to its last commit, card by card."""
     if not levels:
         return []
@@ -150,7 +150,7 @@ def other_lines(history: History, frame: Frame, typical: float) -> list[go.Scatt
     return traces
 
 
-def beside_lines(beside: Sequence[Beside], frame: Frame) -> list[go.Scatter]:
+def beside_lines(beside: Sequence[AddedSeries], frame: Frame) -> list[go.Scatter]:
     """A small plot for each further series, all in one look: the heading over each says which it is."""
     traces: list[go.Scatter] = []
     for number, each in enumerate(beside):
@@ -199,7 +199,7 @@ def beside_lines(beside: Sequence[Beside], frame: Frame) -> list[go.Scatter]:
     return traces
 
 
-def _never_a_number(each: Beside, frame: Frame, common: dict[str, Any]) -> go.Scatter:
+def _never_a_number(each: AddedSeries, frame: Frame, common: dict[str, Any]) -> go.Scatter:
     """Crosses with their reasons. Plotly knows no axis whose traces are all empty: one without points has a gap."""
     height: list[float | None] = [0.5] * len(each.points)
     return go.Scatter(
@@ -214,7 +214,7 @@ def _never_a_number(each: Beside, frame: Frame, common: dict[str, Any]) -> go.Sc
     )
 
 
-def beside_axes(beside: Sequence[Beside], domains: Sequence[Domain], scale: Scale) -> dict[str, Any]:
+def beside_axes(beside: Sequence[AddedSeries], domains: Sequence[Domain], scale: Scale) -> dict[str, Any]:
     """By name in plotly's layout. Each spans at least 6 % of its typical value, as the main one does."""
     found = {}
     for number, (each, domain) in enumerate(zip(beside, domains, strict=True)):
@@ -235,7 +235,7 @@ def beside_axes(beside: Sequence[Beside], domains: Sequence[Domain], scale: Scal
     return found
 
 
-def beside_headings(beside: Sequence[Beside], domains: Sequence[Domain], own: Series) -> list[dict[str, Any]]:
+def beside_headings(beside: Sequence[AddedSeries], domains: Sequence[Domain], own: Series) -> list[dict[str, Any]]:
     """What each small plot shows, over its left end: where it is not the page's own series, which the title names."""
     return [
         {
@@ -275,7 +275,7 @@ def _name_parts(series: Series) -> list[str]:
     return [case, *values, *implementation, *metric, series.machine]
 
 
-def _scale(each: Beside) -> tuple[float, str]:
+def _scale(each: AddedSeries) -> tuple[float, str]:
     values = [value for _, value in by_commit(each.points)]
     return quantities.axis_unit(median(values) if values else 1.0, each.series.metric.unit)
 

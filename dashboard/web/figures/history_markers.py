@@ -111,7 +111,7 @@ def change_traces(history: History, frame: Frame) -> list[go.Scatter]:
             for kind in _NO_COMMITS
         ),
     ]
-    if not history.series.is_watched:
+    if not history.series.is_ours:
         kinds = [("the machine moved" if history.series.is_control else "change", INK, list(history.changes))]
     for name, colour, changes in kinds:
         if changes:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from statistics import median
 from typing import Any
 
-from ...model.history import Extent, Place, points_said
+from ...model.history import CommitPosition, Extent, thinning_note
 from ...model.series import Commit, Point, Status
 from .layout import date_axis
 from .themes import MONOSPACE
@@ -48,7 +48,7 @@ class Frame:
     """Where a commit stands on the horizontal axis, and how recorded values become displayed ones."""
 
     commits: tuple[Commit, ...]  # all that anything is drawn at, oldest first
-    places: Mapping[str, Place]  # by hash
+    places: Mapping[str, CommitPosition]  # by hash
     spacing: Spacing
     factor: float
 
@@ -126,5 +126,5 @@ def meta(frame: Frame, extent: Extent) -> dict[str, Any]:
         "spacing": frame.spacing.value,
         "thinned": extent.is_thinned,
         "whole_inside": extent.drawn_inside == extent.points_inside,
-        "said": points_said(extent),
+        "said": thinning_note(extent),
     }

@@ -8,7 +8,7 @@ from ...model.changepoint import SeriesChange
 from ...model.history import Mark, MarkKind, no_number
 from ...model.machine import RooflinePoint
 from ...model.metric import Metric
-from ...model.naming import card_name
+from ...model.naming import gpu_name
 from ...model.series import Commit, Point
 from .layout import plain
 
@@ -62,8 +62,8 @@ def change_text(change: SeriesChange, metric: Metric, word: str) -> str:
     """How far the level moved, what that is, with its interval, and the commit it moved at."""
     before, after = (quantities.quantity(value, metric.unit) for value in (change.before, change.after))
     interval = ""  # what is exact has none
-    if change.low < change.high:
-        interval = f" (95 %: {quantities.change_range(change.low, change.high)})"
+    if change.ci_low < change.ci_high:
+        interval = f" (95 %: {quantities.change_range(change.ci_low, change.ci_high)})"
     return (
         f"<b>{quantities.change(change.magnitude, change.before)}</b> {word}{interval}"
         f"<br>{plain(before)} → {plain(after)}<br>{commit_text(change.commit)}"
@@ -86,8 +86,8 @@ def roofline_text(point: RooflinePoint, label: str) -> str:
     shares = ((light.of_peak, "peak"), (light.of_ceiling, "ceiling"))
     rate = quantities.throughput(point.flop_rate, point.workload.dtype)
     told = ", ".join(f"{quantities.share(share)} of {name}" for share, name in shares if share is not None)
-    if told and light.of_ceiling is not None and point.card is not None:
-        told += f" of {plain(card_name(point.card))}"
+    if told and light.of_ceiling is not None and point.gpu is not None:
+        told += f" of {plain(gpu_name(point.gpu))}"
     return (
         f"{_workload_text(point, label)}{f', speed of light {told}' if told else ''}"
         f"<br>{rate} at {quantities.number(point.intensity)} FLOP/byte,"

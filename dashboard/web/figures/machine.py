@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from ...analysis.trust import RUNS, Detectable
 from ...model import quantities
-from ...model.naming import canary_name, card_name
+from ...model.naming import canary_name, gpu_name
 from ...store.column_records import RunConditions, SeriesRuns
 from .hover import SHOW_TEXT
 from .layout import date_axis, plain
@@ -82,7 +82,7 @@ def _at(moment: datetime | None) -> str:
 
 
 def _text(run: RunConditions, *said: str) -> str:
-    card = card_name(run.gpu) if run.gpu else ""
+    card = gpu_name(run.gpu) if run.gpu else ""
     facts = [f"{run.started_at:%Y-%m-%d %H:%M} UTC", *said, card, f"{run.measurements} measurements"]
     return "<br>".join(plain(fact) for fact in facts if fact)
 

@@ -9,7 +9,7 @@ from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from ...analysis.compare_sides import Compared
-from ...analysis.thresholds import steps_judged_by
+from ...analysis.thresholds import step_thresholds
 from ...model.comparison import ComparedBy, ComparisonRow, MachineDrift
 from ...model.compiled_code import CompiledDifference, compiled_difference
 from ...model.history import CommitPage, CommitPoint
@@ -281,11 +281,11 @@ def page_of(project: str, commit: str) -> CommitPage:
     def read() -> CommitPage:
         page = queries.commit_page(store(), project, commit)
         assert page is not None
-        limits = steps_judged_by(store(), project)
+        limits = step_thresholds(store(), project)
         held = (
             replace(each, change=change)
             for each in page.changes
-            for change in limits.held_against(each.series, [each.change])
+            for change in limits.mark_below_threshold(each.series, [each.change])
         )
         return replace(page, changes=tuple(held))
 

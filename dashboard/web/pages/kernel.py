@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from flask import Blueprint, abort, render_template, request
 
-from ...analysis.thresholds import steps_judged_by
+from ...analysis.thresholds import step_thresholds
 from ...model.kernel import Kernel
 from ...model.series import Series
 from ...store import queries
@@ -41,8 +41,8 @@ def show(project: str, name: str) -> str:
     )
     if kernel is None:
         abort(404, f"There is no kernel or benchmark “{name}” in {found.name}.")
-    limits = steps_judged_by(store(), found.name)
-    marked = (replace(row, changes=limits.held_against(row.series, row.changes)) for row in kernel.rows)
+    limits = step_thresholds(store(), found.name)
+    marked = (replace(row, changes=limits.mark_below_threshold(row.series, row.changes)) for row in kernel.rows)
     kernel = replace(kernel, rows=tuple(marked))
     told = request.args.get("against", "")
     reference = Reference(told) if told in set(Reference) else Reference.FIRST
@@ -73,7 +73,7 @@ def show(project: str, name: str) -> str:
 
 def _has_cards(kernel: Kernel) -> bool:
     """Whether several physical cards measured what is shown."""
-    return len({cell.cards for row in kernel.rows for cell in row.cells if cell is not None and cell.cards}) > 1
+    return len({cell.gpus for row in kernel.rows for cell in row.cells if cell is not None and cell.gpus}) > 1
 
 
 def _names(series: list[Series]) -> list[str]:

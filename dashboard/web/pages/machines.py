@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 from flask import Blueprint, abort, current_app, render_template
 
-from ...analysis.thresholds import judged_by
+from ...analysis.thresholds import threshold_resolver
 from ...analysis.trust import RUNS, EqualCodeSpread, Trust, equal_code_spread, trust
-from ...model.overview import State
+from ...model.overview import RowState
 from ...model.series import Status
 from ...model.verdict import NoiseSource
 from ...statistics.arrival import Pause
@@ -91,7 +91,7 @@ def one(project: str, name: str) -> str:
         assumed=sum(each.source is NoiseSource.ASSUMED for each in told.trust.detectable),
         worst=told.trust.detectable[:_WORST],
         stretches=told.software[:_STRETCHES],
-        stopped=[each for each in here if each.state is State.STOPPED],
+        stopped=[each for each in here if each.state is RowState.STOPPED],
         held=[run for run in reversed(told.conditions) if run.throttled][:_STRETCHES],
         canaries=queries.canaries(store(), found.name).get(name, ()),
         over_time=conditions_figure(told.conditions, controls),
@@ -109,7 +109,7 @@ def _known(project: str, machine: str, threshold: float) -> Known | None:
     history = queries.machine_history(store(), project, machine)
     if history is None:
         return None
-    judged = judged_by(store(), project, threshold=threshold)
+    judged = threshold_resolver(store(), project, threshold=threshold)
     wrong = tuple(each for each in history.outcomes if each.status in {Status.INVALID, Status.FAILED, Status.WRONG})
     numbers = sum(each.count for each in history.outcomes if each.status is Status.OK)
     failed = sum(each.count for each in wrong)

@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 
 from ...model.changepoint import RegressionGroup
 from ...model.kernel import KernelLine, Typical, kernel_lines
-from ...model.overview import Standing, State
+from ...model.overview import OverviewEntry, RowState
 from ...model.series import Commit
 from ...model.triage_item import WAITING, TriageFilter
 from ...statistics.arrival import Arrival, is_archived
@@ -47,7 +47,7 @@ class Improvement:
 
     machine: str
     commit: Commit
-    rows: tuple[Standing, ...]
+    rows: tuple[OverviewEntry, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Everything:
     """A project as it stands, worked out once for all readers between two commits to the store."""
 
     lines: tuple[KernelLine, ...]
-    standings: tuple[Standing, ...]
+    standings: tuple[OverviewEntry, ...]
     texts: dict[str, str]  # what words are looked for in, by series
     arrivals: dict[str, Arrival]
     regressions: tuple[RegressionGroup, ...]
@@ -69,7 +69,7 @@ class Shown:
 
     line: KernelLine
     matching: int  # rows that the filters keep
-    rows: tuple[Standing, ...]
+    rows: tuple[OverviewEntry, ...]
     is_open: bool
 
 
@@ -182,21 +182,21 @@ def _everything(project: str) -> Everything:
     )
 
 
-def _text(standing: Standing) -> str:
+def _text(standing: OverviewEntry) -> str:
     series = standing.row.series
     return f"{series.title} {series.machine} {series.environment}".lower()
 
 
 def _kept(
     lines: Iterable[KernelLine], narrowed: Filter, texts: dict[str, str]
-) -> list[tuple[KernelLine, Sequence[Standing]]]:
+) -> list[tuple[KernelLine, Sequence[OverviewEntry]]]:
     """The lines that the filters leave, each with its rows that they leave."""
     words = narrowed.text.lower().split()
-    kept: list[tuple[KernelLine, Sequence[Standing]]] = []
+    kept: list[tuple[KernelLine, Sequence[OverviewEntry]]] = []
     for line in lines:
         if narrowed.kernel not in {"", line.name}:
             continue
-        rows: Sequence[Standing] = line.rows
+        rows: Sequence[OverviewEntry] = line.rows
         if narrowed.verdict:
             rows = [each for each in (*line.rows, *line.absent) if narrowed.verdict in each.states]
         if words:
@@ -206,12 +206,12 @@ def _kept(
     return kept
 
 
-def _shown(line: KernelLine, rows: Sequence[Standing], *, is_open: bool) -> Shown:
+def _shown(line: KernelLine, rows: Sequence[OverviewEntry], *, is_open: bool) -> Shown:
     return Shown(line=line, matching=len(rows), rows=tuple(rows[:_ROWS_OF_A_LINE]) if is_open else (), is_open=is_open)
 
 
 def _whole(
-    kept: Sequence[tuple[KernelLine, Sequence[Standing]]], page: Callable[[Sequence[str]], Sequence[str]]
+    kept: Sequence[tuple[KernelLine, Sequence[OverviewEntry]]], page: Callable[[Sequence[str]], Sequence[str]]
 ) -> list[Shown]:
     """All lines of one kernel, open, with the rows of this page."""
     on_page = set(page([each.row.series.key for _, rows in kept for each in rows]))
@@ -228,8 +228,8 @@ def _whole(
 
 
 def _in_order(
-    kept: list[tuple[KernelLine, Sequence[Standing]]], order: str
-) -> list[tuple[KernelLine, Sequence[Standing]]]:
+    kept: list[tuple[KernelLine, Sequence[OverviewEntry]]], order: str
+) -> list[tuple[KernelLine, Sequence[OverviewEntry]]]:
     """By what the reader asks for, the worst first; else as they come, the most urgent first."""
     keys: dict[str, Callable[[KernelLine], float]] = {
         "month": lambda line: -_worst(line, line.month),
@@ -250,12 +250,12 @@ def _worst(line: KernelLine, change: Typical | None) -> float:
     return -change.low if line.metric is not None and line.metric.is_worse(-1.0) else change.high
 
 
-def _states(lines: Iterable[KernelLine]) -> tuple[tuple[State, int], ...]:
-    counted: Counter[State] = Counter()
+def _states(lines: Iterable[KernelLine]) -> tuple[tuple[RowState, int], ...]:
+    counted: Counter[RowState] = Counter()
     for line in lines:
         counted.update(dict(line.states))
-        counted[State.MISSING] += len(line.absent) if line.rows else 0
-    return tuple((state, counted[state]) for state in State if counted[state])
+        counted[RowState.MISSING] += len(line.absent) if line.rows else 0
+    return tuple((state, counted[state]) for state in RowState if counted[state])
 
 
 def _columns(lines: Sequence[KernelLine], machines: int) -> Columns:
@@ -270,12 +270,12 @@ def _columns(lines: Sequence[KernelLine], machines: int) -> Columns:
     )
 
 
-def _improvements(standings: Iterable[Standing]) -> list[Improvement]:
+def _improvements(standings: Iterable[OverviewEntry]) -> list[Improvement]:
     """What stands improved, by the commit behind it, newest first."""
-    together: dict[tuple[str, str], list[Standing]] = {}
+    together: dict[tuple[str, str], list[OverviewEntry]] = {}
     for each in standings:
         row = each.row
-        if each.state is State.IMPROVED and row.change_is_step and row.change_commit is not None:
+        if each.state is RowState.IMPROVED and row.change_is_step and row.change_commit is not None:
             together.setdefault((row.change_commit.hash, row.series.machine), []).append(each)
     found = []
     for (_, machine), better in together.items():

@@ -175,7 +175,7 @@ def panel(facts: PointFacts) -> dict[str, Any]:
         "before": before,
         "compare": compare_address(facts.series.project, before.commit.hash, point.commit.hash) if before else None,
         "change": point.value / before.value - 1 if has_both and before and before.value and point.value else None,
-        "is_other_card": before is not None and None not in (point.card, before.card) and point.card != before.card,
+        "is_other_card": before is not None and None not in (point.gpu, before.gpu) and point.gpu != before.gpu,
         "context": [
             (name, said, then[name] if name in then and then[name] != said and name not in _OF_ONE_RUN else None)
             for name, said in now.items()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from ...model.overview import Standing, State
+from ...model.overview import OverviewEntry, RowState
 from ...statistics.arrival import Arrival, is_archived
 from ...store import queries
 from ..request_context import store
@@ -30,7 +30,7 @@ class Runner:
         return not self.is_archived and (self.is_overdue or bool(self.stopped))
 
 
-def runners(arrivals: dict[str, Arrival], standings: Sequence[Standing], now: datetime) -> tuple[Runner, ...]:
+def runners(arrivals: dict[str, Arrival], standings: Sequence[OverviewEntry], now: datetime) -> tuple[Runner, ...]:
     """Every machine of a project that measured something; those that want attention first, the longest silent before
     the others."""
     archived = is_archived((its.newest_s for its in arrivals.values()), now.timestamp())
@@ -43,14 +43,14 @@ def runners(arrivals: dict[str, Arrival], standings: Sequence[Standing], now: da
             patience=timedelta(seconds=its.patience_s),
             is_overdue=its.is_overdue(now.timestamp()),
             is_archived=archived,
-            stopped=counted[name, State.STOPPED],
-            invalid=counted[name, State.INVALID],
+            stopped=counted[name, RowState.STOPPED],
+            invalid=counted[name, RowState.INVALID],
         )
         for name, its in arrivals.items()
     ]
     return tuple(sorted(found, key=lambda one: (not one.wants_attention, one.newest, one.name)))
 
 
-def standings_of(project: str) -> tuple[Standing, ...]:
+def standings_of(project: str) -> tuple[OverviewEntry, ...]:
     """How the kernels of a project stand, worked out once for all pages between two commits to the store."""
     return store().cached(project, "standings", lambda: queries.standings(store(), project))

@@ -9,12 +9,12 @@ from flask import Blueprint, Response, abort, render_template, request
 from flask.typing import ResponseReturnValue
 
 from ...analysis.next_measurement import measure_again
-from ...analysis.thresholds import JudgedBy, steps_judged_by
+from ...analysis.thresholds import ThresholdResolver, step_thresholds
 from ...model.changepoint import SeriesChange
-from ...model.history import Beside, ShownHistory, points_said
+from ...model.history import AddedSeries, ShownHistory, thinning_note
 from ...model.metric import Metric
 from ...model.naming import kernel_page
-from ...model.overview import OverviewRow, Standing
+from ...model.overview import OverviewEntry, OverviewRow
 from ...model.series import Point, Series, Status
 from ...model.verdict import ChangeKind
 from ...store import queries
@@ -56,7 +56,7 @@ class OverlayChoice:
     address: str
 
 
-def beside_rows(beside: Sequence[Beside]) -> tuple[BesideRow, ...]:
+def beside_rows(beside: Sequence[AddedSeries]) -> tuple[BesideRow, ...]:
     """Those on display, in the figure's order."""
     keys = [each.series.key for each in beside]
     return tuple(
@@ -76,7 +76,7 @@ def choices(
     shown: ShownHistory, siblings: Sequence[OverviewRow], elsewhere: Iterable[Series], found: Iterable[Series]
 ) -> dict[str, tuple[OverlayChoice, ...]]:
     """Under a heading each, what is not on display yet; empty where no more have room."""
-    there = [each.series.key for each in shown.beside]
+    there = [each.series.key for each in shown.added]
     if len(there) >= MOST_BESIDE:
         return {}
     taken = {shown.history.series.key, *there}
@@ -150,9 +150,9 @@ def show(project: str, key: str) -> str:
     number = page_number()
     recorded = queries.siblings(store(), key)
     # A rival has no verdict of ours, and neither has what restates another metric.
-    is_watched = own.metric.is_judged and own.is_watched
+    is_ours = own.metric.is_judged and own.is_ours
     changes = sorted(shown.history.changes, key=lambda change: change.index, reverse=True)
-    standing = next((row for row in recorded if row.series.key == key and is_watched), None)
+    standing = next((row for row in recorded if row.series.key == key and is_ours), None)
     steps = {ChangeKind.STEP, ChangeKind.NOT_SIGNIFICANT}
     counting = (change for change in changes if change.kind in steps and change.below_limit is None)
     last_step = next(counting, None)
@@ -165,13 +165,13 @@ def show(project: str, key: str) -> str:
         history=shown.history,
         view=view,
         figure=history_figure(shown, view),
-        said=points_said(shown.extent),
+        said=thinning_note(shown.extent),
         changes=changes,
         limits=limits,
         stated=queries.stated_changes(store(), key),
         episodes=shown.history.episodes[::-1],
         wanted_change=last_step,
-        wanted=measure_again(own, last_step) if last_step is not None and is_watched else None,
+        wanted=measure_again(own, last_step) if last_step is not None and is_ours else None,
         standing=standing,
         told=_told(standing) if standing is not None else None,
         state_word=state_word,
@@ -180,7 +180,7 @@ def show(project: str, key: str) -> str:
         siblings=siblings,
         canaries=canary_summary(shown.history.canaries),
         place=Pages(number=number, size=LISTED, total=shown.extent.points),
-        beside=beside_rows(shown.beside),
+        beside=beside_rows(shown.added),
         choices=choices(shown, siblings, queries.elsewhere(store(), key), _found(own)),
         words=words_asked("find"),
         point=panel(facts) if facts else None,
@@ -207,7 +207,7 @@ def _measured(project: str) -> tuple[tuple[Metric, ...], tuple[str, ...]]:
     )
 
 
-def _told(row: OverviewRow) -> Standing | None:
+def _told(row: OverviewRow) -> OverviewEntry | None:
     """What the overview says of it, which tells why there is no verdict; None where that is of an earlier import."""
     mine = (each for each in standings_of(row.series.project) if each.row.series.key == row.series.key)
     return next((each for each in mine if each.row.verdict is row.verdict), None)
@@ -222,7 +222,7 @@ def _view() -> HistoryView:
     )
 
 
-def _shown_or_404(project: str, key: str, view: HistoryView) -> tuple[ShownHistory, JudgedBy]:
+def _shown_or_404(project: str, key: str, view: HistoryView) -> tuple[ShownHistory, ThresholdResolver]:
     """What is shown, its steps held against what the project states."""
     beside = request.args.getlist("with")[:MOST_BESIDE]
     wanted = HistoryRequest(first=view.first, last=view.last, beside=beside, page=page_number())
@@ -230,10 +230,10 @@ def _shown_or_404(project: str, key: str, view: HistoryView) -> tuple[ShownHisto
     if shown is None or shown.history.series.project != project:
         found = project_or_404(project)
         abort(404, f"There is no series “{key}” in {found.name}. Its benchmark may have been renamed.")
-    limits, history = steps_judged_by(store(), project), shown.history
-    marked = replace(history, changes=limits.held_against(history.series, history.changes))
-    others = (replace(each, changes=limits.held_against(each.series, each.changes)) for each in shown.beside)
-    return replace(shown, history=marked, beside=tuple(others)), limits
+    limits, history = step_thresholds(store(), project), shown.history
+    marked = replace(history, changes=limits.mark_below_threshold(history.series, history.changes))
+    others = (replace(each, changes=limits.mark_below_threshold(each.series, each.changes)) for each in shown.added)
+    return replace(shown, history=marked, added=tuple(others)), limits
 
 
 def _found(own: Series) -> Sequence[Series]:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import plotly.graph_objects as go
 import plotly.io as pio
 
-from ...analysis.thresholds import steps_judged_by
+from ...analysis.thresholds import step_thresholds
 from ...store import Store, queries
 from ...store.queries.series_view import HistoryRequest
 from ..figures.history import history_figure
@@ -58,12 +58,12 @@ def _figures(store: Store, project: str, keys: Iterable[str]) -> Iterator[tuple[
     for roofline in queries.rooflines(store, project):
         machine = roofline.machine.name
         yield f"roofline-{plain_name(machine)}", _titled(roofline_figure(roofline), f"Roofline of {machine}")
-    limits = steps_judged_by(store, project)
+    limits = step_thresholds(store, project)
     for key in sorted(keys):
         shown = queries.shown_history(store, key, HistoryRequest())
         if shown is not None and shown.history.series.project == project:
             series = shown.history.series
-            changes = limits.held_against(series, shown.history.changes)
+            changes = limits.mark_below_threshold(series, shown.history.changes)
             shown = replace(shown, history=replace(shown.history, changes=changes))
             yield f"series/{key}/history", _titled(history_figure(shown, HistoryView()), name_beside(series))
 

@@ -230,8 +230,8 @@ def test_throttling_and_false_alarms_count_by_what_is_sure_of_them() -> None:
             throttled=throttled,
             knows_throttling=True,
         )
-        alarms = FalseAlarms(told=share, families=share, beyond_threshold=share, apart=0.01, apart_most=0.02)
-        trust = Trust(beside=alarms, later=None, detectable=(), family=1, threshold=0.02)
+        alarms = FalseAlarms(alarms=share, families=share, beyond_threshold=share, apart=0.01, apart_most=0.02)
+        trust = Trust(same_session=alarms, later_sessions=None, detectable=(), family=1, threshold=0.02)
         facts = RunnerFacts(machine="box", standings=(), conditions=(run,), trust=trust, moved=())
         finding = unhealthy_runner(facts, {}, AlertsTable())
         return finding.members if finding is not None else ()

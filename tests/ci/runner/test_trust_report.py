@@ -42,8 +42,8 @@ def test_the_recorded_h200_is_to_be_trusted(store: Store, tmp_path: Path) -> Non
     commit = json.loads(text)["commit_hash"]
     report = trust_report(store, "warpwatch", commit, threshold=0.02)
     assert (report.machine, report.runs) == ("nvidia-h200", 5)
-    assert report.trust.beside is not None
-    assert report.trust.beside.told.count == 0
+    assert report.trust.same_session is not None
+    assert report.trust.same_session.alarms.count == 0
     changes = sorted(each.changes[1] for each in report.trust.detectable)
     assert verdict(report).startswith("to be trusted: no false alarm, no throttling, and half of the series show 2.1")
     assert changes[len(changes) // 2] < 0.022

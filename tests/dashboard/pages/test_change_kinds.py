@@ -11,7 +11,7 @@ from sqlalchemy import func, select, update
 from tests.asv_results import AsvResults
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
 from warpwatch.ci.alerts.alert_content import regression_content
-from warpwatch.dashboard.analysis.classify import judge
+from warpwatch.dashboard.analysis.classify import classify_machines
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries, schema
 from warpwatch.dashboard.store.alert_candidates import new_regressions
@@ -75,7 +75,7 @@ def test_a_step_that_is_not_significant_is_called_so_on_every_page_and_by_the_ap
             update(schema.changepoint).where(schema.changepoint.c.place == newest).values(p_adjusted=0.2)
         )
         connection.execute(update(schema.machine).values(findings=schema.machine.c.findings + 1))
-    judge(store)
+    classify_machines(store)
     key = queries.find_series(store, "demo", search="w1 warpwatch").series[0].key
     (row, *_) = get("/api/projects/demo/overview").json["items"]
     assert (row["verdict"], row["change_kind"], row["change_q"]) == ("inconclusive", "not significant", 0.2)
@@ -83,7 +83,7 @@ def test_a_step_that_is_not_significant_is_called_so_on_every_page_and_by_the_ap
     assert "May be chance" in get("/demo/").text
     page = get(f"/demo/series/{key}").text
     assert "not significant, at" in page
-    assert "measured beside each other, tell." in page
+    assert "Measure both ends of the change in one session." in page
     assert "slower" not in page.partition("Changepoints</h2>")[0].partition("Last change of level")[2]
     assert get("/demo/regressions").text.count("<article") == 1
     doubtful = get("/demo/regressions?kind=not+significant").text

@@ -34,14 +34,14 @@ def test_a_pair_has_the_levels_of_its_history_on_the_card_of_both(history_store:
             assert history is not None
             points = [point for point in history.points if point.status is Status.OK]
             cards = {
-                side: {point.card for point in points if point.commit == side and not pair.series.metric.is_exact}
+                side: {point.gpu for point in points if point.commit == side and not pair.series.metric.is_exact}
                 for side in (base, head)
             }
             both = cards[base] & cards[head]
             wanted = both or (cards[head] if all(cards.values()) else set())
             levels: dict[str, list[float]] = {}
             for point in points:
-                if point.value is not None and (not wanted or point.card in wanted):
+                if point.value is not None and (not wanted or point.gpu in wanted):
                     levels.setdefault(point.commit.hash, []).append(point.value)
             assert pair.levels.tolist() == [median(values) for values in levels.values()]
             seen += 1
@@ -226,8 +226,8 @@ def test_a_reason_of_many_rows_is_said_once_with_how_far_their_cards_differ(hist
     rows += [unjudged(compared.rows[7], "the machine moved: canary triad +3.0 %")]
     shared = replace(compared, comparison=compared.comparison.model_copy(update={"rows": tuple(rows)})).shared_reasons
     assert [(each.reason, each.rows) for each in shared] == [(one, 4), (two, 3)]
-    assert shared[0].cards == (-0.018, 0.024, 297)
-    assert shared[1].cards is None
+    assert shared[0].gpus == (-0.018, 0.024, 297)
+    assert shared[1].gpus is None
     said = {each.reason for each in shared}
     assert short_remark(rows[0], said).startswith("another card")
     assert "measured on" not in short_remark(rows[0], said)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.dashboard.pages.whole_history import as_page, history_figure
 from warpwatch.dashboard.model.changepoint import SeriesChange
 from warpwatch.dashboard.model.history import History, OtherHistory
-from warpwatch.dashboard.model.machine import Ceilings, Limits, Machine, Roofline, RooflinePoint
+from warpwatch.dashboard.model.machine import Ceilings, HardwareLimits, Machine, Roofline, RooflinePoint
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.series import Commit, Point, Profile, Series, SpeedOfLight, Status, Workload
 from warpwatch.dashboard.web.figures.history_markers import canary_summary
@@ -88,8 +88,8 @@ def _change(index: int, before: float, after: float) -> SeriesChange:
         before=before,
         after=after,
         magnitude=magnitude,
-        low=magnitude - 0.01,
-        high=magnitude + 0.01,
+        ci_low=magnitude - 0.01,
+        ci_high=magnitude + 0.01,
         p_value=0.001,
         is_worse=magnitude > 0,
     )
@@ -251,8 +251,8 @@ def _roofline(
         gpu="g",
         cpu=None,
         details={},
-        limits=Limits(peaks=peaks, measured=measured),
-        cards=(),
+        limits=HardwareLimits(peaks=peaks, measured=measured),
+        gpus=(),
         runs=1,
         newest_run=None,
         newest_commit=None,
@@ -317,9 +317,9 @@ def test_roofs_are_those_of_the_cards_that_measured_the_points_and_not_of_anothe
     newest = replace(MEASURED, bandwidth_bps=3e12, flops={"fp16": 5e14})
     point = _roofline_point("rope", "warpwatch")
     of_a = replace(
-        point, card="GPU-aaaaaaaa-1", ceilings=MEASURED, speed_of_light=SpeedOfLight(of_peak=0.2, of_ceiling=0.3)
+        point, gpu="GPU-aaaaaaaa-1", ceilings=MEASURED, speed_of_light=SpeedOfLight(of_peak=0.2, of_ceiling=0.3)
     )
-    of_b = replace(of_a, card="GPU-bbbbbbbb-1", ceilings=other)
+    of_b = replace(of_a, gpu="GPU-bbbbbbbb-1", ceilings=other)
     figure = _roofline(of_a, of_b, measured=newest)
     assert [max(roof["y"]) for roof in figure["data"][:4]] == [6e14, 6e14, 6.6e14, 6.6e14]
     texts = [annotation["text"] for annotation in figure["layout"]["annotations"]]
@@ -391,7 +391,7 @@ def test_the_machines_canaries_stand_in_a_strip_of_their_own_relative_to_themsel
 def test_another_card_is_marked_where_it_came_in_and_levels_do_not_cross_to_it() -> None:
     cards = ["GPU-aaaaaaaa-1"] * 4 + ["GPU-bbbbbbbb-2"] * 4
     values = [1.0, 1.0, 1.2, 1.2, 1.3, 1.3, 1.3, 1.3]
-    points = [_point(index, value, card=card) for index, (value, card) in enumerate(zip(values, cards, strict=True))]
+    points = [_point(index, value, gpu=card) for index, (value, card) in enumerate(zip(values, cards, strict=True))]
     figure = history_figure(_history(*points, changes=(_change(2, 1.0, 1.2),)), HistoryView())
     marks = [label for label in figure["layout"]["annotations"] if label.get("name") == "mark"]
     assert [(mark["x"], mark["text"]) for mark in marks] == [(4, "GPU-bbbb")]
@@ -399,22 +399,22 @@ def test_another_card_is_marked_where_it_came_in_and_levels_do_not_cross_to_it()
     lines = [line for line in figure["layout"]["shapes"] if line["type"] == "line"]
     assert sorted({line["x0"] for line in lines}) == [2, 4]
     assert _named(figure, "level")["y"] == [1.0, 1.0, None, 1.2, 1.2, None, 1.3, 1.3, None]
-    unknown = history_figure(_history(*(replace(point, card=None) for point in points)), HistoryView())
+    unknown = history_figure(_history(*(replace(point, gpu=None) for point in points)), HistoryView())
     assert [label for label in unknown["layout"]["annotations"] if label.get("name") == "mark"] == []
 
 
 def test_the_levels_of_a_card_go_on_where_another_measured_between() -> None:
     cards = ["GPU-a", "GPU-a", "GPU-b", "GPU-a", "GPU-a", "GPU-a"]
     values = [1.0, 1.0, 1.3, 1.0, 1.2, 1.2]
-    points = [_point(index, value, card=card) for index, (value, card) in enumerate(zip(values, cards, strict=True))]
+    points = [_point(index, value, gpu=card) for index, (value, card) in enumerate(zip(values, cards, strict=True))]
     levels = _named(history_figure(_history(*points, changes=(_change(4, 1.0, 1.2),)), HistoryView()), "level")
     assert levels["x"] == [0, 3, None, 2, 2, None, 4, 5, None]
     assert levels["y"] == [1.0, 1.0, None, 1.3, 1.3, None, 1.2, 1.2, None]
 
 
 def test_a_run_without_a_number_on_another_card_leaves_the_level_as_it_is() -> None:
-    points = [_point(index, 1.0 if index < 3 else 1.2, card="GPU-a") for index in range(6)]
-    points.insert(2, _point(1, None, card="GPU-b", run="failed later"))
+    points = [_point(index, 1.0 if index < 3 else 1.2, gpu="GPU-a") for index in range(6)]
+    points.insert(2, _point(1, None, gpu="GPU-b", run="failed later"))
     levels = _named(history_figure(_history(*points, changes=(_change(3, 1.0, 1.2),)), HistoryView()), "level")
     assert (levels["x"], levels["y"]) == ([0, 2, None, 3, 5, None], [1.0, 1.0, None, 1.2, 1.2, None])
 
@@ -463,7 +463,7 @@ def test_a_commit_is_named_with_its_day_and_dates_are_iso_in_utc() -> None:
 
 def test_a_point_says_its_change_its_rival_and_its_gpu() -> None:
     rival = OtherHistory(series=_series("sdpa", is_baseline=True), points=(_point(0, 3e-6), _point(1, 3e-6)))
-    points = (_point(0, 4e-6, card="GPU-aaaaaaaa-1"), _point(1, 2e-6, card="GPU-bbbbbbbb-2"))
+    points = (_point(0, 4e-6, gpu="GPU-aaaaaaaa-1"), _point(1, 2e-6, gpu="GPU-bbbbbbbb-2"))
     first, second = _named(history_figure(_history(*points, rivals=(rival,)), HistoryView()), "warpwatch")["text"]
     assert "against" not in first
     assert "0.750× as fast as SDPA 3.00 µs<br>on GPU-aaaaaaaa<br>" in first

@@ -13,7 +13,7 @@ from tests.dashboard.pages.browsing import Tab, a_client, faults, serving
 from tests.dashboard.suite_results import SUITE, Suite
 from warpwatch.dashboard.model.kernel import Typical
 from warpwatch.dashboard.model.metric import metric
-from warpwatch.dashboard.model.overview import State
+from warpwatch.dashboard.model.overview import RowState
 from warpwatch.dashboard.model.quantities import change_range
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store
@@ -162,9 +162,9 @@ def test_a_change_too_small_to_matter_has_no_colour(history_store: Settings) -> 
                 typical = Typical(value=value, low=-0.3, high=0.4, count=count)
                 html = str(standing.changes(ui, typical, latency))  # type: ignore[attr-defined]
                 assert re.findall(r"ww-(worse|better)", html) == ([colour] if colour else [])
-            row = str(standing.steps(ui, value, latency, State.UNCHANGED))  # type: ignore[attr-defined]
+            row = str(standing.steps(ui, value, latency, RowState.UNCHANGED))  # type: ignore[attr-defined]
             assert re.findall(r"ww-(worse|better)", row) == ([colour] if colour else [])
-        told = str(standing.steps(ui, 0.001, latency, State.REGRESSED))  # type: ignore[attr-defined]
+        told = str(standing.steps(ui, 0.001, latency, RowState.REGRESSED))  # type: ignore[attr-defined]
         assert "ww-worse" in told
     app.extensions["store"].close()
 

@@ -66,6 +66,6 @@ def test_a_benchmark_without_parameters_is_its_name() -> None:
 
 
 def test_what_another_tool_measured_has_no_command_of_asvs() -> None:
-    series = replace(_series("test_rope.test_apply", "fp16"), is_asvs=False)
+    series = replace(_series("test_rope.test_apply", "fp16"), is_from_asv=False)
     assert asv_command(series, COMMIT) is None
     assert gate_command(series, COMMIT, COMMIT) is None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.dashboard.pages.whole_history import as_page, history_figure, whole_history
 from warpwatch.dashboard.model.changepoint import SeriesChange
-from warpwatch.dashboard.model.history import Beside, Extent, History, Mark, MarkKind
+from warpwatch.dashboard.model.history import AddedSeries, Extent, History, Mark, MarkKind
 from warpwatch.dashboard.model.kernel import Cell, Kernel, ShapeRow
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.series import Commit, Point, Series, Status
@@ -76,8 +76,8 @@ def _change(index: int, magnitude: float) -> SeriesChange:
         before=1.0,
         after=1.0 + magnitude,
         magnitude=magnitude,
-        low=magnitude,
-        high=magnitude,
+        ci_low=magnitude,
+        ci_high=magnitude,
         p_value=0.001,
         is_worse=magnitude > 0,
         kind=ChangeKind.STEP,
@@ -122,10 +122,12 @@ def test_marks_have_a_strip_with_a_sign_each_and_their_words() -> None:
 def test_series_beside_have_a_small_plot_each_in_their_own_unit_on_the_same_axis() -> None:
     shown = whole_history(_history(*(_point(n) for n in range(4))), HistoryView())
     beside = tuple(
-        Beside(series=_series(name, unit), points=tuple(_point(n, 96.0) for n in range(4)), changes=(_change(2, 0.1),))
+        AddedSeries(
+            series=_series(name, unit), points=tuple(_point(n, 96.0) for n in range(4)), changes=(_change(2, 0.1),)
+        )
         for name, unit in (("registers", "registers"), ("peak_memory", "bytes"))
     )
-    figure = history_figure(replace(shown, beside=beside), HistoryView())
+    figure = history_figure(replace(shown, added=beside), HistoryView())
     layout = figure["layout"]
     first, second, main = (layout[name]["domain"] for name in ("yaxis5", "yaxis6", "yaxis"))
     assert second[1] < first[0] < first[1] < main[0]
@@ -208,7 +210,7 @@ def test_cells_tell_the_change_from_the_first_or_the_newest_level() -> None:
 
 def _on_cards(kernel: Kernel, *cards: str) -> Kernel:
     (row,) = kernel.rows
-    cells = [replace(cell, cards=frozenset({card})) for cell, card in zip(row.cells, cards, strict=True) if cell]
+    cells = [replace(cell, gpus=frozenset({card})) for cell, card in zip(row.cells, cards, strict=True) if cell]
     return replace(kernel, rows=(replace(row, cells=tuple(cells)),))
 
 

@@ -5,7 +5,16 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from warpwatch.dashboard.model.history import Extent, History, Level, Mark, MarkKind, Place, ShownHistory, Spread
+from warpwatch.dashboard.model.history import (
+    CommitPosition,
+    Extent,
+    History,
+    LevelLine,
+    Mark,
+    MarkKind,
+    ShownHistory,
+    Spread,
+)
 from warpwatch.dashboard.model.series import Commit, Point, Status
 from warpwatch.dashboard.statistics.levels import levels
 from warpwatch.dashboard.store.queries.run_facts import CommitRun, machine_marks
@@ -32,7 +41,7 @@ def whole_history(history: History, view: HistoryView) -> ShownHistory:
     among_all = -1
     for number, commit in enumerate(commits):
         among_all += 1 + (commit.unmeasured_before or 0)
-        places[commit.hash] = Place(measured=number, among_all=among_all)
+        places[commit.hash] = CommitPosition(measured=number, among_all=among_all)
     count = len(history.points)
     spread = {point.commit.hash: point for point in history.points if point.status is Status.OK}
     return ShownHistory(
@@ -43,7 +52,7 @@ def whole_history(history: History, view: HistoryView) -> ShownHistory:
             for point in spread.values()
             if point.q25 is not None and point.q75 is not None
         ),
-        places=places,
+        positions=places,
         window=_window(commits, view),
         extent=Extent(points=count, drawn=count, points_inside=count, drawn_inside=count),
         marks=_cards(history.points),
@@ -56,16 +65,16 @@ def _commits(history: History) -> tuple[Commit, ...]:
     return tuple(sorted(seen.values(), key=lambda commit: (commit.position, commit.date)))
 
 
-def _levels(history: History) -> tuple[Level, ...]:
+def _levels(history: History) -> tuple[LevelLine, ...]:
     if not history.changes:
         return ()
     found = levels(history.points, history.changes, is_exact=history.series.metric.is_exact)
-    return tuple(Level(first=each.first, last=each.last, value=each.value) for each in found)
+    return tuple(LevelLine(first=each.first, last=each.last, value=each.value) for each in found)
 
 
 def _cards(points: tuple[Point, ...]) -> tuple[Mark, ...]:
     newest = list({point.commit.hash: point for point in points}.values())
-    found = machine_marks([CommitRun(place, place, point.card) for place, point in enumerate(newest)], {})
+    found = machine_marks([CommitRun(place, place, point.gpu) for place, point in enumerate(newest)], {})
     return tuple(Mark(commit=newest[at].commit, kind=MarkKind.MACHINE, text=text) for at, text in found)
 
 
