@@ -17,7 +17,7 @@ from pathlib import Path
 
 import click
 
-from .acceptance.grammar import shown
+from .acceptance.grammar import printable
 from .gpus import visible_gpus
 
 # The lock is a flock on a file named after the GPU: the kernel releases it when the last holding process ends. A child
@@ -152,7 +152,7 @@ def _holder(descriptor: int) -> Holder | None:
     """The holder in the lock's file, without control characters, as any user can write there; None if unknown."""
     try:
         fields = json.loads(os.pread(descriptor, 4096, 0))
-        user, command, since = (shown(str(fields[name])) for name in ("user", "command", "since"))
+        user, command, since = (printable(str(fields[name])) for name in ("user", "command", "since"))
         return Holder(pid=int(fields["pid"]), user=user, command=command, since=since)
     except (ValueError, TypeError, KeyError, RecursionError):
         return None

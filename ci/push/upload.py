@@ -140,7 +140,7 @@ def check_server(server: str) -> str:
     """The normalized address. Raises SettingsError for an invalid one."""
     parts = urlsplit(server)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise SettingsError(f"the dashboard's address is {server!r}; wanted such as https://perf.example.org")
+        raise SettingsError(f"the dashboard's address is {server!r}; expected such as https://perf.example.org")
     if parts.username or parts.query or parts.fragment:
         raise SettingsError(f"the dashboard's address has more than host and path: {parts.scheme}://{parts.hostname}…")
     return server.rstrip("/")
