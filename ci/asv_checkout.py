@@ -1,4 +1,4 @@
-"""The checkout that asv measures: its machine's name, and a warning where it differs from the commits."""
+"""asv's name of this machine, and warnings about uncommitted changes."""
 
 import json
 import platform
@@ -7,33 +7,31 @@ from pathlib import Path
 
 from warpwatch.dashboard.importers.git import GitError, root_of, uncommitted_files
 
-# What asv calls this machine.
-
 
 def asv_machine(arguments: Sequence[str] = ()) -> str | None:
-    """By `--machine` among asv's arguments, else by its file in the home folder, as asv does; None without one."""
-    for place, word in enumerate(arguments):
-        if word == "--machine" and place + 1 < len(arguments):
-            return arguments[place + 1]
+    """asv's name of this machine: from `--machine`, else from ~/.asv-machine.json, as asv does; None without one."""
+    for index, word in enumerate(arguments):
+        if word == "--machine" and index + 1 < len(arguments):
+            return arguments[index + 1]
         if word.startswith("--machine="):
             return word.partition("=")[2]
     try:
         known = json.loads((Path.home() / ".asv-machine.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    names = [name for name, its in known.items() if isinstance(its, dict)] if isinstance(known, dict) else []
-    here = platform.uname().node
-    chosen = here if here in names else names[0] if len(names) == 1 else None
+    names = [name for name, facts in known.items() if isinstance(facts, dict)] if isinstance(known, dict) else []
+    host = platform.uname().node
+    chosen = host if host in names else names[0] if len(names) == 1 else None
     return str(known[chosen].get("machine", chosen)) if chosen is not None else None
 
 
-_SHOWN = 5  # files by name
+_SHOWN = 5  # files named in a warning
 
 
 def uncommitted_warnings(repository: Path, benchmarks: Path) -> tuple[str, ...]:
-    """One sentence about code whose uncommitted changes are not measured, one about benchmarks whose changes are.
+    """A warning about uncommitted code, which is not measured, and one about uncommitted benchmarks, which are used.
 
-    asv builds commits, but takes the folder of the benchmarks from the working tree.
+    asv builds commits, but runs the benchmarks of the working tree.
     """
     root = root_of(repository)
     if root is None:

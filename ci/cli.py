@@ -1,7 +1,6 @@
-"""The command `warpwatch`: each sub-command lives with the thing it does and is only listed here.
+"""The command `warpwatch`: a table of its sub-commands, which are defined in their own packages.
 
-A command is imported when it is called: one that takes a moment should not wait for what the others need, and the list
-of commands waits for none.
+A command is imported when it is called, so that no command, nor the list of commands, waits for imports of others.
 """
 
 import gc
@@ -16,15 +15,15 @@ import click
 
 from warpwatch.dashboard.cli.output import FAILED, INTERRUPTED, PIPE_CLOSED, discard_stdout, storage_error
 
-_BLAS_THREADS = "OPENBLAS_NUM_THREADS"  # which OpenBLAS reads once, when NumPy loads it
+_BLAS_THREADS = "OPENBLAS_NUM_THREADS"  # OpenBLAS reads it when NumPy loads
 
 
 class _Command(NamedTuple):
-    """Where a sub-command is, and what the list of commands says of it."""
+    """Location and summary of a sub-command."""
 
     source: str  # module:attribute, below warpwatch
     summary: str
-    extra: str | None = None  # of setup.py, which has the libraries that the command needs besides the dashboard's
+    extra: str | None = None  # an extra of setup.py, if the command needs more libraries than the dashboard
 
 
 _FORGE = {
@@ -37,27 +36,27 @@ _FORGE = {
         "forges",
     ),
     "plan-gate": _Command(
-        "ci.pull_requests.plan_gate_command:plan_gate", "Decide which pull request's commit is measured.", "forges"
+        "ci.pull_requests.plan_gate_command:plan_gate", "Decide whether a pull request's commit is measured.", "forges"
     ),
     "conclude-gate": _Command(
         "ci.pull_requests.conclude_gate_command:conclude_gate", "Set the gate's check of a commit.", "forges"
     ),
     "ok-to-test": _Command(
-        "ci.pull_requests.ok_to_test_command:ok_to_test", "Obey `/ok to test` on a pull request.", "forges"
+        "ci.pull_requests.ok_to_test_command:ok_to_test", "Handle `/ok to test` on a pull request.", "forges"
     ),
     "accept-reply": _Command(
-        "ci.pull_requests.accept_reply_command:accept_reply", "Obey `/warpwatch accept` on a pull request.", "forges"
+        "ci.pull_requests.accept_reply_command:accept_reply", "Handle `/warpwatch accept` on a pull request.", "forges"
     ),
 }
 _COMMANDS = {
     "serve": _Command("dashboard.cli.serve:serve", "Serve the dashboard."),
     "import": _Command("dashboard.cli.import_:import_", "Add results to the history."),
     "report": _Command("dashboard.cli.report:report", "Print the latencies of the newest commit."),
-    "check": _Command("ci.gate.check_command:check", "Judge two recorded commits by the policy."),
+    "check": _Command("ci.gate.check_command:check", "Compare two recorded commits by the policy."),
     "compare": _Command(
         "ci.code.compare_command:compare", "Compare commits, machines, implementations or compiled code."
     ),
-    "gate": _Command("ci.gate.gate_command:gate", "Measure two commits in turns and judge the difference."),
+    "gate": _Command("ci.gate.gate_command:gate", "Measure and compare two commits."),
     "bisect": _Command("ci.bisect.bisect_command:bisect", "Find the commit that changed a series."),
     "alert": _Command("ci.alerts.alert_command:alert", "Send alerts for new regressions, or a digest.", "alerts"),
     "push": _Command("ci.push.push_command:push", "Send asv's results to a dashboard."),
@@ -78,7 +77,7 @@ class _MissingExtraError(click.ClickException):
 
 
 class _Commands(click.Group):
-    """Finds a command by its name in one of the tables above."""
+    """A group of the commands in one of the tables above."""
 
     def __init__(self, *arguments: Any, table: dict[str, _Command], prefix: str, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -94,21 +93,22 @@ class _Commands(click.Group):
             return super().get_command(ctx, cmd_name)
         module, _, attribute = self._table[cmd_name].source.partition(":")
         with (
-            _nothing_collected(),
-            _one_thread_of_blas(),
-            _extra_of(f"{self._prefix} {cmd_name}", self._table[cmd_name].extra),
+            _no_garbage_collection(),
+            _one_blas_thread(),
+            _extra_hint(f"{self._prefix} {cmd_name}", self._table[cmd_name].extra),
         ):
-            found: click.Command = getattr(import_module(f"warpwatch.{module}"), attribute)
-        return found
+            command: click.Command = getattr(import_module(f"warpwatch.{module}"), attribute)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List all commands without importing them, which takes more than a second."""
         with formatter.section("Commands"):
             listed = [(name, command.summary) for name, command in self._table.items()]
-            formatter.write_dl([*listed, *((name, one.get_short_help_str(100)) for name, one in self.commands.items())])
+            loaded = [(name, command.get_short_help_str(100)) for name, command in self.commands.items()]
+            formatter.write_dl([*listed, *loaded])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. An error that it does not handle must not end with 1, which means "regressed" to scripts."""
+        """Run the command. Unhandled errors exit with FAILED, since 1 means "regressed" to scripts."""
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit):
@@ -116,7 +116,7 @@ class _Commands(click.Group):
         except (KeyboardInterrupt, EOFError, click.Abort):
             click.echo("\nInterrupted.", err=True)
             ctx.exit(INTERRUPTED)
-        except BrokenPipeError:  # the program that reads our output has ended: `warpwatch check ... | head`
+        except BrokenPipeError:  # the reader of our output ended, as in `warpwatch check ... | head`
             discard_stdout()
             ctx.exit(PIPE_CLOSED)
         except Exception as error:
@@ -130,8 +130,8 @@ class _Commands(click.Group):
 
 
 @contextmanager
-def _extra_of(command: str, extra: str | None) -> Iterator[None]:
-    """Turns the lack of a library into a click error that says what to install."""
+def _extra_hint(command: str, extra: str | None) -> Iterator[None]:
+    """Turns a missing library into a click error that names the extra to install."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -141,8 +141,8 @@ def _extra_of(command: str, extra: str | None) -> Iterator[None]:
 
 
 @contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """What an import makes stays: to look through it again and again takes a fifth of the start."""
+def _no_garbage_collection() -> Iterator[None]:
+    """Disables garbage collection during imports, whose objects are permanent: it takes a fifth of the start."""
     gc.disable()
     try:
         yield
@@ -152,9 +152,10 @@ def _nothing_collected() -> Iterator[None]:
 
 
 @contextmanager
-def _one_thread_of_blas() -> Iterator[None]:
-    """NumPy, if it is loaded meanwhile, starts no threads: our matrices are small, and threads that wait for larger
-    ones keep a core busy. Benchmarks that a command starts later do not inherit it.
+def _one_blas_thread() -> Iterator[None]:
+    """Loads NumPy without BLAS threads: our matrices are small, and idle threads keep a core busy.
+
+    Benchmarks that a command starts later do not inherit the setting.
     """
     if _BLAS_THREADS in os.environ:
         yield
@@ -174,7 +175,7 @@ def _one_thread_of_blas() -> Iterator[None]:
 )
 @click.version_option(package_name="warpwatch")
 def main() -> None:
-    """How fast each GPU kernel is at each commit, and which commit made it slower.
+    """Track how fast each GPU kernel is at each commit, and find commits that make it slower.
 
     Exit status: 0 success; 1 a negative answer, such as "regressed"; 2 wrong usage or no answer; 70 an unexpected
     error, a full disk or a database that fails; 130 interrupted. The help of a command states any other.
@@ -183,7 +184,7 @@ def main() -> None:
 
 @main.group(cls=_Commands, table=_FORGE, prefix="warpwatch forge")
 def forge() -> None:
-    """Commands that workflows on GitHub and GitLab call."""
+    """Commands for workflows on GitHub and GitLab."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The GPUs that a process of this environment may use, by the UUIDs of the cards."""
+"""UUIDs of the GPUs that CUDA programs of this environment may use."""
 
 import os
 import re
@@ -6,52 +6,52 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-_CARD = re.compile(r"GPU (?P<index>\d+): (?P<name>.*) \(UUID: (?P<uuid>GPU-[\w-]+)\)")
-_SLICE = re.compile(r"\s+MIG .*\(UUID: (?P<uuid>MIG-[^)\s]+)\)")
+_GPU = re.compile(r"GPU (?P<index>\d+): (?P<name>.*) \(UUID: (?P<uuid>GPU-[\w-]+)\)")
+_MIG_DEVICE = re.compile(r"\s+MIG .*\(UUID: (?P<uuid>MIG-[^)\s]+)\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Card:
-    index: int  # by PCI bus, as nvidia-smi counts
+class _Gpu:
+    index: int  # by PCI bus, as in nvidia-smi
     name: str
     uuid: str
-    slices: list[str] = field(default_factory=list)  # UUIDs of MIG devices
+    mig_devices: list[str] = field(default_factory=list)  # UUIDs
 
 
 def visible_gpus(environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """UUIDs of the physical cards that CUDA_VISIBLE_DEVICES leaves, in order; a MIG slice counts as its card.
+    """UUIDs of the physical GPUs in CUDA_VISIBLE_DEVICES, in order; a MIG device counts as its GPU.
 
-    Without a driver there is none. CUDA counts unlike cards by speed, unless CUDA_DEVICE_ORDER says otherwise: a number
-    then tells no card, and stands for all.
+    Empty without a driver. CUDA numbers different models by speed unless CUDA_DEVICE_ORDER is PCI_BUS_ID; a number is
+    then ambiguous, and stands for every GPU.
     """
     environ = os.environ if environ is None else environ
-    cards = _cards(environ)
-    wanted = environ.get("CUDA_VISIBLE_DEVICES")
-    if wanted is None:
-        return tuple(card.uuid for card in cards)
-    by_bus = len({card.name for card in cards}) < 2 or environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
-    found: list[str] = []
-    for word in wanted.split(","):
+    gpus = _all_gpus(environ)
+    selection = environ.get("CUDA_VISIBLE_DEVICES")
+    if selection is None:
+        return tuple(gpu.uuid for gpu in gpus)
+    by_bus = len({gpu.name for gpu in gpus}) < 2 or environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+    visible: list[str] = []
+    for word in selection.split(","):
         word = word.strip()
         if word.isdecimal():
-            mine = [card for card in cards if card.index == int(word) or not by_bus]
+            matches = [gpu for gpu in gpus if gpu.index == int(word) or not by_bus]
         else:
-            mine = [card for card in cards if word and any(one.startswith(word) for one in (card.uuid, *card.slices))]
-        if not mine:
-            break  # CUDA too looks no further than the first that it does not know
-        found += [card.uuid for card in mine]
-    return tuple(dict.fromkeys(found))
+            matches = [gpu for gpu in gpus if word and any(u.startswith(word) for u in (gpu.uuid, *gpu.mig_devices))]
+        if not matches:
+            break  # CUDA ignores all names behind the first unknown one
+        visible += [gpu.uuid for gpu in matches]
+    return tuple(dict.fromkeys(visible))
 
 
-def _cards(environ: Mapping[str, str]) -> list[_Card]:
+def _all_gpus(environ: Mapping[str, str]) -> list[_Gpu]:
     try:
         done = subprocess.run(["nvidia-smi", "-L"], env=environ, capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):  # not there, or not to be run
+    except (OSError, subprocess.TimeoutExpired):  # missing, or not executable
         return []
-    cards: list[_Card] = []
+    gpus: list[_Gpu] = []
     for line in done.stdout.splitlines():
-        if card := _CARD.match(line):
-            cards.append(_Card(index=int(card["index"]), name=card["name"], uuid=card["uuid"]))
-        elif (part := _SLICE.match(line)) and cards:
-            cards[-1].slices.append(part["uuid"])
-    return cards
+        if match := _GPU.match(line):
+            gpus.append(_Gpu(index=int(match["index"]), name=match["name"], uuid=match["uuid"]))
+        elif (match := _MIG_DEVICE.match(line)) and gpus:
+            gpus[-1].mig_devices.append(match["uuid"])
+    return gpus

@@ -1,4 +1,4 @@
-"""Host lock: one measurement at a time on a GPU, also for the command that it is held for."""
+"""Host lock: an advisory lock, so that only one process at a time measures on a GPU."""
 
 import fcntl
 import getpass
@@ -17,30 +17,28 @@ from pathlib import Path
 
 import click
 
-from .acceptance.grammar import shown
+from .acceptance.grammar import printable
 from .gpus import visible_gpus
 
-# One measurement at a time on a GPU: an advisory lock of this host, named after the card.
-#
-# It is a flock, so the kernel gives it back when the last process that holds it ends, however it ends. A measuring
-# child that was handed its descriptors keeps it though its parent was killed: what still measures still disturbs.
+# The lock is a flock on a file named after the GPU: the kernel releases it when the last holding process ends. A child
+# that inherited the descriptors holds the lock even if its parent was killed, since it still uses the GPU.
 
 _POLL_S = 0.5
-_MACHINE = "machine"  # where there is no GPU
-_CREDENTIALS = re.compile(r"://[^/\s@]*@")  # of an address: others' logs say what is noted
+_MACHINE = "machine"  # the lock's name on a host without a GPU
+_CREDENTIALS = re.compile(r"://[^/\s@]*@")  # in an address: other users' logs show the holder's command
 
 
 class HostLockError(Exception):
-    """The lock's file cannot be used; the message says why."""
+    """The lock's file cannot be used; the message gives the reason."""
 
 
 class GpuBusyError(HostLockError):
-    """Another process measured for longer than one would wait; the message says which."""
+    """Another process held the lock for too long; the message names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who measures."""
+    """The process that holds a lock."""
 
     pid: int
     user: str
@@ -53,7 +51,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldLock:
-    """What is held. `descriptors` go to a measuring child as `subprocess`'s `pass_fds`."""
+    """Locks held by this process. Pass `descriptors` to a measuring child as `subprocess`'s `pass_fds`."""
 
     names: tuple[str, ...]
     descriptors: tuple[int, ...]
@@ -67,48 +65,47 @@ def gpu_lock(
     say: Callable[[str], None] = lambda line: None,
     folder: Path | None = None,
 ) -> Iterator[HeldLock]:
-    """Holds the locks of these GPUs, or of all that this process may use; without any that of the machine.
+    """Holds the locks of these GPUs, default: of all visible ones; without a GPU, the machine's lock.
 
-    Waits `wait_s` seconds in all, forever if None, and says for whom. A command takes it once: it is not re-entrant.
-    Raises HostLockError.
+    Waits `wait_s` seconds in all, forever if None, and reports the holder. Not re-entrant. Raises HostLockError.
     """
-    wanted = sorted(set(names if names is not None else visible_gpus())) or [_MACHINE]  # one order: no two wait in turn
-    where = folder or lock_folder()
+    names = sorted(set(names if names is not None else visible_gpus())) or [_MACHINE]  # one order prevents deadlocks
+    folder = folder or lock_folder()
     deadline = None if wait_s is None else time.monotonic() + wait_s
-    with ExitStack() as held:
+    with ExitStack() as locks:
         descriptors = []
-        for name in wanted:
-            path = where / f"warpwatch-{name}.lock"
+        for name in names:
+            path = folder / f"warpwatch-{name}.lock"
             try:
                 descriptor = _open(path)
             except OSError as error:
                 raise HostLockError(
                     f"cannot lock {name}: {path}: {error.strerror}; see WARPWATCH_LOCK_FOLDER"
                 ) from error
-            held.callback(os.close, descriptor)
-            _take(descriptor, name, deadline, say)
-            held.callback(os.ftruncate, descriptor, 0)
+            locks.callback(os.close, descriptor)
+            _acquire(descriptor, name, deadline, say)
+            locks.callback(os.ftruncate, descriptor, 0)
             descriptors.append(descriptor)
-        yield HeldLock(names=tuple(wanted), descriptors=tuple(descriptors))
+        yield HeldLock(names=tuple(names), descriptors=tuple(descriptors))
 
 
 def lock_folder() -> Path:
-    """The same for every user of the host and for services with a /tmp of their own; WARPWATCH_LOCK_FOLDER is another.
+    """WARPWATCH_LOCK_FOLDER, else a folder that all users share, and services with a private /tmp too.
 
-    Containers that share a GPU have to share that folder too.
+    Containers that share a GPU must share this folder.
     """
-    stated = os.environ.get("WARPWATCH_LOCK_FOLDER")
-    if stated:
-        return Path(stated)
+    chosen = os.environ.get("WARPWATCH_LOCK_FOLDER")
+    if chosen:
+        return Path(chosen)
     run_lock = Path("/run/lock")
     return run_lock if run_lock.is_dir() and run_lock.stat().st_mode & 0o002 else Path("/tmp")
 
 
 def _open(path: Path) -> int:
-    """The lock's file, which every user may write into and nobody removes."""
+    """Opens the lock's file, which is writable for every user and never removed."""
     while True:
         try:
-            # Not O_CREAT: in a sticky folder the kernel refuses it for a file that another user owns.
+            # Without O_CREAT, which the kernel refuses in a sticky folder for another user's file.
             return os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             try:
@@ -119,8 +116,8 @@ def _open(path: Path) -> int:
             return descriptor
 
 
-def _take(descriptor: int, name: str, deadline: float | None, say: Callable[[str], None]) -> None:
-    told: Holder | None = None
+def _acquire(descriptor: int, name: str, deadline: float | None, say: Callable[[str], None]) -> None:
+    reported: Holder | None = None
     is_first = True
     while True:
         try:
@@ -128,18 +125,18 @@ def _take(descriptor: int, name: str, deadline: float | None, say: Callable[[str
         except BlockingIOError:
             holder = _holder(descriptor)
             if deadline is not None and time.monotonic() >= deadline:
-                raise GpuBusyError(f"{name} is measured on by {holder or 'another process'}") from None
-            if is_first or holder != told:
-                say(f"waiting for {name}, which is measured on by {holder or 'another process'}")
-            is_first, told = False, holder
+                raise GpuBusyError(f"{name} is in use by {holder or 'another process'}") from None
+            if is_first or holder != reported:
+                say(f"waiting for {name}, which is in use by {holder or 'another process'}")
+            is_first, reported = False, holder
             time.sleep(_POLL_S)
         else:
-            _note(descriptor)
+            _write_holder(descriptor)
             return
 
 
-def _note(descriptor: int) -> None:
-    """Tells those who wait who it is."""
+def _write_holder(descriptor: int) -> None:
+    """Writes this process into the lock's file, for messages of waiting processes."""
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     holder = Holder(
         pid=os.getpid(),
@@ -152,11 +149,11 @@ def _note(descriptor: int) -> None:
 
 
 def _holder(descriptor: int) -> Holder | None:
-    """None where it has not said yet. Any user may write there: what is said is made fit for a terminal."""
+    """The holder in the lock's file, without control characters, as any user can write there; None if unknown."""
     try:
-        told = json.loads(os.pread(descriptor, 4096, 0))
-        user, command, since = (shown(str(told[name])) for name in ("user", "command", "since"))
-        return Holder(pid=int(told["pid"]), user=user, command=command, since=since)
+        fields = json.loads(os.pread(descriptor, 4096, 0))
+        user, command, since = (printable(str(fields[name])) for name in ("user", "command", "since"))
+        return Holder(pid=int(fields["pid"]), user=user, command=command, since=since)
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
@@ -168,30 +165,27 @@ def _user() -> str:
         return str(os.getuid())
 
 
-# `warpwatch runner alone`: run a command while nothing else of warpwatch measures on this GPU.
-
-
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("--wait", "wait_s", type=click.FloatRange(0), metavar="SECONDS", help="Then give up; default: never.")
+@click.command("with-gpu-lock", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--wait", "wait_s", type=click.FloatRange(0), metavar="SECONDS", help="Longest wait; default: unlimited.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def alone(wait_s: float | None, command: tuple[str, ...]) -> None:
-    """Run a command alone on this GPU.
+def with_gpu_lock(wait_s: float | None, command: tuple[str, ...]) -> None:
+    """Run a command while holding the lock of this GPU, or of this host if it has no GPU.
 
-    Waits until no gate, bisect or other `warpwatch runner alone` measures on this GPU, or without a GPU on this host.
-    Exit status: the command's; 75 if another measured for too long, and 127 if it cannot be started.
+    Waits until no gate, bisect or other `warpwatch runner with-gpu-lock` holds the lock. Exit status: the command's;
+    75 if the lock was not free in time, and 127 if the command cannot be started.
     """
     try:
-        with gpu_lock(wait_s=wait_s, say=lambda line: click.echo(line, err=True)) as held:
-            done = _run(command, held)
+        with gpu_lock(wait_s=wait_s, say=lambda line: click.echo(line, err=True)) as lock:
+            done = _run(command, lock)
     except HostLockError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(75)  # EX_TEMPFAIL: try again
     sys.exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
 
 
-def _run(command: tuple[str, ...], held: HeldLock) -> subprocess.CompletedProcess[bytes]:
+def _run(command: tuple[str, ...], lock: HeldLock) -> subprocess.CompletedProcess[bytes]:
     try:
-        return subprocess.run(command, pass_fds=held.descriptors)
+        return subprocess.run(command, pass_fds=lock.descriptors)
     except OSError as error:
         click.echo(f"Error: {command[0]}: {error.strerror}", err=True)
         sys.exit(127)

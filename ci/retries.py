@@ -1,4 +1,4 @@
-"""Retries with exponential back-off, and the pauses that servers ask for."""
+"""Retries with exponential back-off, and pauses that servers request."""
 
 import math
 import random
@@ -19,7 +19,7 @@ class UnavailableError(Exception):
     """A server is away or busy: the same request may succeed later."""
 
     def __init__(self, message: str, wait_s: float | None = None, *, first_s: float = 0.0) -> None:
-        """`wait_s` is the pause that the server asks for, in seconds; None if it asks for none.
+        """`wait_s` is the pause that the server requests, in seconds; None if it requests none.
 
         `first_s` is the least first pause, which doubles with further attempts.
         """
@@ -29,23 +29,23 @@ class UnavailableError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Pauses after failures in a row: doubled from `first_s` to `longest_s`, and up to half more at random.
+    """Pauses after consecutive failures: doubled from `first_s` to `longest_s`, plus up to half as jitter.
 
-    Jitter keeps clients that lost one server from coming back together (Brooker, "Exponential Backoff And Jitter", AWS
-    Architecture Blog, 2015). A longer pause that the server asks for counts, up to `longest_asked_s`.
+    Jitter keeps clients of one server from retrying at the same time (Brooker, "Exponential Backoff And Jitter", AWS
+    Architecture Blog, 2015). A longer pause that the server requests counts, up to `longest_requested_s`.
     """
 
     first_s: float
     longest_s: float
-    longest_asked_s: float = math.inf
+    longest_requested_s: float = math.inf
 
     def pause_s(self, attempt: int, error: BaseException | None = None) -> float:
         """Seconds to wait after the attempt with this number, counted from 1, which failed with the error."""
-        asked_s, first_s = 0.0, self.first_s
+        requested_s, first_s = 0.0, self.first_s
         if isinstance(error, UnavailableError):
-            asked_s, first_s = min(error.wait_s or 0.0, self.longest_asked_s), max(first_s, error.first_s)
+            requested_s, first_s = min(error.wait_s or 0.0, self.longest_requested_s), max(first_s, error.first_s)
         bound = min(first_s * 2.0 ** min(attempt - 1, 30), self.longest_s)
-        return max(bound * random.uniform(1.0, 1.0 + _JITTER), asked_s)
+        return max(bound * random.uniform(1.0, 1.0 + _JITTER), requested_s)
 
 
 def retry(
@@ -61,7 +61,7 @@ def retry(
 ) -> Answer:
     """Calls `do` until it succeeds.
 
-    Raises its last error after `attempts`, or where the next pause would end later than `total_s` seconds from now.
+    Raises its last error after `attempts`, or if the next pause would end more than `total_s` seconds after the start.
     `say` gets a line before each pause.
     """
     start = clock()
@@ -91,14 +91,14 @@ def _error(state: tenacity.RetryCallState) -> BaseException | None:
     return state.outcome.exception() if state.outcome is not None else None
 
 
-def asked_wait_s(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
+def requested_wait_s(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
     """Seconds from Retry-After (RFC 9110, 10.2.3: a number or a date), else until an exhausted rate limit resets."""
-    stated = (headers.get("Retry-After") or "").strip()
-    if stated.isdecimal():
-        return float(stated)
-    if stated:
+    retry_after = (headers.get("Retry-After") or "").strip()
+    if retry_after.isdecimal():
+        return float(retry_after)
+    if retry_after:
         try:
-            return max(0.0, parsedate_to_datetime(stated).timestamp() - now())
+            return max(0.0, parsedate_to_datetime(retry_after).timestamp() - now())
         except ValueError:
             pass  # treated as missing
     for prefix in ("X-RateLimit", "RateLimit"):  # GitHub's, GitLab's

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from warpwatch.ci.gate.alpha_spending import Look, looks
+from warpwatch.ci.gate.alpha_spending import InterimAnalysis, analysis_schedule
 from warpwatch.ci.gate.gate_loop import run_gate
 from warpwatch.dashboard.analysis.compare_commits import commit_comparison, compare_pairs
 from warpwatch.dashboard.importers.asv import read_result
@@ -228,7 +228,7 @@ class Tally:
 
 def trial(
     pool: Sequence[Recorded],
-    schedule: Sequence[Look],
+    schedule: Sequence[InterimAnalysis],
     *,
     pull_requests: int,
     series: int,
@@ -329,7 +329,7 @@ def main(
         for change in (0.0, 0.03, 0.05):
             told = trial(
                 pool,
-                looks(runs),
+                analysis_schedule(runs),
                 pull_requests=pull_requests,
                 series=series,
                 change=change,

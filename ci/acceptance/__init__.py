@@ -1,1 +1,1 @@
-"""Regressions that a person accepts, by a line in a commit message, a reply or a command: for one range of commits."""
+"""Acceptances: regressions of a commit range that a person accepts in a commit message, a reply or a command."""

@@ -1,4 +1,4 @@
-"""Which rows of a comparison an accepted regression covers, and the notes on acceptances that cover nothing."""
+"""Applies acceptances to the rows of a comparison, and notes acceptances that cover nothing."""
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -15,49 +15,53 @@ from warpwatch.dashboard.text.comparison_labels import relative_change
 def with_acceptances(
     comparison: Comparison, accepted: Sequence[Acceptance], expired: Sequence[ExpiredAcceptance] = ()
 ) -> Comparison:
-    """The comparison with its rows accepted, each by the first acceptance that covers it.
+    """The comparison with each row accepted by the first acceptance that covers it.
 
-    Its notes list acceptances that cover nothing, and expired ones that would cover a row which decides.
+    Its notes list acceptances that cover nothing, and expired ones that would cover a deciding row.
     """
-    rows, notes = [], list(comparison.notes)
-    for row in comparison.rows:
-        rows.append(row.model_copy(update={"accepted": covering(accepted, row)}))
-    for each in accepted:
-        named = [row for row in comparison.rows if is_named(each.pattern, row.series, row.kernel)]
-        if any(_covers(each, row) for row in named):
-            too_much = [row for row in named if row.verdict is Verdict.REGRESSED and not _is_within(each, row)]
-            notes += [f"{_who(each)} is not for {row.series.title}: {_over(each, row)}" for row in too_much]
-        elif not named:
-            notes.append(f"{_who(each)} names no series here: nothing is accepted by it")
-        elif wrong := next((row for row in named if row.verdict is Verdict.INVALID), None):
-            notes.append(f"{_who(each)} accepts nothing: {wrong.series.title} fails at head, which nobody can accept")
-        elif too_large := next((row for row in named if row.verdict is Verdict.REGRESSED), None):
-            notes.append(f"{_who(each)} accepts nothing: {too_large.series.title}: {_over(each, too_large)}")
+    rows = [row.model_copy(update={"accepted": covering(accepted, row)}) for row in comparison.rows]
+    notes = list(comparison.notes)
+    for acceptance in accepted:
+        matched = [row for row in comparison.rows if is_matched(acceptance.pattern, row.series, row.kernel)]
+        regressed = [row for row in matched if row.verdict is Verdict.REGRESSED]
+        label = _label(acceptance)
+        if any(_covers(acceptance, row) for row in matched):
+            too_large = [row for row in regressed if not _is_within(acceptance, row)]
+            notes += [f"{label} does not cover {row.series.title}: {_excess(acceptance, row)}" for row in too_large]
+        elif not matched:
+            notes.append(f"{label} matches no series")
+        elif failed := next((row for row in matched if row.verdict is Verdict.INVALID), None):
+            notes.append(f"{label} covers nothing: {failed.series.title} fails at head, which cannot be accepted")
+        elif regressed:
+            row = regressed[0]
+            notes.append(f"{label} covers nothing: {row.series.title}: {_excess(acceptance, row)}")
         else:
-            notes.append(f"{_who(each)} accepts nothing: of what it names nothing regressed")
-    for lapsed in expired:
-        if any(row.decides and _covers(lapsed.acceptance, row) for row in rows):
-            again = f"it has expired: say it of {comparison.head.hash[:8]} too if it is meant"
-            notes.append(f"{_who(lapsed.acceptance)} counted until {lapsed.until[:8]}; {again}")
+            notes.append(f"{label} covers nothing: none of its series regressed")
+    for old in expired:
+        if any(row.decides and _covers(old.acceptance, row) for row in rows):
+            notes.append(
+                f"{_label(old.acceptance)} has expired: it counted until {old.until[:8]}; "
+                f"accept {comparison.head.hash[:8]} too if it is still meant"
+            )
     return comparison.model_copy(update={"rows": tuple(rows), "notes": tuple(dict.fromkeys(notes))})
 
 
 def covering(accepted: Sequence[Acceptance], row: ComparisonRow) -> Acceptance | None:
     """The first acceptance that covers the row.
 
-    An acceptance covers a row that regressed, is gone, or is inconclusive and looks worse: who accepts the loss accepts
-    that too. It must name the row's kernel, benchmark, title or key, and allow as large a change.
+    An acceptance covers a row that regressed, is missing, or is inconclusive and worse. It must match the row's kernel,
+    benchmark, title or key, and allow the change.
     """
-    return next((each for each in accepted if _covers(each, row)), None)
+    return next((acceptance for acceptance in accepted if _covers(acceptance, row)), None)
 
 
 def _covers(acceptance: Acceptance, row: ComparisonRow) -> bool:
     if not row.may_be_accepted or (row.verdict is Verdict.INCONCLUSIVE and not row.is_worse):
         return False
-    return _is_within(acceptance, row) and is_named(acceptance.pattern, row.series, row.kernel)
+    return _is_within(acceptance, row) and is_matched(acceptance.pattern, row.series, row.kernel)
 
 
-def is_named(pattern: str, series: Series | SeriesSchema, kernel: str) -> bool:
+def is_matched(pattern: str, series: Series | SeriesSchema, kernel: str) -> bool:
     """Whether the glob matches the kernel, or the series' benchmark, title or key."""
     return any(fnmatchcase(name, pattern) for name in (kernel, series.benchmark, series.title, series.key))
 
@@ -68,9 +72,9 @@ def _is_within(acceptance: Acceptance, row: ComparisonRow) -> bool:
     return row.estimate is not None and abs(row.estimate.change) <= acceptance.at_most
 
 
-def _over(acceptance: Acceptance, row: ComparisonRow) -> str:
+def _excess(acceptance: Acceptance, row: ComparisonRow) -> str:
     return f"{relative_change(row)} is more than the {share(acceptance.at_most)} accepted"
 
 
-def _who(acceptance: Acceptance) -> str:
+def _label(acceptance: Acceptance) -> str:
     return f"“{acceptance.pattern}”, accepted by {acceptance.by} ({acceptance.source}),"

@@ -1,4 +1,4 @@
-"""Where acceptances come from: commit messages, a file of replies, and the store."""
+"""Sources of acceptances: commit messages, a file of replies, and the store."""
 
 import re
 from pathlib import Path
@@ -12,54 +12,51 @@ from warpwatch.dashboard.model.schema import first_fault
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.policy import acceptances
 
-from .grammar import parse_wording, shown
+from .grammar import parse_acceptance, printable
 
 # `Accept-Regression: <glob> [<= 5 %] <reason>` in the messages of the commits between base and head.
 #
-# Any line counts, not only git's trailers at the end: a squash puts one commit's last line into the middle of
-# another.
+# Any line counts, not only git's trailers at the end: a squash moves last lines into the middle of a message.
 
 _LINE = re.compile(r"^[ \t]*Accept-Regression:(?P<rest>.*)$", re.IGNORECASE | re.MULTILINE)
 
 
 def accepted_in_messages(repository: Path, base: str, head: str) -> tuple[tuple[Acceptance, ...], tuple[str, ...]]:
-    """What the commits that head (full hash) has and base has not accept; and a sentence for each line that cannot be
-    understood. Of a repository without these commits: nothing.
-    """
+    """Acceptances in the messages of base..head (full hashes), and a sentence for each invalid line."""
     try:
-        said = messages(repository, base, head)
+        commits = messages(repository, base, head)
     except GitError as error:
         return (), (f"accepted regressions cannot be read from {repository}: {error}",)
-    found, faults = [], []
-    for message in said:
+    accepted, faults = [], []
+    for message in commits:
         source = f"commit {message.commit[:8]}"
-        for line in _LINE.finditer(message.text):
+        for match in _LINE.finditer(message.text):
             try:
-                words = parse_wording(line["rest"])
-                found.append(
+                line = parse_acceptance(match["rest"])
+                accepted.append(
                     Acceptance(
-                        pattern=words.pattern,
-                        reason=words.reason,
-                        at_most=words.at_most,
-                        by=shown(message.author),
+                        pattern=line.pattern,
+                        reason=line.reason,
+                        at_most=line.at_most,
+                        by=printable(message.author),
                         at=message.date,
                         source=source,
                     )
                 )
             except ValueError as error:
-                faults.append(f"Accept-Regression in {source} accepts nothing: {first_fault(error)}")
-    return tuple(found), tuple(faults)
+                faults.append(f"Accept-Regression in {source} is invalid: {first_fault(error)}")
+    return tuple(accepted), tuple(faults)
 
 
-# The file of `--accept`: what a job that may read replies took from them, for one range of commits.
+# The file of `--accept`: acceptances from replies, for one range of commits, written by a job that may read them.
 
-_Word = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"\S"), AfterValidator(shown)]
-_Words = Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=r"\S"), AfterValidator(shown)]
+_Word = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"\S"), AfterValidator(printable)]
+_Words = Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=r"\S"), AfterValidator(printable)]
 _Hash = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
 
 
 class AcceptFileError(Exception):
-    """A file that is none; the message says where and why."""
+    """The file is invalid; the message names the field and the reason."""
 
 
 class _Part(BaseModel):
@@ -82,45 +79,40 @@ class _AcceptFile(_Part):
 
 
 def read_accept_file(path: Path, base: str, head: str) -> tuple[tuple[Acceptance, ...], tuple[str, ...]]:
-    """What the file accepts of this range (full hashes); of another nothing, which the second part says.
-
-    Raises AcceptFileError.
-    """
+    """The file's acceptances for this range (full hashes), else none and a sentence. Raises AcceptFileError."""
     try:
-        told = _AcceptFile.model_validate_json(path.read_bytes())
-        found = tuple(Acceptance(**each.model_dump()) for each in told.accepted)
+        content = _AcceptFile.model_validate_json(path.read_bytes())
+        accepted = tuple(Acceptance(**each.model_dump()) for each in content.accepted)
     except OSError as error:
         raise AcceptFileError(f"{path}: {error.strerror}") from error
     except ValidationError as error:
-        faults = "; ".join(
-            f"{'.'.join(map(str, each['loc'])) or 'the whole'}: {each['msg']}" for each in error.errors()
-        )
-        raise AcceptFileError(f"{path} is no file of accepted regressions: {faults}") from error
+        faults = "; ".join(f"{'.'.join(map(str, each['loc'])) or 'the file'}: {each['msg']}" for each in error.errors())
+        raise AcceptFileError(f"{path} is not a file of accepted regressions: {faults}") from error
     except ValueError as error:
         raise AcceptFileError(f"{path}: {error}") from error
-    if (told.base, told.head) != (base, head):
-        seen = f"{told.base[:8]}..{told.head[:8]}"
-        return (), (f"{path} accepts regressions of {seen}, not of {base[:8]}..{head[:8]}: none of it counts",)
-    return found, ()
+    if (content.base, content.head) != (base, head):
+        other = f"{content.base[:8]}..{content.head[:8]}"
+        return (), (f"{path} is ignored: it accepts regressions of {other}, not of {base[:8]}..{head[:8]}",)
+    return accepted, ()
 
 
-def gathered(
+def acceptances_between(
     store: Store, project: str, repository: Path | None, base: str, head: str, file: Path | None = None
 ) -> tuple[tuple[Acceptance, ...], tuple[str, ...]]:
-    """What counts between base and head (full hashes), each word once; and what could not be read of it.
+    """All acceptances for base..head (full hashes) without duplicates, and sentences on unreadable ones.
 
     Raises AcceptFileError.
     """
-    found: list[Acceptance] = []
+    accepted: list[Acceptance] = []
     faults: list[str] = []
     if repository is not None:
-        said, wrong = accepted_in_messages(repository, base, head)
-        found += said
-        faults += wrong
+        in_messages, invalid_lines = accepted_in_messages(repository, base, head)
+        accepted += in_messages
+        faults += invalid_lines
     if file is not None:
-        said, wrong = read_accept_file(file, base, head)
-        found += said
-        faults += wrong
-    found += acceptances(store, project, base, head)
-    once = {(each.source, each.pattern): each for each in reversed(found)}
-    return tuple(reversed(once.values())), tuple(faults)
+        in_file, notes = read_accept_file(file, base, head)
+        accepted += in_file
+        faults += notes
+    accepted += acceptances(store, project, base, head)
+    unique = {(each.source, each.pattern): each for each in reversed(accepted)}
+    return tuple(reversed(unique.values())), tuple(faults)

@@ -71,7 +71,7 @@ _MOST_FAILURES = 3
 _DATABASE_ERRORS = (OperationalError, InterfaceError)  # the database
 _PATIENCE_S = LEASE_MS / 1000 * 0.75  # for a database that is unavailable after a delivery
 _DAY_MS = 24 * 3600 * 1000
-_BACKOFF = Backoff(first_s=30.0, longest_s=3600.0, longest_asked_s=24 * 3600.0)  # of a message, kept in the outbox
+_BACKOFF = Backoff(first_s=30.0, longest_s=3600.0, longest_requested_s=24 * 3600.0)  # of a message, kept in the outbox
 _DATABASE_BACKOFF = Backoff(first_s=1.0, longest_s=1.0)
 
 
@@ -160,7 +160,7 @@ def _record_failure(
     now_ms: int,
 ) -> None:
     is_late = now_ms - delivery.queued_ms > give_up_days * _DAY_MS
-    asked_s = min(error.wait_s or 0.0, _BACKOFF.longest_asked_s)
+    asked_s = min(error.wait_s or 0.0, _BACKOFF.longest_requested_s)
     mark_failed(
         store,
         delivery.id,

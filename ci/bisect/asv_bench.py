@@ -14,7 +14,7 @@ from warpwatch.dashboard.statistics.comparison import RunValue, sample_error
 from warpwatch.dashboard.statistics.session_noise import rerun_scatter
 from warpwatch.dashboard.store import Store, queries
 
-from ..gate.asv_runner import AsvRuns, pattern_of
+from ..gate.asv_runner import AsvRuns, bench_pattern
 from ..host_lock import gpu_lock
 from .drift_model import PAUSE_S
 from .measured_runs import ExpectedNoise, Run
@@ -64,7 +64,7 @@ class AsvBench:
             known = {point.run for point in self._points() if point.commit.hash == commit}
             began = time.monotonic()
             with gpu_lock(say=self._say) as lock:
-                replace(self._asv, held=lock.descriptors).run(commit)
+                replace(self._asv, lock_descriptors=lock.descriptors).run(commit)
             self._seconds[place not in self._built].append(time.monotonic() - began)
             fresh = [each for each in self._points() if each.commit.hash == commit and each.run not in known]
             if fresh and fresh[-1].status is Status.OK:
@@ -171,11 +171,11 @@ def controls_of(store: Store, series: Series) -> tuple[Series, ...]:
 def patterns(store: Store, series: Series) -> tuple[str, ...]:
     """Patterns for asv's --bench: the series and its controls."""
     if series.implementation is not None:
-        own = pattern_of(series.suite, series.parameters)  # baselines of the same workload
+        own = bench_pattern(series.suite, series.parameters)  # baselines of the same workload
     else:
         values = ", ".join(f".?{re.escape(value)}.?" for _, value in series.parameters)
         own = f"^{re.escape(series.benchmark)}" + (rf"\({values}\)$" if values else "$")
-    canaries = {pattern_of(each.suite, each.parameters) for each in controls_of(store, series) if each.is_control}
+    canaries = {bench_pattern(each.suite, each.parameters) for each in controls_of(store, series) if each.is_control}
     return (own, *sorted(canaries))
 
 

@@ -119,7 +119,7 @@ class AsvPlace:
         except NoSeriesError:
             say(f"{text} has not been measured on {self.machine}: {measure_at[:8]} goes first")
         with gpu_lock(say=say) as lock:
-            replace(self.runs((text,)), held=lock.descriptors).run(measure_at)
+            replace(self.runs((text,)), lock_descriptors=lock.descriptors).run(measure_at)
         return which_series(self.store, self.project, text, machine=self.machine, metric=metric)
 
 

@@ -1,1 +1,1 @@
-"""What a commit does to compiled code, told on a machine without a GPU."""
+"""Changes of compiled code between two commits, computed without a GPU."""

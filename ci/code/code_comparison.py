@@ -1,4 +1,4 @@
-"""Two commits' compiled code beside each other, as the one document that leaves the machine which built them."""
+"""Comparison of two commits' compiled code: the document that leaves the machine which built them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
@@ -14,7 +14,7 @@ _Value = Annotated[float, Field(ge=0, le=1e15)]
 
 
 class Difference(BaseModel):
-    """One quantity; `before` is None of a new kernel, `after` of one that is gone."""
+    """One quantity; `before` is None for a new kernel, `after` for a removed one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -25,12 +25,12 @@ class Difference(BaseModel):
 
     @property
     def growth(self) -> float:
-        """After less before; of a quantity with one side, nothing."""
+        """After minus before; 0 if one is None."""
         return 0.0 if self.before is None or self.after is None else self.after - self.before
 
 
 class KernelChange(BaseModel):
-    """One kernel on one architecture that is not what it was."""
+    """One changed kernel on one architecture."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -38,44 +38,44 @@ class KernelChange(BaseModel):
     kernel: Name
     architecture: Architecture
     what: Literal["changed", "new", "gone", "reordered"]  # reordered: other machine code, the same counts
-    facts: Annotated[tuple[Difference, ...], Field(max_length=20)]  # those that differ; of one side: all
+    facts: Annotated[tuple[Difference, ...], Field(max_length=20)]  # those that differ; all of a new or removed kernel
     instructions: Annotated[
         tuple[Difference, ...], Field(max_length=1000)
     ]  # the total, then the largest difference first
 
     def fact(self, name: str) -> Difference | None:
-        """By its name, where it differs."""
+        """The difference with that name; None if equal."""
         return next((each for each in (*self.facts, *self.instructions) if each.name == name), None)
 
     def growth(self, name: str) -> float:
-        """Of the fact of that name."""
-        found = self.fact(name)
-        return found.growth if found else 0.0
+        """Growth of the quantity with that name."""
+        difference = self.fact(name)
+        return difference.growth if difference else 0.0
 
 
 class CodeComparison(BaseModel):
-    """What head changed in base's compiled code. Validated again by whoever posts it."""
+    """Changes of compiled code from base to head. The job that posts it validates it again."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     schema_number: Literal[1] = Field(alias="schema")
     base: CommitHash
     head: CommitHash
-    changes: Annotated[tuple[KernelChange, ...], Field(max_length=20_000)]  # what matters most first
+    changes: Annotated[tuple[KernelChange, ...], Field(max_length=20_000)]  # the most important first
     unchanged: Annotated[int, Field(ge=0)]
-    runs_same_code: Mapping[Architecture, bool]  # machine code, the host code and the Python in front of it
+    runs_same_code: Mapping[Architecture, bool]  # equal machine code, host code and Python
 
 
 def compare_code(base: CommitFacts, head: CommitFacts) -> CodeComparison:
-    """Kernels are the same by operator, name and architecture."""
-    found = compiled_difference(_codes(base), _codes(head))
+    """Compares kernels of the same operator, name and architecture."""
+    difference = compiled_difference(_codes(base), _codes(head))
     architectures = sorted(base.code_sha256.keys() | head.code_sha256.keys())
     return CodeComparison(
         schema=1,
         base=base.commit,
         head=head.commit,
-        changes=tuple(sorted(map(_change, found.changes), key=_rank)),
-        unchanged=found.unchanged,
+        changes=tuple(sorted(map(_change, difference.changes), key=_rank)),
+        unchanged=difference.unchanged,
         runs_same_code={
             name: base.code_sha256.get(name) is not None and base.code_sha256.get(name) == head.code_sha256.get(name)
             for name in architectures
@@ -88,13 +88,13 @@ def _codes(facts: CommitFacts) -> tuple[CompiledCode, ...]:
 
 
 def _change(change: CodeChange) -> KernelChange:
-    shown = change.after or change.before
-    assert shown is not None
+    code = change.after or change.before
+    assert code is not None
     what: Literal["changed", "new", "gone", "reordered"] = "changed"
     facts, instructions = _differences(change.facts), _differences(change.instructions)
     if change.before is None or change.after is None:
         what = "new" if change.before is None else "gone"
-        facts, instructions = _one_side(shown, is_new=what == "new"), ()
+        facts, instructions = _one_side(code, is_new=what == "new"), ()
     elif not facts and not instructions:
         what = "reordered"
     return KernelChange(
@@ -116,7 +116,7 @@ def _asdict(fact: Fact) -> dict[str, object]:
 
 
 def _one_side(code: CompiledCode, *, is_new: bool) -> tuple[Difference, ...]:
-    told: tuple[tuple[str, Literal["", "bytes", "share"], float | None], ...] = (
+    facts: tuple[tuple[str, Literal["", "bytes", "share"], float | None], ...] = (
         (_REGISTERS, "", code.registers),
         (_SPILLS, "", code.local_memory_instructions),
         ("shared memory", "bytes", code.shared_bytes),
@@ -125,13 +125,13 @@ def _one_side(code: CompiledCode, *, is_new: bool) -> tuple[Difference, ...]:
     )
     return tuple(
         Difference(name=name, unit=unit, before=None if is_new else value, after=value if is_new else None)
-        for name, unit, value in told
+        for name, unit, value in facts
         if value is not None
     )
 
 
 def _rank(change: KernelChange) -> tuple[object, ...]:
-    """What costs time comes first: spills, occupancy, registers; then how much of the code is another."""
+    """Sort key: spills, occupancy, registers, then the share of changed instructions."""
     total = change.fact(_TOTAL)
     share = abs(total.growth) / total.before if total and total.before else 0.0
     return (

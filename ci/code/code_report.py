@@ -1,4 +1,4 @@
-"""What changed in compiled code, for a pull request and for a terminal."""
+"""Reports of changed compiled code, as Markdown and plain text."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from .code_comparison import CodeComparison, Difference, KernelChange
 
 _ROWS_OPEN = 20  # further ones are folded
 _ROWS = 300
-_LETTERS = 60_000  # of all rows: GitHub takes 65536, GitLab a million
+_MOST_CHARACTERS = 60_000  # of all rows: GitHub accepts 65536, GitLab a million
 _MNEMONICS = 4
 _FACTS = ("registers", "local memory instructions", "shared memory", "dynamic shared memory", "occupancy", "total")
 _HEADER = ("kernel", "GPU", "registers", "spills", "shared", "dynamic", "occupancy", "instructions", "of these")
@@ -22,7 +22,7 @@ _WIDTH = 160
 
 
 def as_markdown(comparison: CodeComparison) -> str:
-    """Headline, the rows that matter most, the rest folded."""
+    """Headline, the most important rows, and the rest folded."""
     lines = [f"### Compiled code: {headline(comparison)}", "", f"{_commits(comparison)}."]
     header, rows = _table(comparison, code_span)
     rows = _fitting(rows)
@@ -34,7 +34,10 @@ def as_markdown(comparison: CodeComparison) -> str:
     if len(comparison.changes) > len(rows):
         lines += ["", f"{len(comparison.changes) - len(rows)} more are not listed."]
     if rows:
-        lines += ["", "Spills are instructions on local memory; occupancy is the theoretical one. Most telling first."]
+        lines += [
+            "",
+            "Spills are instructions on local memory; occupancy is the theoretical one. Most important first.",
+        ]
     return "\n".join([*lines, ""])
 
 
@@ -48,7 +51,7 @@ def as_table(comparison: CodeComparison) -> str:
 
 
 def headline(comparison: CodeComparison) -> str:
-    """One sentence: how many, and what is worse about them."""
+    """Numbers of kernels by kind of change, and how many are worse, in a sentence."""
     kinds = Counter[str](change.what for change in comparison.changes)
     if not kinds:
         return f"unchanged ({count(comparison.unchanged, 'kernel')} × architectures)"
@@ -61,33 +64,33 @@ def headline(comparison: CodeComparison) -> str:
         )
         if number
     ]
-    words = {"changed": "changed", "new": "new", "gone": "gone", "reordered": "with the same counts in another order"}
-    told = [f"{kinds[what]} {word}" for what, word in words.items() if kinds[what]]
+    words = {"changed": "changed", "new": "new", "gone": "gone", "reordered": "reordered with equal counts"}
+    parts = [f"{kinds[what]} {word}" for what, word in words.items() if kinds[what]]
     if worse:
-        told[0] += f" ({', '.join(worse)})" if kinds["changed"] else ""
-    return ", ".join([*told, f"{comparison.unchanged} unchanged"])
+        parts[0] += f" ({', '.join(worse)})" if kinds["changed"] else ""
+    return ", ".join([*parts, f"{comparison.unchanged} unchanged"])
 
 
 def _commits(comparison: CodeComparison) -> str:
     same = [name for name, is_same in sorted(comparison.runs_same_code.items()) if is_same]
     others = len(comparison.runs_same_code) - len(same)
-    told = f"{short_hash(comparison.head)} against {short_hash(comparison.base)}"
+    commits = f"{short_hash(comparison.head)} against {short_hash(comparison.base)}"
     if same and not others:
-        return f"{told}; all that runs is the same on every architecture"
-    return f"{told}; all that runs is the same on {', '.join(same)}" if same else told
+        return f"{commits}; all executed code is equal on every architecture"
+    return f"{commits}; all executed code is equal on {', '.join(same)}" if same else commits
 
 
 def _fitting(rows: list[Sequence[str]]) -> list[Sequence[str]]:
-    """As many of them as there is room for."""
+    """As many rows as a comment can hold."""
     sizes = accumulate(sum(len(cell) + 3 for cell in row) for row in rows)
-    return rows[: sum(size <= _LETTERS for size in sizes)]
+    return rows[: sum(size <= _MOST_CHARACTERS for size in sizes)]
 
 
 def _table(comparison: CodeComparison, quote: Callable[[str], str]) -> tuple[Sequence[str], list[Sequence[str]]]:
-    """Header and rows, without the columns in which nothing changed; `quote` gets names, which are a stranger's."""
+    """Header and rows without empty columns; `quote` escapes names, which are untrusted."""
     rows = [_cells(change, quote) for change in comparison.changes[:_ROWS]]
-    kept = [column for column in range(len(_HEADER)) if any(row[column] for row in rows)]
-    return [_HEADER[column] for column in kept], [[row[column] for column in kept] for row in rows]
+    columns = [column for column in range(len(_HEADER)) if any(row[column] for row in rows)]
+    return [_HEADER[column] for column in columns], [[row[column] for column in columns] for row in rows]
 
 
 def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -100,14 +103,14 @@ def _cells(change: KernelChange, quote: Callable[[str], str]) -> tuple[str, ...]
     mix = ", ".join(
         f"{quote(each.name)} {each.growth:+.0f}".replace("-", "−") for each in change.instructions[1 : 1 + _MNEMONICS]
     )
-    note = {"changed": mix, "new": "new", "gone": "gone", "reordered": "the same counts, other code"}[change.what]
+    note = {"changed": mix, "new": "new", "gone": "gone", "reordered": "equal counts, reordered"}[change.what]
     return (quote(change.kernel), change.architecture, *facts, note)
 
 
 def _cell(fact: Difference | None) -> str:
     if fact is None:
         return ""
-    told = [quantity(value, fact.unit) for value in (fact.before, fact.after) if value is not None]
+    values = [quantity(value, fact.unit) for value in (fact.before, fact.after) if value is not None]
     if fact.name == "total" and fact.before and fact.after is not None:
-        told[-1] += f" ({change_of(fact.growth / fact.before)})"
-    return " → ".join(told)
+        values[-1] += f" ({change_of(fact.growth / fact.before)})"
+    return " → ".join(values)

@@ -1,6 +1,6 @@
-"""`python -m warpwatch.ci.code.compare_builds BASE`: builds another commit beside this one, and compares compiled code.
+"""`python -m warpwatch.ci.code.compare_builds BASE`: builds another commit and compares its compiled code with ours.
 
-For projects whose kernels are built and read as warpwatch's own are: `setup.py build_ext --inplace` and perf_suite.
+For projects that are built by `setup.py build_ext --inplace` and read by perf_suite, as warpwatch is.
 """
 
 import subprocess
@@ -19,15 +19,15 @@ from .code_comparison import CodeComparison, compare_code
 from .code_report import as_markdown, headline
 from .compiled_facts import CommitFacts, read_facts
 
-_NO_COMMIT = "0" * 40  # what GitHub says came before a branch's first push
+_NO_COMMIT = "0" * 40  # GitHub's base of a branch's first push
 
 
 @click.command()
 @click.argument("base")
-@click.option("--output", type=OutputFile(), required=True, help="Gets the comparison as JSON.")
-@click.option("--summary", type=OutputFile(), help="Gets it as Markdown, behind what is there.")
+@click.option("--output", type=OutputFile(), required=True, help="Write the comparison as JSON.")
+@click.option("--summary", type=OutputFile(), help="Append the comparison as Markdown.")
 def against(base: str, output: Path, summary: Path | None) -> None:
-    """Compare the compiled code of this checkout, which is built already, with that of the commit it left BASE at."""
+    """Compare the compiled code of this checkout, which must be built, with that of its merge base with BASE."""
     checkout = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         head = _facts(checkout, checkout, Path(folder) / "head.json")
@@ -39,10 +39,10 @@ def against(base: str, output: Path, summary: Path | None) -> None:
 
 
 def merge_base(checkout: Path, base: str) -> str:
-    """Where HEAD left `base`; if that is HEAD itself, or nothing was before, HEAD's parent."""
+    """The merge base of HEAD and `base`; HEAD's parent if that is HEAD itself, or for a branch's first push."""
     head = _git(checkout, "rev-parse", "HEAD")
-    found = _git(checkout, "rev-parse", "HEAD~1") if base == _NO_COMMIT else _git(checkout, "merge-base", base, "HEAD")
-    return found if found != head else _git(checkout, "rev-parse", "HEAD~1")
+    commit = head if base == _NO_COMMIT else _git(checkout, "merge-base", base, "HEAD")
+    return commit if commit != head else _git(checkout, "rev-parse", "HEAD~1")
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def _worktree(checkout: Path, commit: str, folder: Path) -> Iterator[Path]:
 
 
 def _facts(suite: Path, checkout: Path, file: Path) -> CommitFacts:
-    """Both commits are read by this checkout's perf_suite."""
+    """Compiled code of a checkout, read by the perf_suite of `suite`."""
     _run([sys.executable, "-m", "perf_suite", "compiled", str(file), "--checkout", str(checkout)], suite)
     return read_facts(file)
 
@@ -74,8 +74,8 @@ def _git(checkout: Path, *words: str) -> str:
 def _run(command: list[str], folder: Path) -> str:
     done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
-        said = "\n".join(done.stdout.strip().splitlines()[-15:])
-        raise CannotTellError(f"{' '.join(command)} in {folder} ended with {done.returncode}:\n{said}")
+        last_lines = "\n".join(done.stdout.strip().splitlines()[-15:])
+        raise CannotTellError(f"{' '.join(command)} in {folder} ended with {done.returncode}:\n{last_lines}")
     return done.stdout
 
 

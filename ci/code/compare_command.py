@@ -1,4 +1,4 @@
-"""`warpwatch compare`: two commits, machines, implementations or builds compared, as the compare page shows them."""
+"""`warpwatch compare`: compares two commits, machines, implementations or builds, as the compare page does."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from warpwatch.dashboard.text.markdown import code_span
 from warpwatch.dashboard.text.tables import text_table
 from warpwatch.dashboard.web.comparison_filter import QUIET
 
-from . import code_report as code_text
+from . import code_report
 from .code_comparison import compare_code
 from .compiled_facts import CodeFileError, read_facts
 
@@ -35,16 +35,18 @@ _GROUPS = {"baselines": "", "ours": ""}
     type=click.Choice([each.value for each in ComparedBy]),
     default="commit",
     show_default=True,
-    help="What BASE and HEAD are.",
+    help="Kind of BASE and HEAD.",
 )
-@click.option("--code", is_flag=True, help="They are files of compiled code, of `python -m perf_suite compiled`.")
-@click.option("--commit", metavar="NAME", help="Of machines and implementations; default: the newest measured one.")
-@click.option("--all-metrics", is_flag=True, help="Of commits: compare every metric, not times alone.")
-@click.option("--project", metavar="NAME", help="Needed where the store holds several.")
+@click.option("--code", is_flag=True, help="Compare two files of `python -m perf_suite compiled`.")
+@click.option(
+    "--commit", metavar="NAME", help="Commit for machines and implementations; default: the newest measured one."
+)
+@click.option("--all-metrics", is_flag=True, help="Of commits: compare every metric, not only times.")
+@click.option("--project", metavar="NAME", help="Required if the store has several.")
 @click.option(
     "--format", "layout", type=click.Choice(["table", "json", "markdown"]), default="table", show_default=True
 )
-@click.option("--output", type=OutputFile(), help="Write there instead of printing.")
+@click.option("--output", type=OutputFile(), help="Write to this file instead of printing.")
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
 def compare(
     base: str,
@@ -58,34 +60,35 @@ def compare(
     output: Path | None,
     database: str | None,
 ) -> None:
-    """Show how HEAD differs from BASE: two commits, machines or implementations, or with --code two builds.
+    """Compare two commits, machines or implementations, or with --code two builds.
 
-    Of implementations, `baselines` is every baseline and `ours` every kernel of ours. --code needs no store and no GPU.
-    Exit status: 0, whatever differs; 2 where a side is unknown or a file cannot be read.
+    Of implementations, `baselines` means every baseline and `ours` all others. --code needs no store and no GPU. Exit
+    status: 0 compared, 2 unknown side or unreadable file.
     """
     if code:
-        write(_compared_code(Path(base), Path(head), layout), output)
+        write(_code_report(Path(base), Path(head), layout), output)
         return
     store = open_store(database)
-    found = _compared(store, choose_project(store, project), ComparedBy(by), (base, head), commit, all_metrics)
-    counts = Counter(row.verdict.value for row in found.rows)
+    chosen = choose_project(store, project)
+    comparison = _comparison(store, chosen, ComparedBy(by), (base, head), commit, all_metrics)
+    counts = Counter(row.verdict.value for row in comparison.rows)
     if layout == "json":
-        write(as_json(found), output)
+        write(as_json(comparison), output)
     else:
-        write(_as_text(found, (base, head), counts, layout == "markdown", table_width(output) or 200), output)
+        write(_as_text(comparison, (base, head), counts, layout == "markdown", table_width(output) or 200), output)
 
 
-def _compared_code(base: Path, head: Path, layout: str) -> str:
+def _code_report(base: Path, head: Path, layout: str) -> str:
     try:
-        found = compare_code(read_facts(base), read_facts(head))
+        comparison = compare_code(read_facts(base), read_facts(head))
     except CodeFileError as error:
         raise CannotTellError(str(error)) from error
     if layout == "json":
-        return found.model_dump_json(by_alias=True)
-    return code_text.as_table(found) if layout == "table" else code_text.as_markdown(found)
+        return comparison.model_dump_json(by_alias=True)
+    return code_report.as_table(comparison) if layout == "table" else code_report.as_markdown(comparison)
 
 
-def _compared(
+def _comparison(
     store: Store, project: Project, by: ComparedBy, sides: tuple[str, str], commit: str | None, all_metrics: bool
 ) -> Comparison:
     threshold = read_settings().threshold
@@ -95,7 +98,7 @@ def _compared(
             store, project.name, *ends, threshold=threshold, all_metrics=all_metrics
         ).comparison
     is_machine = by is ComparedBy.MACHINE
-    known = {each.name for each in queries.machines(store, project.name)} if is_machine else set(_GROUPS)
+    known = {machine.name for machine in queries.machines(store, project.name)} if is_machine else set(_GROUPS)
     known |= set() if is_machine else queries.implementations(store, project.name)
     for side in sides:
         if side not in known:
@@ -110,16 +113,19 @@ def _compared(
     return compare_sides.compare_implementations(store, project.name, at, base, head, threshold=threshold).comparison
 
 
-def _as_text(found: Comparison, sides: tuple[str, str], counts: Counter[str], is_markdown: bool, width: int) -> str:
-    title = f"{found.project} {found.head.hash[:8]}: {found.by} {sides[0]} → {sides[1]}"
-    shown = [_cells(row) for row in found.rows if row.verdict not in QUIET]
-    told = ", ".join(f"{number} {verdict}" for verdict, number in counts.items()) or "nothing in common"
-    notes = [f"{told}; {threshold_note(found.threshold, found.rows)}.", *map(drift_sentence, found.drifts)]
+def _as_text(
+    comparison: Comparison, sides: tuple[str, str], counts: Counter[str], is_markdown: bool, width: int
+) -> str:
+    title = f"{comparison.project} {comparison.head.hash[:8]}: {comparison.by} {sides[0]} → {sides[1]}"
+    rows = [_cells(row) for row in comparison.rows if row.verdict not in QUIET]
+    verdicts = ", ".join(f"{number} {verdict}" for verdict, number in counts.items()) or "nothing in common"
+    notes = [f"{verdicts}; {threshold_note(comparison.threshold, comparison.rows)}."]
+    notes += map(drift_sentence, comparison.drifts)
     if is_markdown:
-        marked = [[cell.replace("|", "\\|") for cell in (row[0], code_span(row[1]), *row[2:])] for row in shown]
+        marked = [[cell.replace("|", "\\|") for cell in (row[0], code_span(row[1]), *row[2:])] for row in rows]
         table = ["| " + " | ".join(row) + " |" for row in (_HEADER, ["---"] * len(_HEADER), *marked)]
-        return "\n".join([f"### {code_span(title)}", "", *table * bool(shown), "", *notes])
-    table = [text_table(_HEADER, shown, align="llrrrrl", width=width, shrink=1), ""] if shown else []
+        return "\n".join([f"### {code_span(title)}", "", *table * bool(rows), "", *notes])
+    table = [text_table(_HEADER, rows, align="llrrrrl", width=width, shrink=1), ""] if rows else []
     return "\n".join([title, "", *table, *notes])
 
 

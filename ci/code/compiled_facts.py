@@ -1,4 +1,4 @@
-"""One commit's compiled code, as `python -m perf_suite compiled` writes it (schema 1)."""
+"""Compiled code of a commit, from a file of `python -m perf_suite compiled` (schema 1)."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,26 +8,25 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from warpwatch.dashboard.model.compiled_code import CompiledCode
 
-# What a file may say ends in tables that many read, and names of kernels, operators and instructions need no more.
+# The file is untrusted and its names are published, so names have few characters.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_:.<>,~ ]+$", max_length=200)]
 Architecture = Annotated[str, Field(pattern=r"^sm_\d{2,3}[af]?$")]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 CommitHash = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 Count = Annotated[int, Field(ge=0)]
 
-
 _LARGEST_FILE = 32 * 2**20  # bytes
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
 class CodeFileError(Exception):
-    """A file is not what it should be; the message names the place in it."""
+    """A file is invalid; the message names the field."""
 
 
 class KernelFacts(BaseModel):
-    """One kernel on one architecture; perf_suite/compiled/machine_code.py says what each field counts."""
+    """One kernel on one architecture; perf_suite/compiled/machine_code.py defines the fields."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")  # a newer suite may tell more
+    model_config = ConfigDict(frozen=True, extra="ignore")  # a newer suite may add fields
 
     operator: Name
     kernel: Name
@@ -45,12 +44,12 @@ class KernelFacts(BaseModel):
     sha256: Sha256
 
     def as_code(self) -> CompiledCode:
-        """As the dashboard compares it."""
+        """The dashboard's record of it."""
         return CompiledCode(implementation="warpwatch", **self.model_dump())
 
 
 class CommitFacts(BaseModel):
-    """One commit's."""
+    """Compiled code of one commit."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -62,12 +61,12 @@ class CommitFacts(BaseModel):
 
 
 def read_facts(path: Path) -> CommitFacts:
-    """Raises CodeFileError where the file is not such a document."""
+    """Reads a file of `python -m perf_suite compiled`. Raises CodeFileError."""
     return read_model(CommitFacts, path, made_by="python -m perf_suite compiled")
 
 
 def read_model(model: type[_Model], path: Path, *, made_by: str) -> _Model:
-    """A file by its schema. Raises CodeFileError with the first thing that is wrong in it, none of its text quoted."""
+    """Reads a file of a schema. Raises CodeFileError, which names the first invalid field and quotes no text."""
     try:
         with path.open("rb") as file:
             text = file.read(_LARGEST_FILE + 1)
@@ -78,10 +77,10 @@ def read_model(model: type[_Model], path: Path, *, made_by: str) -> _Model:
         raise CodeFileError(f"{path}: {error.strerror}; `{made_by}` writes it") from error
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        place = ".".join(_shown(part) for part in first["loc"]) or "the document"
-        raise CodeFileError(f"{path} is not what `{made_by}` writes: {place}: {first['type']}") from error
+        field = ".".join(_printable(part) for part in first["loc"]) or "the document"
+        raise CodeFileError(f"{path} is not a file of `{made_by}`: {field}: {first['type']}") from error
 
 
-def _shown(part: str | int) -> str:
-    """A place in a stranger's file ends in a log, where a line of its own could be a command."""
+def _printable(part: str | int) -> str:
+    """A key of the untrusted file, safe for logs of workflows, in which a line can be a command."""
     return str(part) if isinstance(part, int) or part.isidentifier() else "?"

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from warpwatch.dashboard.model.comparison import Acceptance
 
-from ..acceptance.grammar import WANTED, parse_wording
+from ..acceptance.grammar import SYNTAX, parse_acceptance
 from ..gate.artefact import plain
 from .retries import with_retries
 from .sticky_comment import Comment, Thread, own_comments
@@ -62,7 +62,7 @@ def _replies(thread: AskedThread, key: str, head: str) -> Replies:
             try:
                 said = _acceptance(comment, line)
             except ValueError:
-                refused.append(f"{who}: wanted /warpwatch accept {WANTED}")
+                refused.append(f"{who}: expected /warpwatch accept {SYNTAX}")
                 continue
             if not reports or comment.created < reports[0].since:
                 expired.append(said)
@@ -90,7 +90,7 @@ def accept_file(base: str, head: str, replies: Iterable[Acceptance]) -> str:
 
 def _acceptance(comment: Comment, line: str) -> Acceptance:
     """The acceptance of a command. Raises ValueError for an incomplete one."""
-    said = parse_wording(line)
+    said = parse_acceptance(line)
     if said.at_most == 0 or len(said.pattern) > 200:
         raise ValueError("accepts nothing")
     return Acceptance(

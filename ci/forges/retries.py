@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from ..retries import Backoff, UnavailableError, asked_wait_s, retry
+from ..retries import Backoff, UnavailableError, requested_wait_s, retry
 
 _ATTEMPTS = 6
 _TOTAL_S = 600.0
@@ -76,7 +76,7 @@ def check_answer(
         if method != "DELETE" and status != _NO_CONTENT and not _is_json(text):
             raise TransientError(f"{forge} answered {status} without JSON", status=status)
         return
-    wait = asked_wait_s(headers, now)
+    wait = requested_wait_s(headers, now)
     if status == 429 or (status == 403 and (wait is not None or _names_a_limit(text))):
         until = f", which ends in {wait:.0f} s" if wait is not None else ""
         first_s = _RATE_LIMIT_S if wait is None else 0.0

@@ -1,1 +1,1 @@
-"""The gate: base and head measured beside each other until it is sure what moved, or the budget is spent."""
+"""The gate: base and head are measured in turns until every series is decided, or the budget is spent."""

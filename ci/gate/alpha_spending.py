@@ -1,4 +1,4 @@
-"""When the gate looks at its runs, and what chance of a false alarm each look may spend."""
+"""Alpha spending: the gate's interim analyses, and the family-wise error of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,31 +9,30 @@ _RUNS = (2, 3, 4, 6, 8, 12, 16, 24)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """After so many runs of each commit, all series together may give a false alarm with this chance."""
+class InterimAnalysis:
+    """A comparison while the gate still measures."""
 
-    runs: int
-    family_error: float
+    runs: int  # of each commit
+    family_error: float  # family-wise error of this analysis
 
 
-def looks(most_runs: int, family_error: float = FAMILY_ERROR) -> tuple[Look, ...]:
-    """The looks of a gate that takes at most so many runs of each commit.
+def analysis_schedule(most_runs: int, family_error: float = FAMILY_ERROR) -> tuple[InterimAnalysis, ...]:
+    """Interim analyses of a gate with at most `most_runs` runs of each commit.
 
-    Whoever looks again may be wrong again: the looks' chances add up to `family_error` (Bonferroni; they are far from
-    independent, so less is spent). Few runs tell only what is huge, which needs no large share: each look gets one in
-    proportion to its runs, as error spending functions between Pocock's and O'Brien and Fleming's do (Lan and DeMets,
-    Biometrika 70:659, 1983). Raises ValueError for fewer than two runs: one tells nothing of the next.
+    Their errors add up to `family_error` (Bonferroni; conservative, as the analyses are dependent). Each gets a share
+    in proportion to its runs, between the error spending functions of Pocock and of O'Brien and Fleming (Lan and
+    DeMets, Biometrika 70:659, 1983). Raises ValueError for fewer than two runs, which show no noise.
     """
     if most_runs < _RUNS[0]:
-        raise ValueError(f"a gate of {most_runs} runs cannot tell noise from change; it takes {_RUNS[0]} at least")
-    at = [*(runs for runs in _RUNS if runs < most_runs), most_runs]
-    return tuple(Look(runs=runs, family_error=family_error * runs / sum(at)) for runs in at)
+        raise ValueError(f"{most_runs} runs cannot separate a change from noise; a gate needs {_RUNS[0]} at least")
+    schedule = [*(runs for runs in _RUNS if runs < most_runs), most_runs]
+    return tuple(InterimAnalysis(runs=runs, family_error=family_error * runs / sum(schedule)) for runs in schedule)
 
 
-def order(first: int, last: int) -> Sequence[bool]:
-    """Whether it is head's turn, for runs `first` to `last` of each: A B B A A B B A.
+def run_order(first: int, last: int) -> Sequence[bool]:
+    """Whether head is measured, for runs `first` to `last` of each commit: A B B A A B B A.
 
-    What the machine does meanwhile, if it goes one way, then falls on both alike.
+    A linear drift of the machine affects both commits equally.
     """
     turns: list[bool] = []
     for number in range(first, last + 1):

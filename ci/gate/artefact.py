@@ -1,8 +1,8 @@
 """The gate artefact: the one file that leaves the job which ran a pull request's code.
 
-Its readers hold secrets and must not trust it. So its schema, that of every comparison (dashboard/model/comparison.py),
-is bounded: lengths, counts and numbers are limited, texts have no hidden characters, hashes are hashes, unknown keys
-are refused, and the outcome must be that of the rows. It has no commands or links; readers make them from its names.
+Its readers hold secrets and must not trust it. Its schema is that of every comparison (dashboard/model/comparison.py)
+with bounds: lengths, counts and numbers are limited, texts have no hidden characters, hashes are hexadecimal, unknown
+keys are refused, and the outcome must follow from the rows. It has no commands or links; readers build them.
 """
 
 import re
@@ -33,13 +33,13 @@ LARGEST_FILE = 8 * 2**20  # bytes
 LONGEST_NAME, LONGEST_TEXT, LONGEST_UNIT = 200, 1000, 40  # characters
 MOST_PARAMETERS, MOST_CANARIES, MOST_FACTS, MOST_KERNELS, MOST_NOTES = 32, 32, 32, 500, 50
 MOST_ROWS = 5000
-CUT = "…"  # ends what was too long
-_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # Unicode's categories: controls, bidi and other formats, private use
-_MARKS = re.compile(r"m{5,}")  # more marks on a letter than any script has, which paint over the lines around
+CUT = "…"  # end of a shortened text
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # Unicode categories: control, format (bidi), private use
+_MARKS = re.compile(r"m{5,}")  # more combining marks than any script has; they cover other lines
 
 
 class ArtefactError(Exception):
-    """A file that is no artefact of a gate; the message names the field and the reason, and quotes nothing."""
+    """A file is not a valid gate artefact; the message names the field and the reason, and quotes nothing."""
 
 
 def has_hidden(text: str) -> bool:
@@ -58,24 +58,24 @@ def plain(text: str, most: int) -> str:
         marks = marks + 1 if kind[0] == "M" else 0
         if marks <= 4:
             shown.append("\N{REPLACEMENT CHARACTER}" if kind in _HIDDEN else sign)
-    told = "".join(shown)
-    return told if len(told) <= most else told[: most - 1] + CUT
+    cleaned = "".join(shown)
+    return cleaned if len(cleaned) <= most else cleaned[: most - 1] + CUT
 
 
 def _kind(sign: str) -> str:
-    """The Unicode category; noncharacters, which XML forbids, count as controls."""
+    """The Unicode category; noncharacters, which XML forbids, count as control characters."""
     is_none = ord(sign) & 0xFFFE == 0xFFFE or 0xFDD0 <= ord(sign) <= 0xFDEF
     return "Cc" if is_none else unicodedata.category(sign)
 
 
-def _seen(text: str) -> str:
+def _visible(text: str) -> str:
     if has_hidden(text):
         raise ValueError("has control, bidi or other hidden characters")
     return text
 
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME), AfterValidator(_seen)]
-Words = Annotated[str, StringConstraints(max_length=LONGEST_TEXT), AfterValidator(_seen)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME), AfterValidator(_visible)]
+Words = Annotated[str, StringConstraints(max_length=LONGEST_TEXT), AfterValidator(_visible)]
 CommitHash = Annotated[str, StringConstraints(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")]
 SeriesKey = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 SourcePath = Annotated[
@@ -102,7 +102,7 @@ class ArtefactCommit(Part):
 
 
 class ArtefactSeries(Part, SeriesSchema):
-    """A series, its texts bounded."""
+    """A series with bounded texts."""
 
     key: SeriesKey
     benchmark: Name
@@ -110,7 +110,7 @@ class ArtefactSeries(Part, SeriesSchema):
     workload: Words | None = None
     implementation: Name | None = None
     metric: Name
-    unit: Annotated[str, StringConstraints(max_length=LONGEST_UNIT), AfterValidator(_seen)]
+    unit: Annotated[str, StringConstraints(max_length=LONGEST_UNIT), AfterValidator(_visible)]
     machine: Name
     environment: Words = ""
     role: Literal["ours"] = "ours"
@@ -120,7 +120,7 @@ class ArtefactSeries(Part, SeriesSchema):
 
 
 class ArtefactEstimate(Part, Estimate):
-    """An estimate, its numbers bounded."""
+    """An estimate with bounded numbers."""
 
     change: Number
     ci_low: Number
@@ -135,7 +135,7 @@ class ArtefactEstimate(Part, Estimate):
 
 
 class ArtefactAcceptance(Part, Acceptance):
-    """Who accepted a regression, or that a benchmark is gone, and why."""
+    """The acceptance of a regression or of a missing benchmark."""
 
     pattern: Words
     reason: Words
@@ -145,14 +145,14 @@ class ArtefactAcceptance(Part, Acceptance):
 
 
 class Source(Part):
-    """Where in the repository a benchmark is written."""
+    """Location of a benchmark in the repository."""
 
     path: SourcePath
     line: Annotated[int, Field(ge=1, le=10_000_000)]
 
 
 class ArtefactRow(Part, ComparisonRow):
-    """One series compared, its texts and numbers bounded; and what only the gate knows."""
+    """A compared series with bounded texts and numbers, and the benchmark's location."""
 
     series: ArtefactSeries
     base_series: None = None
@@ -166,7 +166,7 @@ class ArtefactRow(Part, ComparisonRow):
     control_change: Number | None = None
     min_relative_change: Size | None = None
     blocks: bool = True
-    owners: tuple[Name, ...] = Field(default=(), max_length=0)  # may be addresses, which stay on the runner
+    owners: tuple[Name, ...] = Field(default=(), max_length=0)  # stay on the runner: they may be mail addresses
     accepted: ArtefactAcceptance | None = None
     cross_gpu: None = None
     source: Source | None = None
@@ -183,7 +183,7 @@ class ArtefactRow(Part, ComparisonRow):
 
 
 class LeftOut(Part):
-    """Rows of one kind that the file has no room for, counted. They are not shown, so nobody can accept them."""
+    """Number of rows of one kind that do not fit into the file. They are not shown and cannot be accepted."""
 
     verdict: Verdict
     decides: bool
@@ -193,19 +193,19 @@ class LeftOut(Part):
 
     @property
     def is_accepted(self) -> bool:
-        """As of a row."""
+        """As `ComparisonRow.is_accepted`."""
         return self.accepted
 
 
 class ArtefactCanary(Part, CanaryChange):
-    """A canary that moved."""
+    """A canary that changed."""
 
     workload: Name
     change: Number
 
 
 class ArtefactDrift(Part, MachineDrift):
-    """The drift of the machine, its texts and numbers bounded."""
+    """The drift of the machine, with bounded texts and numbers."""
 
     machine: Name
     change: Number
@@ -235,9 +235,9 @@ class CodeDifference(Part):
 
 
 class Cost(Part):
-    """What the gate took."""
+    """Runs and time of the gate."""
 
-    runs: Count  # of each commit, of the series measured most
+    runs: Count  # of each commit, at most
     minutes: Annotated[float, Field(ge=0, le=1e6)]
     stopped: StopReason
 
@@ -255,14 +255,14 @@ class GateArtefact(Part):
     threshold: Share  # the smallest relative change that matters
     family_error: Share  # family-wise error rate of the whole gate
     rows: tuple[ArtefactRow, ...] = Field(max_length=MOST_ROWS)
-    rows_left_out: Count = 0  # rows without room in the file, unchanged ones first
-    left_out: tuple[LeftOut, ...] = Field(default=(), max_length=64)  # of these, the ones that are not unchanged
+    rows_left_out: Count = 0  # rows that do not fit, unchanged ones first
+    left_out: tuple[LeftOut, ...] = Field(default=(), max_length=64)  # of these, those that are not unchanged
     drift: ArtefactDrift | None = None
     code: tuple[CodeDifference, ...] = Field(default=(), max_length=MOST_KERNELS)
     code_left_out: Count = 0
     notes: tuple[Words, ...] = Field(default=(), max_length=MOST_NOTES)  # remarks on the comparison as a whole
     inconclusive: Inconclusive = "neutral"  # how the policy treats an inconclusive outcome
-    fault: Fault | None = None  # why head cannot be merged whatever its numbers are
+    fault: Fault | None = None  # why head cannot be merged, whatever its measurements
     cost: Cost
 
     @model_validator(mode="after")
@@ -273,8 +273,8 @@ class GateArtefact(Part):
             raise ValueError("left_out counts more rows than rows_left_out")
         if len({row.series.key for row in self.rows}) != len(self.rows):
             raise ValueError("two rows of one series")
-        if self.outcome is not (found := outcome_of(self.judged)):
-            raise ValueError(f"the outcome is {self.outcome.value}, that of the rows is {found.value}")
+        if self.outcome is not (expected := outcome_of(self.judged)):
+            raise ValueError(f"the outcome is {self.outcome.value}, but that of the rows is {expected.value}")
         return self
 
     @property
@@ -289,14 +289,14 @@ class GateArtefact(Part):
         return self.fault is not None or is_open or any(map(is_blocking, self.judged))
 
     def count(self, verdict: Verdict) -> int:
-        """How many series got that verdict, those left out too."""
-        beyond = sum(each.count for each in self.left_out if each.verdict is verdict)
+        """Number of series with that verdict, including those left out."""
+        hidden = sum(each.count for each in self.left_out if each.verdict is verdict)
         if verdict is Verdict.UNCHANGED:
-            beyond = self.rows_left_out - sum(each.count for each in self.left_out)
-        return beyond + sum(row.verdict is verdict for row in self.rows)
+            hidden = self.rows_left_out - sum(each.count for each in self.left_out)
+        return hidden + sum(row.verdict is verdict for row in self.rows)
 
     def code_of(self, row: ArtefactRow) -> tuple[CodeDifference, ...]:
-        """The differences of compiled code of a row's kernel."""
+        """Differences of compiled code of a row's kernel."""
         return tuple(
             each
             for each in self.code
@@ -316,15 +316,15 @@ def read_artefact(path: Path) -> GateArtefact:
     try:
         return GateArtefact.model_validate_json(text)
     except ValidationError as error:
-        raise ArtefactError(f"{path} is no artefact of `warpwatch gate --artefact`: {_first(error)}") from error
+        raise ArtefactError(f"{path} is not an artefact of `warpwatch gate --artefact`: {_first(error)}") from error
 
 
 def _first(error: ValidationError) -> str:
     first = error.errors(include_input=False, include_url=False, include_context=False)[0]
     known = [str(part) if isinstance(part, int) or part in _FIELDS else "?" for part in first["loc"]]
-    where = ".".join(known) or "the whole"
+    where = ".".join(known) or "the file"
     if first["type"] == "extra_forbidden":
-        return f"{where}: a key that the schema does not have"
+        return f"{where}: unknown key"
     return f"{where}: {plain(first['msg'], 200)}"
 
 

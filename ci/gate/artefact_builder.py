@@ -1,4 +1,4 @@
-"""What a gate found, put into the file that may leave its machine."""
+"""Builds the gate artefact from a gate's result."""
 
 import ast
 import math
@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from warpwatch.dashboard.model.comparison import (
     Acceptance,
+    Comparison,
     ComparisonRow,
     Estimate,
     MachineDrift,
@@ -64,21 +65,21 @@ def gate_artefact(
     inconclusive: Inconclusive = "neutral",
     source_of: Callable[[str], Source | None] = lambda benchmark: None,
 ) -> GateArtefact:
-    """The artefact of a gate; `inconclusive` is the policy's, `source_of` tells where a benchmark is written."""
-    found = done.comparison
-    all_rows = [_row(row, source_of(row.series.benchmark)) for row in found.rows]
+    """The artefact of a gate. `inconclusive` is the policy's; `source_of` locates a benchmark in the repository."""
+    comparison = done.comparison
+    all_rows = [_row(row, source_of(row.series.benchmark)) for row in comparison.rows]
     rows, left_out = _cut(all_rows, len(all_rows) - MOST_ROWS)
-    code = _code(store, found.project, found.base, found.head, machine, rows) if machine is not None else ()
-    gpu = next((each.gpu for each in queries.machines(store, found.project) if each.name == machine), None)
-    drift = next((drift for drift in found.drifts if drift.machine == machine), None)
+    code = _code(store, comparison, machine, rows) if machine is not None else ()
+    gpu = next((each.gpu for each in queries.machines(store, comparison.project) if each.name == machine), None)
+    drift = next((drift for drift in comparison.drifts if drift.machine == machine), None)
     return GateArtefact(
-        project=plain(found.project, LONGEST_NAME),
-        base=_commit(found.base),
-        head=_commit(found.head),
+        project=plain(comparison.project, LONGEST_NAME),
+        base=_commit(comparison.base),
+        head=_commit(comparison.head),
         machine=_optional(machine),
         gpu=_optional(gpu),
         outcome=outcome_of((*rows, *left_out)),
-        threshold=found.threshold,
+        threshold=comparison.threshold,
         family_error=family_error,
         rows=rows,
         rows_left_out=len(all_rows) - len(rows),
@@ -87,15 +88,16 @@ def gate_artefact(
         code=code[:MOST_KERNELS],
         code_left_out=max(len(code) - MOST_KERNELS, 0),
         inconclusive=inconclusive,
-        fault=plain(found.fault, LONGEST_TEXT) if found.fault is not None else None,
-        notes=tuple(plain(note, LONGEST_TEXT) for note in found.notes[:MOST_NOTES]),
+        fault=plain(comparison.fault, LONGEST_TEXT) if comparison.fault is not None else None,
+        notes=tuple(plain(note, LONGEST_TEXT) for note in comparison.notes[:MOST_NOTES]),
         cost=Cost(runs=done.runs, minutes=done.seconds / 60, stopped=done.stopped),
     )
 
 
 def write_artefact(artefact: GateArtefact, path: Path) -> None:
-    """Writes it, without some of its parts where it would be larger than readers take: quiet rows, then compiled code,
-    then the last of the other rows. Its counts and its outcome stay what they are.
+    """Writes the artefact. If it is too large, it loses quiet rows, then compiled code, then the least important rows.
+
+    Counts and outcome stay the same.
     """
     while (text := artefact.model_dump_json(exclude_defaults=True)) and len(text.encode()) >= LARGEST_FILE:
         artefact = _smaller(artefact)
@@ -108,12 +110,12 @@ def _smaller(artefact: GateArtefact) -> GateArtefact:
         code = artefact.code[: len(artefact.code) // 2]
         left = artefact.code_left_out + len(artefact.code) - len(code)
         return artefact.model_copy(update={"code": code, "code_left_out": left})
-    rows, gone = _cut(artefact.rows, math.ceil((quiet if quiet > 0 else len(artefact.rows)) / 4))
+    rows, dropped = _cut(artefact.rows, math.ceil((quiet if quiet > 0 else len(artefact.rows)) / 4))
     return artefact.model_copy(
         update={
             "rows": rows,
             "rows_left_out": artefact.rows_left_out + len(artefact.rows) - len(rows),
-            "left_out": _added(artefact.left_out, gone),
+            "left_out": _merged(artefact.left_out, dropped),
         }
     )
 
@@ -122,30 +124,30 @@ def _is_quiet(row: ArtefactRow) -> bool:
     return row.verdict in {Verdict.UNCHANGED, Verdict.MISSING} and not row.fails
 
 
-def _cut(rows: Sequence[ArtefactRow], many: int) -> tuple[tuple[ArtefactRow, ...], tuple[LeftOut, ...]]:
-    """The rows without so many: of those that say least, the last go first. The kinds of what went, but unchanged."""
-    if many <= 0:
+def _cut(rows: Sequence[ArtefactRow], count: int) -> tuple[tuple[ArtefactRow, ...], tuple[LeftOut, ...]]:
+    """The rows without the `count` least important ones, and counts of those, except the unchanged."""
+    if count <= 0:
         return tuple(rows), ()
-    order = sorted(range(len(rows)), key=lambda place: (_weight(rows[place]), -place))
-    unchanged = [place for place in order if rows[place].verdict is Verdict.UNCHANGED]
-    # One that is unchanged stays, and says that something was compared.
-    gone = set([place for place in order if place not in unchanged[-1:]][:many])
+    order = sorted(range(len(rows)), key=lambda index: (_importance(rows[index]), -index))
+    unchanged = [index for index in order if rows[index].verdict is Verdict.UNCHANGED]
+    # One unchanged row stays, so that readers see that something was compared.
+    dropped = set([index for index in order if index not in unchanged[-1:]][:count])
     kinds = [
         LeftOut(verdict=row.verdict, decides=row.decides, fails=row.fails, accepted=row.accepted is not None, count=1)
-        for place, row in enumerate(rows)
-        if place in gone and row.verdict is not Verdict.UNCHANGED
+        for index, row in enumerate(rows)
+        if index in dropped and row.verdict is not Verdict.UNCHANGED
     ]
-    return tuple(row for place, row in enumerate(rows) if place not in gone), _added((), kinds)
+    return tuple(row for index, row in enumerate(rows) if index not in dropped), _merged((), kinds)
 
 
-def _weight(row: ArtefactRow) -> int:
-    """How much its reader needs it."""
+def _importance(row: ArtefactRow) -> int:
+    """Rank of a row: blocking, then deciding, then others, then quiet ones."""
     if _is_quiet(row):
         return 0
     return 1 + 2 * is_blocking(row) + row.decides
 
 
-def _added(left_out: Iterable[LeftOut], more: Iterable[LeftOut]) -> tuple[LeftOut, ...]:
+def _merged(left_out: Iterable[LeftOut], more: Iterable[LeftOut]) -> tuple[LeftOut, ...]:
     counts: Counter[tuple[Verdict, bool, bool, bool]] = Counter()
     for each in (*left_out, *more):
         counts[each.verdict, each.decides, each.fails, each.accepted] += each.count
@@ -191,7 +193,7 @@ def _row(row: ComparisonRow, source: Source | None) -> ArtefactRow:
 
 
 def bounded_acceptance(accepted: Acceptance) -> ArtefactAcceptance:
-    """The acceptance as an artefact holds it."""
+    """The acceptance with bounded texts."""
     return ArtefactAcceptance(
         pattern=plain(accepted.pattern, LONGEST_TEXT),
         reason=plain(accepted.reason, LONGEST_TEXT),
@@ -225,11 +227,12 @@ def _drift(drift: MachineDrift) -> ArtefactDrift:
 
 
 def _code(
-    store: Store, project: str, base: CommitSchema, head: CommitSchema, machine: str, rows: Iterable[ArtefactRow]
+    store: Store, comparison: Comparison, machine: str, rows: Iterable[ArtefactRow]
 ) -> tuple[CodeDifference, ...]:
     operators = {row.kernel for row in rows}
-    sides = [queries.compiled_for(store, project, commit.hash, machine) for commit in (base, head)]
-    # What nobody compiled at one end is not new at the other.
+    commits = (comparison.base, comparison.head)
+    sides = [queries.compiled_for(store, comparison.project, commit.hash, machine) for commit in commits]
+    # Code that was compiled at one commit only is not new.
     compiled = {(code.operator, code.architecture) for code in sides[0]} & {
         (code.operator, code.architecture) for code in sides[1]
     }
@@ -272,11 +275,11 @@ def _optional(text: str | None) -> str | None:
     return plain(text, LONGEST_NAME) if text else None
 
 
-# Where in a repository a benchmark is written: the line that a remark about it stands at.
+# Locations of benchmarks in a repository, for annotations.
 
 
 class BenchmarkSources:
-    """Looks benchmarks of one asv project up, by the names that asv gives them."""
+    """Finds benchmarks of one asv project by asv's names."""
 
     def __init__(self, repository: Path, benchmarks: Path) -> None:
         """`benchmarks` is asv's benchmark_dir."""
@@ -284,30 +287,30 @@ class BenchmarkSources:
         self.of = cache(self._of)
 
     def _of(self, benchmark: str) -> Source | None:
-        """File and line of the function, else of its class, else of the file; None where there is no such file."""
+        """File and line of the function, else of its class, else of the file; None without a file."""
         names = benchmark.split(".")
         for length in range(len(names) - 1, 0, -1):
             module = self._benchmarks.joinpath(*names[:length])
             for path in (module.with_suffix(".py"), module / "__init__.py"):
                 if path.is_file() and path.resolve().is_relative_to(self._repository):
-                    where = path.resolve().relative_to(self._repository).as_posix()
+                    relative = path.resolve().relative_to(self._repository).as_posix()
                     try:
-                        return Source(path=where, line=_line(path, names[length:]))
+                        return Source(path=relative, line=_line(path, names[length:]))
                     except ValidationError:
-                        return None  # a name that the artefact does not take
+                        return None  # the artefact's schema refuses the path
         return None
 
 
 def _line(path: Path, names: list[str]) -> int:
     try:
-        inside: list[ast.stmt] = ast.parse(path.read_bytes()).body
+        body: list[ast.stmt] = ast.parse(path.read_bytes()).body
     except (OSError, SyntaxError, ValueError):
         return 1
     line = 1
     for name in names:
-        for node in inside:
+        for node in body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
-                line, inside = node.lineno, node.body
+                line, body = node.lineno, node.body
                 break
         else:
             break

@@ -1,4 +1,4 @@
-"""A run of the gate: asv builds a commit and measures it, and the store gets the results."""
+"""Builds and measures commits with asv, and imports the results."""
 
 import re
 import subprocess
@@ -13,11 +13,11 @@ from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.model.schema import SeriesSchema
 from warpwatch.dashboard.store import Store
 
-_FAILED_SOME = 2  # asv's status when a benchmark failed, which is recorded and judged
+_SOME_FAILED = 2  # asv's status if a benchmark failed, which it records
 
 
 class GateError(Exception):
-    """A commit could not be measured; the message has asv's last words."""
+    """A commit could not be measured; the message ends with asv's last lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +27,13 @@ class AsvRuns:
     folder: Path  # with asv.conf.json
     store: Store
     project: str
-    patterns: Sequence[str] = ()  # asv's --bench; none: all
-    arguments: Sequence[str] = ()  # further ones of asv run
+    patterns: Sequence[str] = ()  # asv's --bench; empty: all
+    arguments: Sequence[str] = ()  # further arguments of asv run
     python: str = sys.executable  # runs asv
-    held: Sequence[int] = ()  # descriptors of the host's lock, which asv keeps even if the gate is killed
+    lock_descriptors: Sequence[int] = ()  # of the host lock, which asv holds even if the gate is killed
 
-    def take_in(self) -> None:
-        """Imports what asv recorded before: a run's file has these results too, and they are none of that run."""
+    def import_earlier(self) -> None:
+        """Imports earlier results, which the file of a new run repeats, so that they are not attributed to that run."""
         with suppress(NoResultsError):
             import_results(self.store, open_folder(self.folder, project=self.project), workers=1)
 
@@ -42,7 +42,7 @@ class AsvRuns:
         patterns = (
             self.patterns
             if series is None
-            else sorted({pattern_of(each.suite, each.parameters.items()) for each in series})
+            else sorted({bench_pattern(each.suite, each.parameters.items()) for each in series})
         )
         words = ["run", "--record-samples", *self.arguments]
         for pattern in patterns:
@@ -52,20 +52,20 @@ class AsvRuns:
             cwd=self.folder,
             capture_output=True,
             text=True,
-            pass_fds=self.held,
+            pass_fds=self.lock_descriptors,
         )
-        if done.returncode not in (0, _FAILED_SOME):
-            said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
-            raise GateError(f"asv run of {commit[:8]} ended with {done.returncode}:\n{said}")
-        # Before the next run of this commit writes its file anew.
+        if done.returncode not in (0, _SOME_FAILED):
+            last_lines = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
+            raise GateError(f"asv run of {commit[:8]} ended with {done.returncode}:\n{last_lines}")
+        # Now, as the next run of this commit overwrites the file.
         import_results(self.store, open_folder(self.folder, project=self.project), workers=1)
 
 
-def pattern_of(suite: str, parameters: Iterable[tuple[str, str]]) -> str:
-    """What asv's --bench wants for all metrics of all implementations of a case: rivals are its controls.
+def bench_pattern(suite: str, parameters: Iterable[tuple[str, str]]) -> str:
+    """A pattern for asv's --bench that matches all metrics and implementations of a workload: baselines are controls.
 
-    asv matches it against "name(param, param)" with strings in quotes, of which the store keeps none.
+    asv matches it with "name(param, param)", where strings have quotes; the store's parameters have none.
     """
     values = [".*" if name == "implementation" else f".?{re.escape(value)}.?" for name, value in parameters]
-    where = r"\(" + ", ".join(values) + r"\)$" if values else "$"
-    return f"^{re.escape(suite)}\\.[^.(]*{where}"
+    suffix = r"\(" + ", ".join(values) + r"\)$" if values else "$"
+    return f"^{re.escape(suite)}\\.[^.(]*{suffix}"

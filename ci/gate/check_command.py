@@ -1,4 +1,4 @@
-"""`warpwatch check`: two recorded commits judged by the repository's policy."""
+"""`warpwatch check`: compares two recorded commits by the repository's policy."""
 
 import sys
 from pathlib import Path
@@ -12,36 +12,36 @@ from warpwatch.dashboard.cli.store_access import CannotTellError, open_store, re
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.text import comparison_report
 
-from .comparison_policy import exit_status, read_policy_for, read_terms
+from .comparison_policy import exit_status, read_committed_policy, read_comparison_policy
 
 
 @click.command()
 @click.argument("base")
 @click.argument("head")
-@click.option("--project", metavar="NAME", help="Needed where the store holds several.")
+@click.option("--project", metavar="NAME", help="Required if the store has several.")
 @click.option("--machine", metavar="NAME", help="Only this machine.")
-@click.option("--all-metrics", is_flag=True, help="Judge every metric, not times alone.")
+@click.option("--all-metrics", is_flag=True, help="Compare every metric, not only times.")
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     metavar="SHARE",
-    help="Smallest relative change that matters, of every series; default: as warpwatch.toml says, else "
+    help="Smallest relative change that matters, of every series; default: warpwatch.toml's, else "
     "WARPWATCH_THRESHOLD, else 0.02.",
 )
 @click.option(
     "--policy",
     "policy_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A warpwatch.toml; default: the one that BASE has.",
+    help="A warpwatch.toml; default: that of BASE.",
 )
 @click.option(
     "--accept",
     "accept_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Regressions accepted in replies, a JSON file.",
+    help="JSON file of regressions accepted in replies.",
 )
 @click.option("--format", "layout", type=click.Choice(comparison_report.LAYOUTS), default="table")
-@click.option("--output", type=OutputFile(), help="Write there instead of printing.")
+@click.option("--output", type=OutputFile(), help="Write to this file instead of printing.")
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
 def check(
     base: str,
@@ -56,12 +56,11 @@ def check(
     output: Path | None,
     database: str | None,
 ) -> None:
-    """Compare two recorded commits and say what moved.
+    """Compare two recorded commits.
 
-    BASE and HEAD are hashes, or branches and tags where the project's repository is known. Exit status: 0 unchanged or
-    better, or what got worse was accepted or does not block; 1 regressed, or a benchmark that has a number at BASE
-    fails at HEAD, or HEAD's warpwatch.toml cannot be used; 2 inconclusive (also: an unknown commit, or nothing to
-    compare).
+    BASE and HEAD are hashes, or branches and tags if the project's repository is known. Exit status: 0 unchanged,
+    improved, or every regression is accepted or not blocking; 1 regressed, or a benchmark that has a value at BASE
+    fails at HEAD, or HEAD's warpwatch.toml is invalid; 2 inconclusive, an unknown commit, or nothing to compare.
     """
     settings = read_settings()
     store = open_store(database)
@@ -73,28 +72,28 @@ def check(
     if machine is not None and machine not in machines:
         raise CannotTellError(f"no machine {machine!r} in {chosen.name}; it has: {', '.join(machines) or 'none'}")
     repository = Path(chosen.repository) if chosen.repository and Path(chosen.repository).exists() else None
-    found = read_policy_for(repository or Path.cwd(), ends[0].hash, ends[1].hash, policy_file)
-    terms = read_terms(
+    committed = read_committed_policy(repository or Path.cwd(), ends[0].hash, ends[1].hash, policy_file)
+    policy = read_comparison_policy(
         store,
         chosen.name,
         repository,
         ends[0].hash,
         ends[1].hash,
-        found=found,
+        committed=committed,
         accept_file=accept_file,
         threshold=threshold,
         default_threshold=settings.threshold,
     )
-    judged = run_check(
+    comparison = run_check(
         store,
         chosen.name,
         *ends,
-        threshold=terms.threshold,
-        limits=terms.limits(store, chosen.name),
-        policy=found.name,
+        threshold=policy.threshold,
+        limits=policy.limits(store, chosen.name),
+        policy=committed.name,
         machine=machine,
         all_metrics=all_metrics,
     )
-    result = terms.applied(judged)
+    result = policy.apply(comparison)
     write(comparison_report.as_text(result, layout, width=table_width(output)), output)
     sys.exit(exit_status(result))

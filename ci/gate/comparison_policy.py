@@ -1,4 +1,4 @@
-"""By what two commits of a project are judged: the policy, and what a person accepted between them."""
+"""The policy of a comparison of two commits: the committed policy, options and acceptances."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,75 +10,75 @@ from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.policy import ExpiredAcceptance, expired_acceptances
 
 from ..acceptance.coverage import with_acceptances
-from ..acceptance.sources import AcceptFileError, gathered
-from ..policy.committed_policy import FoundPolicy, policy_at, policy_in
+from ..acceptance.sources import AcceptFileError, acceptances_between
+from ..policy.committed_policy import CommittedPolicy, policy_at, policy_in
 from ..policy.policy_file import PolicyError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What is judged by, the same for all looks of a gate."""
+class ComparisonPolicy:
+    """Policy of a comparison, the same for all interim analyses of a gate."""
 
-    found: FoundPolicy
+    committed: CommittedPolicy
     accepted: tuple[Acceptance, ...]
-    threshold: float  # where no rule says otherwise
-    threshold_of_all: float | None  # stated on the command line, above every rule
+    threshold: float  # of series without a rule
+    option_threshold: float | None  # --threshold, which overrides every rule
     notes: tuple[str, ...]
-    expired: tuple[ExpiredAcceptance, ...]  # said of the same base and an earlier head
+    expired: tuple[ExpiredAcceptance, ...]  # acceptances of the same base and an earlier head
 
     def limits(self, store: Store, project: str) -> LimitsOf:
-        """Of each series, by what the store knows of the workloads now."""
+        """Thresholds of each series, by the workloads now in the store."""
         return series_limits(
-            self.found.policy.limits,
+            self.committed.policy.limits,
             queries.project_workloads(store, project),
             threshold=self.threshold,
-            threshold_of_all=self.threshold_of_all,
+            threshold_of_all=self.option_threshold,
         )
 
-    def applied(self, comparison: Comparison) -> Comparison:
-        """The comparison with accepted regressions, notes and the fault of head's policy."""
+    def apply(self, comparison: Comparison) -> Comparison:
+        """The comparison with acceptances, notes and the fault of head's policy."""
         notes = (*comparison.notes, *self.notes)
-        noted = comparison.model_copy(update={"notes": notes, "fault": self.found.fault})
+        noted = comparison.model_copy(update={"notes": notes, "fault": self.committed.fault})
         return with_acceptances(noted, self.accepted, self.expired)
 
 
-def read_policy_for(folder: Path, base: str, head: str, path: Path | None) -> FoundPolicy:
-    """The file at `path`, else base's in `folder` or above. Raises a click error."""
+def read_committed_policy(folder: Path, base: str, head: str, path: Path | None) -> CommittedPolicy:
+    """The policy in the file `path`, else base's in `folder` or above. Raises a click error."""
     try:
         return policy_in(path) if path is not None else policy_at(folder, base, head)
     except PolicyError as error:
         raise CannotTellError(str(error)) from error
 
 
-def read_terms(
+def read_comparison_policy(
     store: Store,
     project: str,
     repository: Path | None,
     base: str,
     head: str,
     *,
-    found: FoundPolicy,
+    committed: CommittedPolicy,
     accept_file: Path | None,
     threshold: float | None,
     default_threshold: float,
-) -> Terms:
-    """Base and head are full hashes; a stated `threshold` is above policy and default. Raises a click error."""
+) -> ComparisonPolicy:
+    """The policy for `base` and `head` (full hashes); `threshold` is the option's. Raises a click error."""
     try:
-        accepted, faults = gathered(store, project, repository, base, head, accept_file)
+        accepted, faults = acceptances_between(store, project, repository, base, head, accept_file)
     except AcceptFileError as error:
         raise CannotTellError(str(error)) from error
-    return Terms(
-        found=found,
+    return ComparisonPolicy(
+        committed=committed,
         accepted=accepted,
-        threshold=threshold or found.policy.gate.threshold or default_threshold,
+        threshold=threshold or committed.policy.gate.threshold or default_threshold,
         expired=expired_acceptances(store, project, base, head),
-        threshold_of_all=threshold,
-        notes=(*found.notes, *faults),
+        option_threshold=threshold,
+        notes=(*committed.notes, *faults),
     )
 
 
 def exit_status(comparison: Comparison) -> int:
-    """Exit status of `check` and `gate`: 1 if head must not be merged, 2 if that is inconclusive, else 0."""
+    """Exit status of `check` and `gate`: 1 if head must not be merged, 2 if inconclusive, else 0."""
     if comparison.is_blocking:
         return 1
     return 2 if comparison.is_inconclusive else 0

@@ -1,4 +1,4 @@
-"""`warpwatch gate`: did this change make anything slower? Measured here and now, until that is sure."""
+"""`warpwatch gate`: measures two commits in turns until every series has a verdict."""
 
 import sys
 import time
@@ -21,10 +21,10 @@ from warpwatch.dashboard.text import comparison_report
 
 from ..asv_checkout import asv_machine, uncommitted_warnings
 from ..host_lock import HostLockError, gpu_lock
-from .alpha_spending import looks
+from .alpha_spending import analysis_schedule
 from .artefact_builder import BenchmarkSources, gate_artefact, write_artefact
 from .asv_runner import AsvRuns, GateError
-from .comparison_policy import exit_status, read_policy_for, read_terms
+from .comparison_policy import exit_status, read_committed_policy, read_comparison_policy
 from .gate_loop import CONFIRMING_RUNS, Gate, run_gate
 
 
@@ -35,15 +35,15 @@ from .gate_loop import CONFIRMING_RUNS, Gate, run_gate
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=".",
-    help="Of asv.conf.json; default: here.",
+    help="Folder of asv.conf.json; default: here.",
 )
-@click.option("--project", metavar="NAME", help="In the store; default: asv.conf.json's.")
+@click.option("--project", metavar="NAME", help="The store's project; default: asv.conf.json's.")
 @click.option(
     "--bench",
     "patterns",
     multiple=True,
     metavar="REGEX",
-    help="As asv's; may be given several times. Default: as warpwatch.toml says, else all.",
+    help="As asv's; repeatable. Default: warpwatch.toml's, else all.",
 )
 @click.option("--asv", "arguments", multiple=True, metavar="ARGUMENT", help="A further argument of asv run.")
 @click.option(
@@ -57,14 +57,13 @@ from .gate_loop import CONFIRMING_RUNS, Gate, run_gate
     "--runs",
     "most_runs",
     type=click.IntRange(2, 24),
-    help="Of each commit, at most; default: as warpwatch.toml says, else 12.",
+    help="Most runs of each commit; default: warpwatch.toml's, else 12.",
 )
 @click.option(
     "--budget",
     type=click.FloatRange(0, min_open=True),
     metavar="MINUTES",
-    help="No runs begin that would end later; the first two of each commit are always made. Default: as "
-    "warpwatch.toml says, else 30.",
+    help="No run starts that would end later, except the first two of each commit. Default: warpwatch.toml's, else 30.",
 )
 @click.option(
     "--machines",
@@ -72,31 +71,34 @@ from .gate_loop import CONFIRMING_RUNS, Gate, run_gate
     default=1,
     show_default=True,
     metavar="N",
-    help="That measure this change: together they may err as often as one alone.",
+    help="Number of machines that measure this change; they share the family-wise error.",
 )
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     metavar="SHARE",
-    help="Smallest relative change that matters, of every series; default: as warpwatch.toml says, else "
+    help="Smallest relative change that matters, of every series; default: warpwatch.toml's, else "
     "WARPWATCH_THRESHOLD, else 0.02.",
 )
 @click.option(
     "--policy",
     "policy_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A warpwatch.toml; default: the one that BASE has.",
+    help="A warpwatch.toml; default: that of BASE.",
 )
 @click.option(
     "--accept",
     "accept_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Regressions accepted in replies, a JSON file.",
+    help="JSON file of regressions accepted in replies.",
 )
 @click.option("--format", "layout", type=click.Choice(comparison_report.LAYOUTS), default="table", show_default=True)
-@click.option("--output", type=OutputFile(), help="Write there instead of printing.")
+@click.option("--output", type=OutputFile(), help="Write to this file instead of printing.")
 @click.option(
-    "--artefact", "artefact_file", type=OutputFile(), help="Also write what `warpwatch forge report-gate` reads there."
+    "--artefact",
+    "artefact_file",
+    type=OutputFile(),
+    help="Also write the file that `warpwatch forge report-gate` reads.",
 )
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
 def gate(
@@ -118,100 +120,99 @@ def gate(
     artefact_file: Path | None,
     database: str | None,
 ) -> None:
-    """Measure two commits beside each other, again and again, until it is sure what moved.
+    """Measure two commits in turns until every series has a verdict.
 
-    BASE and HEAD are hashes, branches or tags of the repository around asv.conf.json. Runs alternate (A B B A), what is
-    settled is not measured again, and all series of all looks together raise a false alarm with 1 % at most. The
-    results go into the store like any others. It waits while another measures on this GPU. Exit status: 0 unchanged or
-    better, or what got worse was accepted or does not block; 1 regressed, or a benchmark that has a number at BASE
-    fails at HEAD (it crashes, its result is wrong, or it is gone), or HEAD's warpwatch.toml cannot be used; 2 could not
-    tell.
+    BASE and HEAD are hashes, branches or tags of the repository around asv.conf.json. Runs alternate (A B B A), decided
+    series are not measured again, and the family-wise error over all series and interim analyses is 1 %. Results are
+    stored as any others. The gate waits while another process measures on this GPU. Exit status: 0 unchanged, improved,
+    or every regression is accepted or not blocking; 1 regressed, or a benchmark that has a value at BASE fails at HEAD
+    (it crashes, its result is wrong, or it is gone), or HEAD's warpwatch.toml is invalid; 2 inconclusive.
     """
-    settings = read_settings()
+    default_threshold = read_settings().threshold
     try:
-        asvs = asv_project(folder / "asv.conf.json")
+        asv = asv_project(folder / "asv.conf.json")
     except NoResultsError as error:
         raise CannotTellError(str(error)) from error
-    if asvs.repository is None:
+    if asv.repository is None:
         raise CannotTellError(f"{folder / 'asv.conf.json'} names no git repository on this machine: nothing to build")
-    name = project or asvs.name or project_name(asvs.results.resolve())
-    repository = asvs.repository
-    ends = _hash(repository, base), _hash(repository, head)
-    if ends[0] == ends[1]:
-        raise CannotTellError(f"{base} and {head} are the same commit, {ends[0][:8]}")
-    machine = asv_machine(arguments)  # what others recorded of the same commits no run here can settle
+    name = project or asv.name or project_name(asv.results.resolve())
+    repository = asv.repository
+    commits = _hash(repository, base), _hash(repository, head)
+    if commits[0] == commits[1]:
+        raise CannotTellError(f"{base} and {head} are the same commit, {commits[0][:8]}")
+    machine = asv_machine(arguments)  # runs here cannot decide series of other machines
     if machine is None:
-        raise CannotTellError("asv does not know this machine yet: `asv machine --yes` tells it")
-    for warning in uncommitted_warnings(repository, asvs.benchmarks):
+        raise CannotTellError("asv has no name for this machine: run `asv machine --yes`")
+    for warning in uncommitted_warnings(repository, asv.benchmarks):
         _say(warning)
-    found = read_policy_for(folder, *ends, policy_file)
-    stated = found.policy.gate
-    family_error = stated.family_error / machines
+    committed = read_committed_policy(folder, *commits, policy_file)
+    settings = committed.policy.gate
+    family_error = settings.family_error / machines
     store = open_or_create_store(database)
-    terms = read_terms(
+    policy = read_comparison_policy(
         store,
         name,
         repository,
-        *ends,
-        found=found,
+        *commits,
+        committed=committed,
         accept_file=accept_file,
         threshold=threshold,
-        default_threshold=settings.threshold,
+        default_threshold=default_threshold,
     )
     runs = AsvRuns(
         folder=folder,
         store=store,
         project=name,
-        patterns=patterns or stated.bench,
+        patterns=patterns or settings.bench,
         arguments=arguments,
         python=asv_python,
     )
 
-    def look(error: float) -> Comparison:
-        sides = [_recorded(runs, commit) for commit in ends]
+    def compare(family_error: float) -> Comparison:
+        sides = [_recorded(runs, commit) for commit in commits]
         return check(
             store,
             name,
             *sides,
-            threshold=terms.threshold,
-            limits=terms.limits(store, name),
-            policy=found.name,
-            family_error=error,
+            threshold=policy.threshold,
+            limits=policy.limits(store, name),
+            policy=committed.name,
+            family_error=family_error,
             machine=machine,
             since_ms=began_ms,
         )
 
     try:
-        with gpu_lock(say=_say) as held:
-            runs = replace(runs, held=held.descriptors)
-            runs.take_in()
+        with gpu_lock(say=_say) as lock:
+            runs = replace(runs, lock_descriptors=lock.descriptors)
+            runs.import_earlier()
             began_ms = time.time_ns() // 1_000_000
             done = run_gate(
-                looks(most_runs or stated.runs, family_error),
-                lambda is_head, series: runs.run(ends[is_head], series),
-                look,
-                budget_s=60 * (budget or stated.budget_minutes),
+                analysis_schedule(most_runs or settings.runs, family_error),
+                lambda is_head, series: runs.run(commits[is_head], series),
+                compare,
+                budget_s=60 * (budget or settings.budget_minutes),
                 say=_say,
             )
-        done = replace(done, comparison=terms.applied(_noted(done)))
+        done = replace(done, comparison=policy.apply(_noted(done)))
         text = comparison_report.as_text(done.comparison, layout, width=table_width(output))
         text += "" if layout == "json" else f"\n{done.cost}"
-        write(text, output)  # first: whatever fails below, the verdict was printed
-        record_acceptances(store, name, *ends, terms.accepted, now_ms=time.time_ns() // 1_000_000)
+        write(text, output)  # first, so that the verdict is printed whatever fails below
+        record_acceptances(store, name, *commits, policy.accepted, now_ms=time.time_ns() // 1_000_000)
         if artefact_file is not None:
-            told = gate_artefact(
+            artefact = gate_artefact(
                 store,
                 done,
                 machine=machine,
                 family_error=family_error,
-                inconclusive=stated.inconclusive,
-                source_of=BenchmarkSources(repository, asvs.benchmarks).of,
+                inconclusive=settings.inconclusive,
+                source_of=BenchmarkSources(repository, asv.benchmarks).of,
             )
-            write_artefact(told, artefact_file)
+            write_artefact(artefact, artefact_file)
     except (GateError, HostLockError) as error:
         raise CannotTellError(str(error)) from error
     except KeyboardInterrupt:
-        _say("Finished runs are kept: the same command continues with them.")
+        _say("Finished runs are stored: the same command continues with them.")
         raise
     finally:
         store.close()
@@ -219,25 +220,25 @@ def gate(
 
 
 def _hash(repository: Path, name: str) -> str:
-    found = resolve(repository, name)
-    if found is None:
+    commit = resolve(repository, name)
+    if commit is None:
         raise CannotTellError(f"{repository} has no commit {name!r}")
-    return found
+    return commit
 
 
-def _recorded(runs: AsvRuns, commit: str) -> Commit:
-    found = queries.find_commit(runs.store, runs.project, commit)
-    if found is None:
-        raise GateError(f"asv recorded nothing at {commit[:8]}: does --bench name any benchmark, and does it build?")
-    return found
+def _recorded(runs: AsvRuns, commit_hash: str) -> Commit:
+    commit = queries.find_commit(runs.store, runs.project, commit_hash)
+    if commit is None:
+        raise GateError(f"{commit_hash[:8]} has no results: does --bench match a benchmark, and does the commit build?")
+    return commit
 
 
 def _noted(done: Gate) -> Comparison:
-    """The comparison, which says where a change is not confirmed."""
+    """The comparison, with a note if its changes are not confirmed."""
     changed = done.comparison.count(Verdict.REGRESSED) + done.comparison.count(Verdict.IMPROVED)
     if done.runs >= CONFIRMING_RUNS or not changed:
         return done.comparison
-    note = "what changed was measured twice at each commit: a third run would confirm it"
+    note = "the changes rest on two runs of each commit; a third run would confirm them"
     return done.comparison.model_copy(update={"notes": (*done.comparison.notes, note)})
 
 

@@ -13,14 +13,14 @@ from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.statistics.power import conditional_power, family_level
 from warpwatch.dashboard.text.labels import count
 
-from .alpha_spending import Look, order
+from .alpha_spending import InterimAnalysis, run_order
 
-SMALLEST_POWER = 0.05  # conditional power at the looks ahead, below which a series is given up
-CONFIRMING_RUNS = 3  # of each commit: two outliers of one commit's two runs look like a change without scatter
+SMALLEST_POWER = 0.05  # conditional power at the remaining analyses; below it a series is futile
+CONFIRMING_RUNS = 3  # of each commit: two equal outliers in two runs look like a change without noise
 _DECIDED = {Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED}
 _CHANGED = {Verdict.REGRESSED, Verdict.IMPROVED}
 Measure = Callable[[bool, Collection[SeriesSchema] | None], None]
-"""Runs head (True) or base, everything (None) or what these series need, into the store."""
+"""Measures head (True) or base, all series (None) or these, into the store."""
 
 
 class StopReason(StrEnum):
@@ -28,8 +28,8 @@ class StopReason(StrEnum):
 
     DECIDED = "decided"  # no series is inconclusive
     BUDGET = "budget"  # the next runs would end beyond the time budget
-    RUNS = "runs"  # the most runs that it may take were made
-    FUTILITY = "futility"  # no runs that it may take would decide the inconclusive series
+    RUNS = "runs"  # the limit of runs was reached
+    FUTILITY = "futility"  # more runs would not decide the inconclusive series
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,19 +37,19 @@ class Gate:
     """The result of a gate."""
 
     comparison: Comparison
-    runs: int  # of each commit, of the series measured most
+    runs: int  # of each commit, at most
     seconds: float
     stopped: StopReason
 
     @property
     def cost(self) -> str:
-        """What it took, and why it stopped: one sentence."""
+        """Runs, time and the reason to stop, in a sentence."""
         open_series = self.comparison.count(Verdict.INCONCLUSIVE)
         return cost_sentence(self.runs, self.seconds / 60, self.stopped, open_series)
 
 
 def cost_sentence(runs: int, minutes: float, stopped: StopReason, open_series: int) -> str:
-    """What a gate took and why it stopped, with so many series inconclusive."""
+    """Runs, time and the reason to stop of a gate with `open_series` inconclusive series."""
     reasons = {
         StopReason.DECIDED: "every series is decided",
         StopReason.BUDGET: f"the time budget was spent with {open_series} series open",
@@ -60,7 +60,7 @@ def cost_sentence(runs: int, minutes: float, stopped: StopReason, open_series: i
 
 
 def run_gate(
-    looks: Iterable[Look],
+    schedule: Iterable[InterimAnalysis],
     measure: Measure,
     check: Callable[[float], Comparison],
     *,
@@ -70,72 +70,76 @@ def run_gate(
 ) -> Gate:
     """Measure until no series is inconclusive, or the remaining runs would decide none of the inconclusive ones.
 
-    `check` compares all series with the given family-wise error. No run begins that would likely end beyond the budget;
-    the first look's runs are made whatever they take. A decided series keeps its row and is not measured again, nor is
-    one that no runs would decide. A change needs CONFIRMING_RUNS, unless the gate may take no more. Raises ValueError
-    without a look.
+    `check` compares all series with the given family-wise error. No run starts that would likely end after the budget,
+    except those before the first analysis. Decided series keep their row; they and futile series are not measured
+    again. A change needs CONFIRMING_RUNS, unless the schedule has fewer. Raises ValueError for an empty schedule.
     """
-    began, ahead = clock(), tuple(looks)
-    if not ahead:
-        raise ValueError("a gate needs at least one look")
+    started, remaining = clock(), tuple(schedule)
+    if not remaining:
+        raise ValueError("a gate needs at least one interim analysis")
     decided: dict[str, ComparisonRow] = {}
     measured: list[SeriesSchema] | None = None
     runs = 0
     while True:
-        look, ahead = ahead[0], ahead[1:]
-        for is_head in order(runs + 1, look.runs):
+        analysis, remaining = remaining[0], remaining[1:]
+        for is_head in run_order(runs + 1, analysis.runs):
             measure(is_head, measured)
-        runs = look.runs
-        found = check(look.family_error)
-        deciding = _DECIDED if runs >= CONFIRMING_RUNS or not ahead else _DECIDED - _CHANGED
-        for row in found.rows:
-            if row.verdict in deciding:
+        runs = analysis.runs
+        comparison = check(analysis.family_error)
+        final = _DECIDED if runs >= CONFIRMING_RUNS or not remaining else _DECIDED - _CHANGED
+        for row in comparison.rows:
+            if row.verdict in final:
                 decided.setdefault(row.series.key, row)
-        rows = in_order(decided.get(row.series.key, row) for row in found.rows)
-        found = found.model_copy(update={"rows": rows})
-        seconds = clock() - began
-        say(_progress(found, runs, seconds))
+        rows = in_order(decided.get(row.series.key, row) for row in comparison.rows)
+        comparison = comparison.model_copy(update={"rows": rows})
+        seconds = clock() - started
+        say(_progress(comparison, runs, seconds))
         run_s = seconds / (2 * runs)  # an upper bound: later runs measure fewer series
-        affordable = tuple(look for look in ahead if seconds + run_s * 2 * (look.runs - runs) <= budget_s)
+        affordable = tuple(later for later in remaining if seconds + run_s * 2 * (later.runs - runs) <= budget_s)
         unconfirmed = tuple(row for row in rows if row.verdict in _CHANGED and row.series.key not in decided)
-        open_rows = _decidable(found, runs, affordable) + (unconfirmed if affordable else ())
+        open_rows = _decidable(comparison, runs, affordable) + (unconfirmed if affordable else ())
         if not open_rows:
-            stopped = StopReason.BUDGET if unconfirmed else _stop_reason(found, runs, ahead, affordable)
-            return Gate(comparison=found, runs=runs, seconds=seconds, stopped=stopped)
+            stopped = StopReason.BUDGET if unconfirmed else _stop_reason(comparison, runs, remaining, affordable)
+            return Gate(comparison=comparison, runs=runs, seconds=seconds, stopped=stopped)
         measured = [row.series for row in open_rows]
 
 
-def _decidable(comparison: Comparison, runs: int, ahead: Sequence[Look]) -> tuple[ComparisonRow, ...]:
-    """The inconclusive rows that a look ahead may decide, after `runs` of each commit."""
-    judged = [(row.estimate, row.verdict) for row in comparison.rows]
-    levels = [family_level(judged, look.family_error) for look in ahead]
+def _decidable(comparison: Comparison, runs: int, remaining: Sequence[InterimAnalysis]) -> tuple[ComparisonRow, ...]:
+    """Inconclusive rows that a remaining analysis may decide, after `runs` of each commit."""
+    estimates = [(row.estimate, row.verdict) for row in comparison.rows]
+    levels = [family_level(estimates, analysis.family_error) for analysis in remaining]
     return tuple(
         row
         for row in comparison.rows
         if row.verdict is Verdict.INCONCLUSIVE
-        and any(_has_power(row, look.runs - runs, level) for look, level in zip(ahead, levels, strict=True))
+        and any(_has_power(row, a.runs - runs, level) for a, level in zip(remaining, levels, strict=True))
     )
 
 
 def _has_power(row: ComparisonRow, more: int, level: float) -> bool:
-    """Whether so many more runs have enough conditional power."""
+    """Whether `more` runs of each commit have enough conditional power."""
     estimate = row.estimate
     if estimate is None:
-        return False  # no ratio, or another GPU: runs do not help
+        return False  # no ratio, or another GPU: more runs do not help
     if row.reason is not None:
-        return True  # a canary moved, whose own noise shows in the runs too
+        return True  # a canary changed, perhaps by noise, which more runs reduce
     runs = min(estimate.base_runs, estimate.head_runs) + more
     threshold = math.inf if row.min_relative_change is None else row.min_relative_change
     return conditional_power(estimate, runs=runs, threshold=threshold, level=level) >= SMALLEST_POWER
 
 
-def _stop_reason(comparison: Comparison, runs: int, ahead: Sequence[Look], affordable: Sequence[Look]) -> StopReason:
-    """Why it stops where no affordable look may decide anything."""
+def _stop_reason(
+    comparison: Comparison,
+    runs: int,
+    remaining: Sequence[InterimAnalysis],
+    affordable: Sequence[InterimAnalysis],
+) -> StopReason:
+    """The reason to stop if no affordable analysis may decide a row."""
     if not comparison.count(Verdict.INCONCLUSIVE):
         return StopReason.DECIDED
-    if not ahead:
+    if not remaining:
         return StopReason.RUNS
-    is_unaffordable = len(affordable) < len(ahead) and _decidable(comparison, runs, ahead)
+    is_unaffordable = len(affordable) < len(remaining) and _decidable(comparison, runs, remaining)
     return StopReason.BUDGET if is_unaffordable else StopReason.FUTILITY
 
 

@@ -1,1 +1,1 @@
-"""`make run`: the dashboard first, then this machine's measurement, followed until its results are in the history."""
+"""`make run`: serves the dashboard, and meanwhile measures this machine and imports the results."""

@@ -1,4 +1,4 @@
-"""Progress of a build and of `asv run`, from what they print."""
+"""Progress of a build and of `asv run`, from their output."""
 
 import re
 from dataclasses import dataclass, field
@@ -6,9 +6,7 @@ from pathlib import Path
 
 from warpwatch.dashboard.web.measurement import Count
 
-# Where `asv run` is, from what it prints: which commit, whether it builds or measures, how many benchmarks are done.
-#
-# asv ends a line when it begins the next one, so a line is read when its work is done.
+# asv ends a line when it starts the next one, so a line is read when its work is done.
 
 _TOTAL = re.compile(r"· Running (\d+) total benchmarks \((\d+) commits \*")
 _SHARE = re.compile(r"^\[\s*(\d+\.\d+)%\] ·")
@@ -31,10 +29,10 @@ class AsvOutput:
     _hash: str = ""
 
     def read(self, line: str) -> None:
-        """Takes one line; what is no line of asv's own changes nothing."""
+        """Updates the state by one line; lines of other programs change nothing."""
         if _BUILDS.search(line):
             self.is_building = True
-            self.commit = self.commit or 1  # to find the benchmarks asv builds a first commit
+            self.commit = self.commit or 1  # asv builds the first commit to find the benchmarks
         elif total := _TOTAL.search(line):
             self.commits = int(total[2])
             self._benchmarks = int(total[1]) // self.commits
@@ -48,27 +46,27 @@ class AsvOutput:
         if share is None or not self.commits or not self._benchmarks:
             return
         done = round(float(share[1]) / 100 * self.commits * self._benchmarks)
-        if commit := _COMMIT.search(line):  # those that were measured before are passed over without a line
+        if commit := _COMMIT.search(line):  # asv prints no line for commits measured before
             self.commit = done // self._benchmarks + 1
             self._hash, self.is_building = commit[1], True
         if self.commit is not None:
-            of_commit = done - (self.commit - 1) * self._benchmarks
-            self.measured = None if self.is_building else Count(done=of_commit, total=self._benchmarks)
+            done_here = done - (self.commit - 1) * self._benchmarks
+            self.measured = None if self.is_building else Count(done=done_here, total=self._benchmarks)
 
 
-# How much of the kernels ninja has compiled: from what it prints, or where asv keeps that, from the log it writes.
+# Sources that ninja has compiled: from its output or, under asv, which captures the output, from its log.
 
 _STATUS = re.compile(r"^\[(\d+)/(\d+)\] ")
 
 
 def printed_count(line: str) -> Count | None:
-    """The count of a line such as `[43/112] cuda kernels/csrc/rope/rope.cu`; None of any other line."""
-    found = _STATUS.match(line)
-    return Count(done=int(found[1]), total=int(found[2])) if found else None
+    """The count of a line such as `[43/112] cuda kernels/csrc/rope/rope.cu`; None for other lines."""
+    match = _STATUS.match(line)
+    return Count(done=int(match[1]), total=int(match[2])) if match else None
 
 
 def logged_count(environments: Path, since_s: float) -> Count | None:
-    """The count of the build that asv has under way in one of its environments, begun after `since_s` (Unix time).
+    """The count of asv's current build in one of its environments, started after `since_s` (Unix time).
 
     asv empties a commit's checkout before it builds, so that the log holds this build alone. None before ninja has
     finished a first source.
@@ -80,7 +78,7 @@ def logged_count(environments: Path, since_s: float) -> Count | None:
     try:
         finished = {line.split("\t")[3] for line in newest.read_text().splitlines() if line.count("\t") == 4}
         total = sum(line.startswith("build ") for line in newest.with_name("build.ninja").read_text().splitlines())
-    except OSError:  # asv empties the folder just now
+    except OSError:  # asv is emptying the folder
         return None
     return Count(done=min(len(finished), total), total=total) if finished and total else None
 

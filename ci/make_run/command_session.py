@@ -1,4 +1,4 @@
-"""A command in a session of its own: its lines as they come, and an end to all that it started."""
+"""Runs a command in its own session, streams its lines, and ends all of its processes."""
 
 import os
 import select
@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 _PATIENCE_S = {signal.SIGINT: 5.0, signal.SIGTERM: 2.0, signal.SIGKILL: 2.0}
-_LOOK_EVERY_S = 0.05
+_POLL_S = 0.05
 
 
 class CommandSession:
-    """A running command. Whatever it starts belongs to it, in groups and sessions of their own too."""
+    """A running command and its descendants, in other groups and sessions too."""
 
     def __init__(self, command: Sequence[str]) -> None:
         """Raises OSError if the command cannot be started."""
@@ -43,17 +43,17 @@ class CommandSession:
         return self._process.wait()
 
     def stop(self) -> None:
-        """End every process of the command: by SIGINT, on which asv ends its own children, else by harder signals."""
+        """End every process of the command by SIGINT, on which asv ends its children, then SIGTERM and SIGKILL."""
         sessions = {self._process.pid, *_sessions_below(self._process.pid)}
         for number, patience_s in _PATIENCE_S.items():
             for pid in _members(sessions):
                 _send(pid, number)
             deadline = time.monotonic() + patience_s
             while time.monotonic() < deadline:
-                self._process.poll()  # reaps it
+                self._process.poll()  # reaps the zombie
                 if not _members(sessions):
                     return
-                time.sleep(_LOOK_EVERY_S)
+                time.sleep(_POLL_S)
 
 
 def _members(sessions: set[int]) -> list[int]:
@@ -61,7 +61,7 @@ def _members(sessions: set[int]) -> list[int]:
 
 
 def _sessions_below(root: int) -> set[int]:
-    """The sessions of all that a process has started, and of what that has started."""
+    """Sessions of a process and its descendants."""
     processes = _processes()
     known = {root}
     while more := {pid for pid, (parent, _, _) in processes.items() if parent in known} - known:
@@ -70,17 +70,17 @@ def _sessions_below(root: int) -> set[int]:
 
 
 def _processes() -> dict[int, tuple[int, int, str]]:
-    """Parent, session and state of each process, as proc(5) has them."""
-    found = {}
+    """Parent, session and state of each process, from proc(5)."""
+    processes = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdecimal():
             continue
         try:
             fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
-        except OSError:  # it has ended meanwhile
+        except OSError:  # the process has ended
             continue
-        found[int(folder.name)] = (int(fields[1]), int(fields[3]), fields[0])
-    return found
+        processes[int(folder.name)] = (int(fields[1]), int(fields[3]), fields[0])
+    return processes
 
 
 def _send(pid: int, number: signal.Signals) -> None:

@@ -1,4 +1,4 @@
-"""Measures this machine's newest commits by the Makefile's own steps, and states how far it is."""
+"""Measures this machine's newest commits with targets of the Makefile, and reports the progress."""
 
 import shutil
 import sys
@@ -14,23 +14,23 @@ from warpwatch.dashboard.web.measurement import Count, Current, Measurement
 from .build_progress import AsvOutput, logged_count, printed_count
 from .command_session import CommandSession
 
-# The terminal of `make run`: lines that stay, and below them one that is overwritten.
+# The terminal of `make run`: permanent lines, and a status line below them.
 
 
 class Terminal:
-    """Where stdout is no terminal, the overwritten line appears once for each `topic`."""
+    """Prints lines and a status line. If stdout is not a terminal, the status line is printed once for each `topic`."""
 
     def __init__(self) -> None:
         self._shown = ""
         self._topic = ""
 
     def say(self, line: str) -> None:
-        """Print a line that stays."""
+        """Print a permanent line."""
         print(("\r\033[K" if self._shown and sys.stdout.isatty() else "") + line, flush=True)
         self._shown = ""
 
     def show(self, line: str, topic: str) -> None:
-        """Put a line in the place of the last one shown."""
+        """Replace the status line."""
         if not sys.stdout.isatty():
             if topic != self._topic:
                 print(line, flush=True)
@@ -41,35 +41,35 @@ class Terminal:
         self._topic = topic
 
 
-# How long a measurement still takes, from how long its steps took so far.
+# The remaining time of a measurement, estimated from its steps so far.
 
 Step = Literal["compiling", "measuring"]
-_LEAST_SHARE = 0.05  # of a compilation; what a smaller one took says little of the rest
+_LEAST_SHARE = 0.05  # of a compilation; a smaller share predicts little
 
 
 class TimeLeft:
     """Times the two steps of each commit. Times are in seconds, of any clock that only moves forward."""
 
     def __init__(self) -> None:
-        self._took: dict[Step, float] = {}  # by the newest commit that has done it
+        self._took: dict[Step, float] = {}  # of the newest commit that completed the step
         self._step: tuple[Step, int] | None = None
-        self._began_s = 0.0
-        self._reached: list[float] = []  # seconds after which that many benchmarks were measured
-        self._reached_before: list[float] = []  # by the commit before
+        self._started_s = 0.0
+        self._reached: list[float] = []  # seconds until each number of benchmarks was measured
+        self._reached_before: list[float] = []  # the same of the previous commit
 
     def enter(self, step: Step, commit: int, now_s: float) -> str | None:
-        """Say which step is under way. Returns a line on the step before, where this is another."""
+        """Enter a step. Returns a line on the previous step if it was another one."""
         if self._step == (step, commit):
             return None
         line = self.end(now_s)
-        self._step, self._began_s = (step, commit), now_s
+        self._step, self._started_s = (step, commit), now_s
         return line
 
     def end(self, now_s: float) -> str | None:
-        """Say that the step under way is done. Returns a line on it, None if there was none."""
+        """End the current step. Returns a line on it, None if there was none."""
         if self._step is None:
             return None
-        (step, commit), took_s = self._step, now_s - self._began_s
+        (step, commit), took_s = self._step, now_s - self._started_s
         self._took[step] = took_s
         self._step = None
         if step == "measuring":
@@ -79,14 +79,14 @@ class TimeLeft:
     def estimate(
         self, count: Count | None, commits_after: int, now_s: float
     ) -> tuple[float, Literal["all commits", "this step"]] | None:
-        """Seconds that all commits, or at least this step, still take; None without a basis.
+        """Remaining seconds of all commits, or only of this step; None if unknown.
 
-        One source compiles about as long as another, but half of the time of measuring may lie in a few of hundreds of
-        benchmarks: its basis is the commit before.
+        Compiling is estimated from the share of compiled sources. Measuring is estimated from the previous commit, as a
+        few of hundreds of benchmarks may take half of the time.
         """
         if self._step is None or count is None:
             return None
-        step, elapsed_s = self._step[0], now_s - self._began_s
+        step, elapsed_s = self._step[0], now_s - self._started_s
         rest_s = self._of_compiling(count, elapsed_s) if step == "compiling" else self._of_measuring(count, elapsed_s)
         if rest_s is None:
             return None
@@ -112,18 +112,18 @@ class TimeLeft:
 LOG = Path(".warpwatch", "measure.log")
 _ENVIRONMENTS = Path(".asv", "env")
 _IMPORT = (sys.executable, "-m", "warpwatch.ci.cli", "import", ".", "--project")
-_LOOK_EVERY_S = 1.0
+_POLL_S = 1.0
 
 
 class _FailedError(Exception):
-    """A step failed; its words are for the reader."""
+    """A step failed; the message is for the user."""
 
 
 class Measuring:
-    """One measurement: set-up, asv, its results into the history after each commit, and the checkout's own kernels."""
+    """One measurement: set-up, asv with an import after each commit, and a build of the checkout."""
 
     def __init__(self, make: Sequence[str], commits: int, current: Current, terminal: Terminal) -> None:
-        self._make = make  # the command that takes a target of the Makefile
+        self._make = make  # the command that runs a target of the Makefile
         self._current = current
         self._terminal = terminal
         self._times = TimeLeft()
@@ -134,7 +134,7 @@ class Measuring:
         self.is_stopped = False  # by `stop`
 
     def run(self) -> None:
-        """All of it, or as much as there is before `stop`."""
+        """Measure until the end or `stop`."""
         LOG.parent.mkdir(exist_ok=True)
         LOG.write_text("")
         try:
@@ -152,7 +152,7 @@ class Measuring:
             self._terminal.say("Measured. The dashboard serves until Ctrl+C.")
 
     def stop(self) -> None:
-        """End whatever runs, with all that it started."""
+        """End running commands and their processes."""
         with self._lock:
             self.is_stopped = True
         for session in list(self._sessions):
@@ -160,11 +160,11 @@ class Measuring:
 
     @property
     def exit_status(self) -> int:
-        """Of `make run`: 1 after a failure, 130 if it was interrupted before the end."""
+        """Exit status of `make run`: 1 after a failure, 130 if interrupted."""
         return {"failed": 1, "running": 130}.get(self._current.now.state, 0)
 
     def _make_target(self, target: str, task: str) -> None:
-        began_s = time.monotonic()
+        started_s = time.monotonic()
         self._state(task=task)
 
         def follow(line: str | None) -> None:
@@ -172,24 +172,24 @@ class Measuring:
                 self._state(task="this checkout", compiled=count)
 
         self._run([*self._make, target], task, follow)
-        self._terminal.say(f"{task}: {time.monotonic() - began_s:.0f} s")
+        self._terminal.say(f"{task}: {time.monotonic() - started_s:.0f} s")
 
     def _measure(self) -> None:
-        """Runs asv, and imports when it goes on to the next commit: by then it has saved the one before."""
+        """Runs asv, and imports results when asv starts the next commit, as it then has saved the previous one."""
         output, imported = self._output, 1
-        began_s = time.time()
+        started_s = time.time()
         self._state(task="finding benchmarks")
 
         def follow(line: str | None) -> None:
-            nonlocal imported, began_s
+            nonlocal imported, started_s
             before = output.commit
             if line is not None:
                 output.read(line)
             if output.commit is None:
                 return
             if output.commit != before:
-                began_s = time.time() - _LOOK_EVERY_S
-            self._show_commit(began_s)
+                started_s = time.time() - _POLL_S
+            self._show_commit(started_s)
             if output.commit > imported:
                 imported = output.commit
                 self._import()
@@ -198,11 +198,11 @@ class Measuring:
         self._say(self._times.end(time.monotonic()))
         self._import()
 
-    def _show_commit(self, began_s: float) -> None:
+    def _show_commit(self, started_s: float) -> None:
         output, now_s, left = self._output, time.monotonic(), None
         assert output.commit is not None
         commits = output.commits or output.commit
-        compiled = logged_count(_ENVIRONMENTS, began_s)
+        compiled = logged_count(_ENVIRONMENTS, started_s)
         measured = None if output.is_building else output.measured
         if output.is_building or measured:
             self._say(self._times.enter("compiling" if output.is_building else "measuring", output.commit, now_s))
@@ -227,7 +227,7 @@ class Measuring:
     def _run(
         self, command: Sequence[str], task: str, follow: Callable[[str | None], None], succeeds: Sequence[int] = (0,)
     ) -> None:
-        """Runs a command, its lines into the log. Raises _FailedError if it fails or all was stopped."""
+        """Runs a command and logs its lines. Raises _FailedError if it fails, or after `stop`."""
         with self._lock:
             if self.is_stopped:
                 raise _FailedError("interrupted")
@@ -238,12 +238,12 @@ class Measuring:
             self._sessions.append(session)
         try:
             with LOG.open("a") as log:
-                for line in session.lines(_LOOK_EVERY_S):
+                for line in session.lines(_POLL_S):
                     if line is not None:
                         print(line, file=log, flush=True)
                     follow(line)
             status = session.status()
-        except _FailedError:  # of an import between two commits: asv would measure on, read by nobody
+        except _FailedError:  # of an import between two commits: asv would continue without a reader
             session.stop()
             raise
         finally:

@@ -1,1 +1,1 @@
-"""warpwatch.toml: what a repository wants judged, how strictly, and who is told. One table a file."""
+"""The policy of a repository, warpwatch.toml: thresholds, gate, alerts."""

@@ -1,4 +1,4 @@
-"""`warpwatch policy`: validate warpwatch.toml, have pages judge by it, accept regressions, apply a retention."""
+"""`warpwatch policy`: validate warpwatch.toml, store its thresholds, accept regressions, apply a retention."""
 
 import time
 from collections.abc import Sequence
@@ -21,70 +21,69 @@ from .committed_policy import limits_stated_by
 from .policy_file import FILE_NAME, PolicyError, find_policy, read_policy
 from .policy_model import Policy
 
-# Which series each rule of a policy speaks of, and what of the policy does nothing.
+# The series that each rule matches, and rules and keys without effect.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleMatches:
-    """One rule beside the series that it matches."""
+    """One rule and the series that it matches."""
 
-    number: int  # in the file, from 1 on
+    number: int  # in the file, from 1
     rule: LimitRule
     series: tuple[Series, ...]
-    kernels: tuple[str, ...]  # of these, by name
-    overruled: tuple[str, ...]  # keys that it states and a later rule states for each of its series
+    kernels: tuple[str, ...]  # of these series
+    overridden: tuple[str, ...]  # keys that later rules set for each of its series
 
 
 def rule_matches(policy: Policy, series: Sequence[Series], workloads: Workloads) -> tuple[RuleMatches, ...]:
-    """Of every rule, in the file's order."""
+    """Matches of every rule, in the file's order."""
     workload_of = {one.key: workloads.get((one.suite, one.workload or "")) for one in series}
-    matched = [[one for one in series if rule.matches(one, workload_of[one.key])] for rule in policy.rule]
-    found = []
-    for place, (rule, mine) in enumerate(zip(policy.rule, matched, strict=True)):
-        later = list(zip(policy.rule, matched, strict=True))[place + 1 :]
-        overruled = []
+    matched = [(rule, [one for one in series if rule.matches(one, workload_of[one.key])]) for rule in policy.rule]
+    matches = []
+    for number, (rule, own) in enumerate(matched, start=1):
+        overridden = []
         for key in rule.stated:
-            again = {one.key for other, its in later if key in other.stated for one in its}
-            if mine and all(one.key in again for one in mine):
-                overruled.append(key)
-        kernels = tuple(sorted({kernel_of(one, workload_of[one.key]) for one in mine}))
-        found.append(
-            RuleMatches(number=place + 1, rule=rule, series=tuple(mine), kernels=kernels, overruled=tuple(overruled))
+            set_later = {one.key for later, others in matched[number:] if key in later.stated for one in others}
+            if own and all(one.key in set_later for one in own):
+                overridden.append(key)
+        kernels = tuple(sorted({kernel_of(one, workload_of[one.key]) for one in own}))
+        matches.append(
+            RuleMatches(number=number, rule=rule, series=tuple(own), kernels=kernels, overridden=tuple(overridden))
         )
-    return tuple(found)
+    return tuple(matches)
 
 
 def unknown_units(policy: Policy) -> tuple[str, ...]:
-    """The floors whose unit is none that warpwatch knows, a sentence each: without a store nobody can say more."""
+    """A sentence for each floor whose unit warpwatch does not know; for use without a store."""
     floors = [("[gate]", policy.gate.floor)]
     floors += [(f"[[rule]] number {number}", rule.floor) for number, rule in enumerate(policy.rule, start=1)]
     return tuple(
-        f"{where} has a floor of {floor}, a unit that warpwatch does not know; times are in s, ms, us or ns"
+        f"{where} has a floor of {floor}, whose unit is unknown; times are in s, ms, us or ns"
         for where, floor in floors
         if floor is not None and not floor.is_of_known_unit
     )
 
 
 def faults(policy: Policy, series: Sequence[Series], matches: Sequence[RuleMatches]) -> tuple[str, ...]:
-    """What of the policy does nothing among these series, a sentence each."""
-    told = []
+    """A sentence for each part of the policy without effect on these series."""
+    sentences = []
     general = policy.gate.floor
     if general is not None and series and all(general.of(one.metric) is None for one in series):
         units = ", ".join(sorted({one.metric.unit for one in series}))
-        told.append(f"[gate] has a floor of {general}, and the series are in {units}: it does nothing")
-    for each in matches:
-        where = f"[[rule]] number {each.number}"
-        if not each.series:
-            told.append(f"{where} matches no series")
-        floor = each.rule.floor
-        if each.series and floor is not None and all(floor.of(one.metric) is None for one in each.series):
-            units = ", ".join(sorted({one.metric.unit for one in each.series}))
-            told.append(f"{where} has a floor of {floor}, and its series are in {units}: it does nothing")
-        told += [f"{where} states {key}, which later rules state anew for all its series" for key in each.overruled]
-    return tuple(told)
+        sentences.append(f"[gate] has a floor of {general}, but the series are in {units}: it has no effect")
+    for match in matches:
+        where = f"[[rule]] number {match.number}"
+        if not match.series:
+            sentences.append(f"{where} matches no series")
+        floor = match.rule.floor
+        if match.series and floor is not None and all(floor.of(one.metric) is None for one in match.series):
+            units = ", ".join(sorted({one.metric.unit for one in match.series}))
+            sentences.append(f"{where} has a floor of {floor}, but its series are in {units}: it has no effect")
+        sentences += [f"{where} sets {key}, which later rules override for all its series" for key in match.overridden]
+    return tuple(sentences)
 
 
-_SHOWN = 3  # kernels of a rule, by name
+_SHOWN = 3  # kernels named per rule
 
 
 @click.group()
@@ -98,42 +97,41 @@ policy.add_command(retention)
 
 @policy.command()
 @click.argument("path", required=False, type=click.Path(exists=True, path_type=Path))
-@click.option("--project", metavar="NAME", help="Needed where the store holds several.")
+@click.option("--project", metavar="NAME", help="Required if the store has several.")
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
 def check(path: Path | None, project: str | None, database: str | None) -> None:
     """Validate warpwatch.toml.
 
-    PATH is the file, by default that of this folder or of one above it. Also prints which recorded series each rule
-    matches. Exit status: 0 it can be used, 1 a rule or a key of it does nothing among the recorded series, 2 it cannot
-    be read.
+    PATH is the file; default: that of this folder or of one above it. Also prints the recorded series that each rule
+    matches. Exit status: 0 valid, 1 a rule or a key has no effect on the recorded series, 2 invalid.
     """
     path = path or find_policy(Path.cwd())
     if path is None:
-        raise CannotTellError(f"no {FILE_NAME} here or above, so the defaults hold; give its path")
+        raise CannotTellError(f"no {FILE_NAME} here or above, so the defaults count; give its path")
     try:
-        told = read_policy(path)
+        policy = read_policy(path)
     except PolicyError as error:
         raise CannotTellError(str(error)) from error
-    click.echo(f"{path} can be used: {_gate_words(told)}")
+    click.echo(f"{path} is valid: {_gate_summary(policy)}")
     store = _store(database)
     if store is None:
-        click.echo("There is no store here, so nothing says what the rules match (--database, WARPWATCH_DATABASE).")
-        raise SystemExit(int(_warn(unknown_units(told))))
-    wrong = _tell(store, told, choose_project(store, project).name)
+        click.echo("Without a store the series that the rules match are unknown (--database, WARPWATCH_DATABASE).")
+        raise SystemExit(int(_warn(unknown_units(policy))))
+    has_faults = _print_matches(store, policy, choose_project(store, project).name)
     store.close()
-    raise SystemExit(int(wrong))
+    raise SystemExit(int(has_faults))
 
 
 @policy.command()
 @click.argument("path", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--project", metavar="NAME", help="Needed where the store holds several.")
+@click.option("--project", metavar="NAME", help="Required if the store has several.")
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
 def keep(path: Path | None, project: str | None, database: str | None) -> None:
-    """Store the limits of warpwatch.toml.
+    """Store the thresholds of warpwatch.toml, which pages and API use.
 
-    Pages and API judge by them. PATH is the file, by default that of this folder or of one above it; it counts as its
-    repository's HEAD has it. `warpwatch alert` and `warpwatch push` do the same by themselves. Exit status: 0 it holds,
-    1 a newer commit's is kept already, 2 it cannot be read.
+    PATH is the file; default: that of this folder or of one above it. The version of its repository's HEAD is stored.
+    `warpwatch alert` and `warpwatch push` do the same. Exit status: 0 stored, 1 a newer commit's is stored already, 2
+    invalid.
     """
     path = path or find_policy(Path.cwd())
     if path is None:
@@ -145,65 +143,65 @@ def keep(path: Path | None, project: str | None, database: str | None) -> None:
     store = open_store(database)
     name = choose_project(store, project).name
     if not state_limits(store, name, stated, now_ms=time.time_ns() // 1_000_000):
-        held = stated_limits(store, name)
-        raise click.ClickException(f"{stated.name} is not the newest: {name} is judged by {held.name if held else '?'}")
-    click.echo(f"{name} is judged by {stated.name}: {len(stated.rules)} rules")
+        newer = stated_limits(store, name)
+        raise click.ClickException(f"{stated.name} is not the newest: {name} uses {newer.name if newer else '?'}")
+    click.echo(f"{name} uses {stated.name}: {len(stated.rules)} rules")
 
 
 def _store(database: str | None) -> Store | None:
-    """None where opening it would only make an empty one."""
+    """The store; None if there is none, since opening it would create an empty one."""
     url = database or read_settings().database
     file = url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else None
     return None if file is not None and not Path(file).exists() else open_store(database)
 
 
-def _tell(store: Store, told: Policy, project: str) -> bool:
-    """Prints it; whether anything does nothing."""
+def _print_matches(store: Store, policy: Policy, project: str) -> bool:
+    """Prints the series of each rule. Returns whether a part of the policy has no effect."""
     series = queries.find_series(store, project, listed=True, limit=10**9).series
     workloads = queries.project_workloads(store, project)
     judged = [one for one in series if one.metric.is_judged and one.is_ours]
-    click.echo(f"Of {len(judged)} series that are judged in {project}:")
-    matches = rule_matches(told, judged, workloads)
-    for each in matches:
-        click.echo(_rule_line(each))
-    rest = len(judged) - len({one.key for each in matches for one in each.series})
+    click.echo(f"Of {len(judged)} series with verdicts in {project}:")
+    matches = rule_matches(policy, judged, workloads)
+    for match in matches:
+        click.echo(_rule_line(match))
+    rest = len(judged) - len({one.key for match in matches for one in match.series})
     click.echo(f"  {rest} are matched by no rule")
-    return _warn(faults(told, judged, matches))
+    return _warn(faults(policy, judged, matches))
 
 
-def _warn(found: Sequence[str]) -> bool:
-    for fault in found:
-        click.echo(f"Warning: {fault}", err=True)
-    return bool(found)
+def _warn(sentences: Sequence[str]) -> bool:
+    for sentence in sentences:
+        click.echo(f"Warning: {sentence}", err=True)
+    return bool(sentences)
 
 
-def _gate_words(told: Policy) -> str:
-    gate = told.gate
-    threshold = f"changes from {gate.threshold:.4g} on matter" if gate.threshold else "the default threshold"
+def _gate_summary(policy: Policy) -> str:
+    gate = policy.gate
+    threshold = f"changes of at least {gate.threshold:.4g} matter" if gate.threshold else "the default threshold"
     floor = f", {gate.floor} at least" if gate.floor else ""
-    blocks = "" if gate.blocks else ", nothing blocks unless a rule says so"
-    return f"{threshold}{floor}{blocks}; {gate.runs} runs, {gate.budget_minutes:g} min; {len(told.rule)} rules"
+    blocks = "" if gate.blocks else ", nothing blocks without a rule"
+    return f"{threshold}{floor}{blocks}; {gate.runs} runs, {gate.budget_minutes:g} min; {len(policy.rule)} rules"
 
 
-def _rule_line(each: RuleMatches) -> str:
-    kernels = ", ".join(each.kernels[:_SHOWN]) + (", …" if len(each.kernels) > _SHOWN else "")
-    many = f"{len(each.series)} series" + (f" ({kernels})" if kernels else "")
-    return f"  [[rule]] number {each.number} ({_matching(each.rule)}): {many}: {_stating(each.rule)}"
+def _rule_line(match: RuleMatches) -> str:
+    kernels = ", ".join(match.kernels[:_SHOWN]) + (", …" if len(match.kernels) > _SHOWN else "")
+    series = f"{len(match.series)} series" + (f" ({kernels})" if kernels else "")
+    return f"  [[rule]] number {match.number} ({_conditions(match.rule)}): {series}: {_settings(match.rule)}"
 
 
-def _matching(rule: LimitRule) -> str:
-    told = [(key, getattr(rule, key)) for key in ("kernel", "benchmark", "metric", "machine")]
-    told += sorted(rule.parameters.items())
-    return "; ".join(f"{key} {' or '.join(globs)}" for key, globs in told if globs)
+def _conditions(rule: LimitRule) -> str:
+    conditions = [(key, getattr(rule, key)) for key in ("kernel", "benchmark", "metric", "machine")]
+    conditions += sorted(rule.parameters.items())
+    return "; ".join(f"{key} {' or '.join(globs)}" for key, globs in conditions if globs)
 
 
-def _stating(rule: LimitRule) -> str:
-    said = []
+def _settings(rule: LimitRule) -> str:
+    settings = []
     for key, value in rule.stated.items():
         if key == "blocks":
-            said.append("blocks" if value else "does not block")
+            settings.append("blocks" if value else "does not block")
         elif key == "owners":
-            said.append(f"owned by {', '.join(value) or 'nobody'}")
+            settings.append(f"owned by {', '.join(value) or 'nobody'}")
         else:
-            said.append(f"{key} {value:g}" if key == "threshold" else f"{key} {value}")
-    return ", ".join(said)
+            settings.append(f"{key} {value:g}" if key == "threshold" else f"{key} {value}")
+    return ", ".join(settings)

@@ -1,4 +1,4 @@
-"""warpwatch.toml read into a `Policy`, or a sentence that says what is wrong with it and what was wanted."""
+"""Reads warpwatch.toml into a `Policy`, with errors that name the key and the expected value."""
 
 import os
 import tomllib
@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from .policy_model import Policy
 
 FILE_NAME = "warpwatch.toml"
-LARGEST_FILE = 2**20  # bytes; what a person writes is a hundredth of it
+LARGEST_FILE = 2**20  # bytes; a hundred times a usual file
 _LONGEST_VALUE = 200
 
 
@@ -24,21 +24,21 @@ class PolicyError(Exception):
 
 def find_policy(folder: Path) -> Path | None:
     """The file of a folder, or the nearest above it, up to the root of its git repository; None if there is none."""
-    for place in (folder.resolve(), *folder.resolve().parents):
-        if os.path.lexists(place / FILE_NAME):  # a folder or a dead link is no file, which whoever reads it will say
-            return place / FILE_NAME
-        if (place / ".git").exists():
+    for parent in (folder.resolve(), *folder.resolve().parents):
+        if os.path.lexists(parent / FILE_NAME):  # also a folder or a dead link, which its reader reports
+            return parent / FILE_NAME
+        if (parent / ".git").exists():
             break
     return None
 
 
 def read_policy(path: Path | None) -> Policy:
-    """The file's policy; the defaults where there is none. Raises PolicyError."""
+    """The file's policy; without a file the defaults. Raises PolicyError."""
     return Policy() if path is None else parse_policy(_bytes_of(path), str(path))
 
 
 def read_usable_policy(path: Path) -> tuple[Policy, str | None]:
-    """The policy of those tables of a file that can be used, and what is wrong with the others."""
+    """The policy of a file's valid tables, and the error in the others."""
     try:
         return read_policy(path), None
     except PolicyError as error:
@@ -53,7 +53,7 @@ def read_usable_policy(path: Path) -> tuple[Policy, str | None]:
 
 
 def parse_policy(content: str | bytes, name: str) -> Policy:
-    """The policy of a file's content; `name` is what errors call it. Raises PolicyError."""
+    """The policy of a file's content; `name` is the file's in errors. Raises PolicyError."""
     data = _tables(content, name)
     try:
         return Policy.model_validate(data)
@@ -75,33 +75,33 @@ def _bytes_of(path: Path) -> bytes:
 def _tables(content: str | bytes, name: str) -> dict[str, Any]:
     """Raises PolicyError."""
     if len(content) > LARGEST_FILE:
-        raise PolicyError(f"{name}: is larger than {LARGEST_FILE // 2**10} KiB, which no policy is")
+        raise PolicyError(f"{name}: is larger than {LARGEST_FILE // 2**10} KiB")
     try:
         return tomllib.loads(content if isinstance(content, str) else content.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise PolicyError(f"{name}: is no text in UTF-8: {error}") from error
-    except (ValueError, RecursionError) as error:  # ValueError: TOML's own, and Python's for a number of 5,000 digits
+        raise PolicyError(f"{name}: is not UTF-8: {error}") from error
+    except (ValueError, RecursionError) as error:  # ValueError: invalid TOML, or a number of 5,000 digits
         raise PolicyError(f"{name}: is not TOML: {error}") from error
 
 
 def _sentence(error: ErrorDetails, data: Mapping[str, Any]) -> str:
-    """One fault: where, what stands there, what was wanted."""
-    where, model, key = _place(error["loc"])
-    said = error["msg"].removeprefix("Value error, ").replace("a valid tuple", "an array")
-    said = said[:1].lower() + said[1:]
+    """One error: the key, its value, and the expected value."""
+    where, model, key = _locate(error["loc"])
+    reason = error["msg"].removeprefix("Value error, ").replace("a valid tuple", "an array")
+    reason = reason[:1].lower() + reason[1:]
     if error["type"] == "extra_forbidden" and key is not None:
         known = list(model.model_fields)
         near = get_close_matches(key, known, n=1)
-        meant = f"did you mean {near[0]}? " if near else ""
-        return f"{where} has no {'table' if model is Policy else 'key'} {key}; {meant}It knows: {', '.join(known)}"
+        guess = f"did you mean {near[0]}? " if near else ""
+        return f"{where} has no {'table' if model is Policy else 'key'} {key}; {guess}Known: {', '.join(known)}"
     field = model.model_fields.get(key.partition(".")[0]) if key is not None else None
     if field is None:
-        return f"{where} {said}"
-    return f"{where} {key} = {_found(data, error['loc'])}: wanted {field.description} ({said})"
+        return f"{where} {reason}"
+    return f"{where} {key} = {_value_at(data, error['loc'])}: expected {field.description} ({reason})"
 
 
-def _place(loc: Sequence[int | str]) -> tuple[str, type[BaseModel], str | None]:
-    """The table as the file calls it, its model, and the key in it, "parameters.dtype" of one that is a table."""
+def _locate(loc: Sequence[int | str]) -> tuple[str, type[BaseModel], str | None]:
+    """The table's name in the file, its model, and the key, such as "parameters.dtype"."""
     model: type[BaseModel] = Policy
     names: list[str] = []
     number: int | None = None
@@ -125,14 +125,14 @@ def _place(loc: Sequence[int | str]) -> tuple[str, type[BaseModel], str | None]:
 
 
 def _table_in(annotation: Any) -> type[BaseModel] | None:
-    """The table that a field holds, be it one, several or perhaps none."""
+    """The model of the table or tables in a field; None for other fields."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for part in get_args(annotation) if (found := _table_in(part)) is not None), None)
+    return next((table for part in get_args(annotation) if (table := _table_in(part)) is not None), None)
 
 
-def _found(data: Any, loc: Sequence[int | str]) -> str:
-    """What stands in the file there."""
+def _value_at(data: Any, loc: Sequence[int | str]) -> str:
+    """The file's value at that location, shortened."""
     for part in loc:
         if isinstance(data, Mapping) and part in data:
             data = data[str(part)]

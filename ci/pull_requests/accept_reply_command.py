@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from ..acceptance.grammar import WANTED, parse_wording
+from ..acceptance.grammar import SYNTAX, parse_acceptance
 from ..forges.replies import commands
 from ..forges.retries import ForgeError, with_retries
 from .events import Event, NewComment, new_comment
@@ -35,9 +35,9 @@ def accepted(comment: NewComment, repository: Repository) -> Accepted:
         raise NotAcceptedError("this pull request is not open")
     for line in commands(comment.body):
         try:
-            parse_wording(line)
+            parse_acceptance(line)
         except ValueError as error:
-            raise NotAcceptedError(f"wanted `/warpwatch accept {WANTED}`") from error
+            raise NotAcceptedError(f"expected `/warpwatch accept {SYNTAX}`") from error
     run = repository.workflow_run(pull.head, NAME)
     if run is None:
         raise NotAcceptedError(f"{pull.head} is not measured yet; say it once its report is here")

@@ -12,7 +12,7 @@ from .batch import LoadedResult, count_results, find_results, group_results, lis
 from .queue import Batch, KnownFile, PushQueue
 from .upload import RefusedError, TooLargeError, Upload, UploadResult
 
-_BACKOFF = Backoff(first_s=1.0, longest_s=300.0, longest_asked_s=3600.0)
+_BACKOFF = Backoff(first_s=1.0, longest_s=300.0, longest_requested_s=3600.0)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from warpwatch.dashboard.model.thresholds import StatedLimits
 from warpwatch.dashboard.settings import is_loopback
 from warpwatch.dashboard.web.urls import project_in_path
 
-from ..retries import UnavailableError, asked_wait_s
+from ..retries import UnavailableError, requested_wait_s
 
 _CONNECT_S, _ANSWER_S = 10, 900  # the server analyses many new series before it answers
 _COUNTS = ("files", "unchanged", "points", "series_analysed")
@@ -121,7 +121,7 @@ class Upload:
             return RefusedError(text, reasons=tuple(map(str, stated.get("set_aside", ()))))
         if status >= 500 or status in _AWAY:
             return UnavailableError(
-                f"{self.server} cannot take it now ({status}): {text}", asked_wait_s(answer.headers)
+                f"{self.server} cannot take it now ({status}): {text}", requested_wait_s(answer.headers)
             )
         if status == 401:
             return SettingsError(
@@ -140,7 +140,7 @@ def check_server(server: str) -> str:
     """The normalized address. Raises SettingsError for an invalid one."""
     parts = urlsplit(server)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise SettingsError(f"the dashboard's address is {server!r}; wanted such as https://perf.example.org")
+        raise SettingsError(f"the dashboard's address is {server!r}; expected such as https://perf.example.org")
     if parts.username or parts.query or parts.fragment:
         raise SettingsError(f"the dashboard's address has more than host and path: {parts.scheme}://{parts.hostname}…")
     return server.rstrip("/")

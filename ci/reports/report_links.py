@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from warpwatch.dashboard.web.urls import compare_address, project_in_path
 
 from ..gate.artefact import CUT, ArtefactRow, GateArtefact
-from ..gate.asv_runner import pattern_of
+from ..gate.asv_runner import bench_pattern
 
 _MOST_PATTERNS = 3
 
@@ -38,7 +38,7 @@ class Links:
 def reproduce(artefact: GateArtefact, rows: Iterable[ArtefactRow]) -> str | None:
     """The command that measures these rows again, for a shell; None where asv did not, or a name was cut."""
     whole = (row.series for row in rows if _is_whole(row))
-    patterns = list(dict.fromkeys(pattern_of(each.suite, each.parameters.items()) for each in whole))
+    patterns = list(dict.fromkeys(bench_pattern(each.suite, each.parameters.items()) for each in whole))
     if not patterns:
         return None
     words = [f"--bench {shlex.quote(pattern)}" for pattern in patterns[:_MOST_PATTERNS]]

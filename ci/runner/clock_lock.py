@@ -1,8 +1,8 @@
 """Locks GPU clocks during a measurement, and resets them however it ends.
 
-`locked_clocks` notes the lock before it takes it. A kill that nothing can catch leaves the note, and the next lock, the
-doctor and `warpwatch runner reset-clocks` find it. Services need none of this: systemd itself puts clocks back
-(ExecStopPost). /run is empty after a start, and so are locks.
+`locked_clocks` records the lock before it takes it. SIGKILL leaves the record, which the next lock, the doctor and
+`warpwatch runner reset-clocks` find. Services do without: systemd resets their clocks (ExecStopPost). A reboot empties
+/run and frees the clocks.
 """
 
 import json
@@ -22,10 +22,10 @@ from .host import Host
 from .installation import CLOCKS, clock_under_load_mhz, free_clock_file
 from .nvidia_smi import Gpu, supported_clocks
 
-_FOLDER = "run/lock"  # every user may write there
-_OF_WHAT_IT_KEEPS = 0.97  # of the lowest clock under load: so little that power and heat never reach the lock
-_ENDS = (signal.SIGTERM, signal.SIGHUP)  # beside Ctrl+C, which raises KeyboardInterrupt
-_OF_THE_HIGHEST = 0.75  # where nothing was calibrated
+_FOLDER = "run/lock"  # writable for every user
+_SHARE_OF_LOADED_CLOCK = 0.97  # of the lowest clock under load: a margin for power and temperature
+_ENDS = (signal.SIGTERM, signal.SIGHUP)  # Ctrl+C raises KeyboardInterrupt
+_SHARE_OF_MAX_CLOCK = 0.75  # without a calibration
 
 
 class ClockError(Exception):
@@ -36,7 +36,7 @@ class ClockError(Exception):
 class ClockChoice:
     """The clock chosen for one GPU, and the rule that chose it."""
 
-    card: Gpu
+    gpu: Gpu
     sm_mhz: int
     memory_mhz: int | None
     why: str
@@ -50,7 +50,7 @@ class Lock:
     uuid: str
     sm_mhz: int
     pid: int
-    started: str  # of the process, in the kernel's ticks: a number that came again is another process
+    started: str  # start of the process, in the kernel's ticks: the kernel may use its pid again
 
     @property
     def is_held(self) -> bool:
@@ -58,37 +58,35 @@ class Lock:
         return _started(self.pid) == self.started
 
 
-def choose(host: Host, card: Gpu, *, wanted_mhz: int | None, under_load_mhz: float | None) -> ClockChoice | None:
-    """The SM clock that the card keeps whatever it does: what it is told, what it kept under load, or three quarters.
+def choose(host: Host, gpu: Gpu, *, requested_mhz: int | None, under_load_mhz: float | None) -> ClockChoice | None:
+    """An SM clock that the GPU sustains: the requested one, one below its clock under load, or 75 % of its maximum.
 
-    None where the card tells no clock at all.
+    None if the GPU reports no clocks.
     """
-    supported = supported_clocks(lambda *words: host.run("nvidia-smi", *words), card.uuid)
-    highest = card.number("clocks.max.sm") or (float(supported[-1]) if supported else None)
-    memory = card.number("clocks.max.mem")
+    supported = supported_clocks(lambda *words: host.run("nvidia-smi", *words), gpu.uuid)
+    highest = gpu.number("clocks.max.sm") or (float(supported[-1]) if supported else None)
+    memory = gpu.number("clocks.max.mem")
     memory_mhz = None if memory is None else int(memory)
-    if wanted_mhz is not None:
-        return ClockChoice(card=card, sm_mhz=wanted_mhz, memory_mhz=memory_mhz, why="as --sm-clock says")
+    if requested_mhz is not None:
+        return ClockChoice(gpu=gpu, sm_mhz=requested_mhz, memory_mhz=memory_mhz, why="as --sm-clock says")
     if under_load_mhz is not None:
-        bound = _OF_WHAT_IT_KEEPS * under_load_mhz
-        why = f"the highest up to {_OF_WHAT_IT_KEEPS:.0%} of the {under_load_mhz:.0f} MHz kept under its heaviest load"
+        bound = _SHARE_OF_LOADED_CLOCK * under_load_mhz
+        why = f"the highest up to {_SHARE_OF_LOADED_CLOCK:.0%} of {under_load_mhz:.0f} MHz, its clock under load"
     elif highest is not None:
-        bound = _OF_THE_HIGHEST * highest
-        why = (
-            f"the highest up to {_OF_THE_HIGHEST:.0%} of its {highest:.0f} MHz; a calibration would tell what it keeps"
-        )
+        bound = _SHARE_OF_MAX_CLOCK * highest
+        why = f"the highest up to {_SHARE_OF_MAX_CLOCK:.0%} of {highest:.0f} MHz, its maximum, as it is not calibrated"
     else:
         return None
     below = [clock for clock in supported if clock <= bound]
-    return ClockChoice(card=card, sm_mhz=below[-1] if below else int(bound), memory_mhz=memory_mhz, why=why)
+    return ClockChoice(gpu=gpu, sm_mhz=below[-1] if below else int(bound), memory_mhz=memory_mhz, why=why)
 
 
-def chosen_clocks(host: Host, wanted: int | None) -> list[ClockChoice]:
+def chosen_clocks(host: Host, requested_mhz: int | None) -> list[ClockChoice]:
     """The clock of each GPU that reports its clocks."""
     chosen = []
-    for card in host.gpus.cards:
-        kept = clock_under_load_mhz(free_clock_file(host, card.uuid))
-        choice = choose(host, card, wanted_mhz=wanted, under_load_mhz=kept)
+    for gpu in host.gpus.devices:
+        under_load_mhz = clock_under_load_mhz(free_clock_file(host, gpu.uuid))
+        choice = choose(host, gpu, requested_mhz=requested_mhz, under_load_mhz=under_load_mhz)
         if choice is not None:
             chosen.append(choice)
     return chosen
@@ -96,11 +94,11 @@ def chosen_clocks(host: Host, wanted: int | None) -> list[ClockChoice]:
 
 def lock_commands(choice: ClockChoice) -> tuple[tuple[str, ...], ...]:
     """Commands that lock a GPU's clocks; the second fails on GPUs without a memory lock."""
-    on = ("nvidia-smi", "-i", choice.card.uuid)
-    sm = (*on, f"--lock-gpu-clocks={choice.sm_mhz},{choice.sm_mhz}")
+    prefix = ("nvidia-smi", "-i", choice.gpu.uuid)
+    sm = (*prefix, f"--lock-gpu-clocks={choice.sm_mhz},{choice.sm_mhz}")
     if choice.memory_mhz is None:
         return (sm,)
-    return sm, (*on, f"--lock-memory-clocks={choice.memory_mhz},{choice.memory_mhz}")
+    return sm, (*prefix, f"--lock-memory-clocks={choice.memory_mhz},{choice.memory_mhz}")
 
 
 def reset_commands(uuid: str) -> tuple[tuple[str, ...], ...]:
@@ -112,46 +110,45 @@ def reset_commands(uuid: str) -> tuple[tuple[str, ...], ...]:
 def locked_clocks(host: Host, choices: Sequence[ClockChoice], say: Callable[[str], None]) -> Iterator[None]:
     """Locks the clocks, and resets them at the end, at an error, at Ctrl+C, SIGTERM and SIGHUP.
 
-    What a service holds locked meanwhile is locked again for it. Raises ClockError where it may not, or another process
-    holds the lock.
+    Clocks that a service needs locked are locked again afterwards. Raises ClockError without root, or if another
+    process holds the lock.
     """
     if host.privilege is None:
-        raise ClockError("locking clocks wants root, or sudo without a password")
+        raise ClockError("locking clocks needs root, or sudo without a password")
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_ENDS)}
 
     def stop(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
     for number in _ENDS:
-        if before[number] is not signal.SIG_IGN:  # as nohup has it
+        if before[number] is not signal.SIG_IGN:  # nohup ignores SIGHUP
             signal.signal(number, stop)
-    noted: list[tuple[ClockChoice, Path]] = []
+    recorded: list[tuple[ClockChoice, Path]] = []
     try:
         for choice in choices:
-            noted.append((choice, _note(host, choice)))
-            sm, *others = lock_commands(choice)
-            said = host.run(*host.privilege, *sm)
-            if said.status:
-                raise ClockError(f"{choice.card.uuid} does not lock its SM clock: {said.first_line}")
-            for each in others:
-                if (refused := host.run(*host.privilege, *each)).status:
-                    say(f"its memory clock stays free: {refused.first_line}")
-            say(f"{choice.card.name}: SM clock {choice.sm_mhz} MHz, {choice.why}")
+            recorded.append((choice, _record(host, choice)))
+            sm, *memory = lock_commands(choice)
+            if (done := host.run(*host.privilege, *sm)).status:
+                raise ClockError(f"cannot lock the SM clock of {choice.gpu.uuid}: {done.first_line}")
+            for command in memory:
+                if (done := host.run(*host.privilege, *command)).status:
+                    say(f"the memory clock of {choice.gpu.uuid} is not locked: {done.first_line}")
+            say(f"{choice.gpu.name}: SM clock {choice.sm_mhz} MHz, {choice.why}")
         yield
     finally:
         for number in before:
-            signal.signal(number, signal.SIG_IGN)  # a second Ctrl+C is not to leave them locked
-        for choice, note in noted:
-            if _reset(host, choice.card.uuid, say):
-                note.unlink(missing_ok=True)
-        if noted:
+            signal.signal(number, signal.SIG_IGN)  # a second Ctrl+C must not leave clocks locked
+        for choice, record in recorded:
+            if _reset(host, choice.gpu.uuid, say):
+                record.unlink(missing_ok=True)
+        if recorded:
             _lock_for_services(host, say)
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def forgotten_locks(host: Host) -> Iterator[Lock]:
-    """Records of processes that ended."""
+def stale_locks(host: Host) -> Iterator[Lock]:
+    """Records of ended processes."""
     for path in sorted((host.root / _FOLDER).glob("warpwatch-clocks-*.json")):
         lock = _read(path)
         if lock is not None and not lock.is_held:
@@ -161,53 +158,53 @@ def forgotten_locks(host: Host) -> Iterator[Lock]:
 def reset_clocks(host: Host, say: Callable[[str], None]) -> None:
     """Resets the clocks of every GPU, and removes outdated records. Raises ClockError."""
     if host.privilege is None:
-        raise ClockError("resetting clocks wants root: sudo warpwatch runner reset-clocks")
-    free = {card.uuid for card in host.gpus.cards if _reset(host, card.uuid, say)}
-    for lock in forgotten_locks(host):
+        raise ClockError("resetting clocks needs root: sudo warpwatch runner reset-clocks")
+    free = {gpu.uuid for gpu in host.gpus.devices if _reset(host, gpu.uuid, say)}
+    for lock in stale_locks(host):
         if lock.uuid in free:
             lock.path.unlink(missing_ok=True)
 
 
 def _reset(host: Host, uuid: str, say: Callable[[str], None]) -> bool:
-    """Whether the SM clock is free."""
-    sm, memory = (host.run(*(host.privilege or ()), *each) for each in reset_commands(uuid))
+    """Resets a GPU's clocks. Returns whether the SM clock is free."""
+    sm, memory = (host.run(*(host.privilege or ()), *command) for command in reset_commands(uuid))
     if sm.status:
-        say(f"{uuid}: its SM clock could not be put back: {sm.first_line}; run nvidia-smi -i {uuid} --reset-gpu-clocks")
+        say(f"{uuid}: the SM clock could not be reset: {sm.first_line}; run nvidia-smi -i {uuid} --reset-gpu-clocks")
     else:
-        say(f"{uuid}: clocks are free again" + ("" if memory.status == 0 else " (the memory's cannot be locked)"))
+        say(f"{uuid}: clocks are reset" + ("" if memory.status == 0 else " (the memory clock cannot be locked)"))
     return sm.status == 0
 
 
 def _lock_for_services(host: Host, say: Callable[[str], None]) -> None:
-    """A service that takes jobs runs on, and believes its clocks locked."""
+    """Locks clocks again if a running service needs them locked."""
     if host.run("systemctl", "is-active", "--quiet", CLOCKS).status:
         return
-    again = host.run(*(host.privilege or ()), "systemctl", "reload", CLOCKS)
-    say(f"locked again for the services: {again.first_line or CLOCKS}")
+    reloaded = host.run(*(host.privilege or ()), "systemctl", "reload", CLOCKS)
+    say(f"locked again for the services: {reloaded.first_line or CLOCKS}")
 
 
-def _note(host: Host, choice: ClockChoice) -> Path:
-    path = host.root / _FOLDER / f"warpwatch-clocks-{choice.card.uuid}.json"
+def _record(host: Host, choice: ClockChoice) -> Path:
+    path = host.root / _FOLDER / f"warpwatch-clocks-{choice.gpu.uuid}.json"
     if (other := _read(path)) is not None and other.is_held:
-        raise ClockError(f"{other.uuid} is locked by process {other.pid}, which would free it at its end: wait for it")
-    told = {"uuid": choice.card.uuid, "sm_mhz": choice.sm_mhz, "pid": os.getpid(), "started": _started(os.getpid())}
+        raise ClockError(f"{other.uuid} is locked by process {other.pid}, which resets it when it ends: wait for it")
+    record = {"uuid": choice.gpu.uuid, "sm_mhz": choice.sm_mhz, "pid": os.getpid(), "started": _started(os.getpid())}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(told))
+        path.write_text(json.dumps(record))
     except OSError as error:
-        raise ClockError(f"cannot note the lock in {path}: {error.strerror}") from error
+        raise ClockError(f"cannot record the lock in {path}: {error.strerror}") from error
     return path
 
 
 def _read(path: Path) -> Lock | None:
     try:
-        told = json.loads(path.read_text())
+        record = json.loads(path.read_text())
         return Lock(
             path=path,
-            uuid=str(told["uuid"]),
-            sm_mhz=int(told["sm_mhz"]),
-            pid=int(told["pid"]),
-            started=str(told["started"]),
+            uuid=str(record["uuid"]),
+            sm_mhz=int(record["sm_mhz"]),
+            pid=int(record["pid"]),
+            started=str(record["started"]),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -220,7 +217,7 @@ def _started(pid: int) -> str | None:
         return None
 
 
-# `warpwatch runner locked COMMAND` and `reset-clocks`: locked clocks by hand, as the services have them.
+# `warpwatch runner locked COMMAND` and `warpwatch runner reset-clocks`.
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -228,7 +225,7 @@ def _started(pid: int) -> str | None:
     "--sm-clock",
     type=click.IntRange(1),
     metavar="MHZ",
-    help="Default: what the card kept under load, by `runner setup`'s calibration.",
+    help="Default: by the clock under load that `runner setup` measured.",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def locked(sm_clock: int | None, command: tuple[str, ...]) -> None:
@@ -244,11 +241,11 @@ def locked(sm_clock: int | None, command: tuple[str, ...]) -> None:
 
 def run_locked(host: Host, sm_clock: int | None, command: tuple[str, ...]) -> int:
     """Exit status of the command. Raises ClockError."""
-    for lock in forgotten_locks(host):
+    for lock in stale_locks(host):
         _say(f"process {lock.pid} left {lock.uuid} locked to {lock.sm_mhz} MHz")
     choices = chosen_clocks(host, sm_clock)
     if not choices:
-        _say("no GPU that tells its clocks: nothing is locked")
+        _say("no GPU reports its clocks: nothing is locked")
         return _run(command)
     with locked_clocks(host, choices, _say):
         return _run(command)

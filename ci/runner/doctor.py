@@ -1,6 +1,6 @@
-"""`warpwatch doctor`: finds what is wrong with this machine as a runner, and how to fix it.
+"""`warpwatch doctor`: find and explain faults of this machine as a runner.
 
-It needs neither a store nor torch nor asv, and runs as `python -m warpwatch.ci.runner.doctor` too.
+Needs neither a store nor torch nor asv, and runs as `python -m warpwatch.ci.runner.doctor` too.
 """
 
 import json
@@ -22,21 +22,21 @@ from .host import Host
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=".",
-    help="Of asv.conf.json; default: here.",
+    help="Folder of asv.conf.json; default: here.",
 )
-@click.option("--all", "shows_all", is_flag=True, help="Tell also what is good.")
-@click.option("--json", "as_json", is_flag=True, help="For programs: every finding.")
+@click.option("--all", "shows_all", is_flag=True, help="Also list what is good or unknown.")
+@click.option("--json", "as_json", is_flag=True, help="Print every finding as JSON.")
 def doctor(folder: Path, shows_all: bool, as_json: bool) -> None:
-    """List what is wrong with this machine as a runner, why it matters, and the command that fixes it.
+    """List faults of this machine as a runner, why they matter, and the commands that fix them.
 
-    It changes nothing. Exit status: 0 nothing is wrong (there may be notes), 1 something is.
+    Changes nothing. Exit status: 0 nothing is wrong (notes are possible), 1 something is.
     """
     findings = examine(Host(folder=folder.resolve()))
     if as_json:
-        click.echo(json.dumps([asdict(each) for each in findings], indent=1))
+        click.echo(json.dumps([asdict(finding) for finding in findings], indent=1))
     else:
         click.echo(as_text(findings, shows_all=shows_all))
-    sys.exit(any(each.state is State.WRONG for each in findings))
+    sys.exit(any(finding.state is State.WRONG for finding in findings))
 
 
 def as_text(findings: Sequence[Finding], *, shows_all: bool) -> str:
@@ -45,13 +45,15 @@ def as_text(findings: Sequence[Finding], *, shows_all: bool) -> str:
     for state in (State.WRONG, State.NOTE, State.UNKNOWN, State.GOOD):
         if state in {State.GOOD, State.UNKNOWN} and not shows_all:
             continue
-        for each in (each for each in findings if each.state is state):
-            lines.append(f"{state.upper():8} {each.check}: {each.found}   [{each.looked_at}]")
-            if each.why:
-                lines.append(f"         why: {each.why}")
-            if each.fix:
-                lines.append(f"         fix: {each.fix}")
-    counts = Counter(each.state for each in findings)
+        for finding in findings:
+            if finding.state is not state:
+                continue
+            lines.append(f"{state.upper():8} {finding.check}: {finding.observed}   [{finding.source}]")
+            if finding.why:
+                lines.append(f"         why: {finding.why}")
+            if finding.fix:
+                lines.append(f"         fix: {finding.fix}")
+    counts = Counter(finding.state for finding in findings)
     lines.append(
         ", ".join(f"{counts[state]} {state}" for state in (State.WRONG, State.NOTE, State.GOOD, State.UNKNOWN))
     )

@@ -1,4 +1,4 @@
-"""Findings of checks: the object, the observation, why it matters, and the fix."""
+"""Findings of checks: the source, the observation, why it matters, and the fix."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,9 +8,9 @@ class State(StrEnum):
     """Severity of a finding. Only WRONG makes the exit status 1."""
 
     GOOD = "good"
-    NOTE = "note"  # works; the numbers scatter more, or somebody should know
-    WRONG = "wrong"  # no measuring, or numbers that are not to be trusted
-    UNKNOWN = "unknown"  # this machine does not tell
+    NOTE = "note"  # measuring works, with more noise or another flaw
+    WRONG = "wrong"  # measuring fails, or its values cannot be trusted
+    UNKNOWN = "unknown"  # not reported by this machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,28 +18,28 @@ class Finding:
     """One finding of a check."""
 
     check: str
-    looked_at: str
+    source: str  # the file, command or field that was read
     state: State
-    found: str
-    why: str = ""  # it matters; empty where it is good
-    fix: str = ""  # a command, or a sentence where no command does it
+    observed: str
+    why: str = ""  # it matters; empty if good or unknown
+    fix: str = ""  # a command, or a sentence if no command does it
 
 
-def good(check: str, looked_at: str, found: str) -> Finding:
+def good(check: str, source: str, observed: str) -> Finding:
     """A finding without a problem."""
-    return Finding(check=check, looked_at=looked_at, state=State.GOOD, found=found)
+    return Finding(check=check, source=source, state=State.GOOD, observed=observed)
 
 
-def note(check: str, looked_at: str, found: str, *, why: str, fix: str) -> Finding:
+def note(check: str, source: str, observed: str, *, why: str, fix: str) -> Finding:
     """A finding that could be improved."""
-    return Finding(check=check, looked_at=looked_at, state=State.NOTE, found=found, why=why, fix=fix)
+    return Finding(check=check, source=source, state=State.NOTE, observed=observed, why=why, fix=fix)
 
 
-def wrong(check: str, looked_at: str, found: str, *, why: str, fix: str) -> Finding:
+def wrong(check: str, source: str, observed: str, *, why: str, fix: str) -> Finding:
     """A finding that must be fixed."""
-    return Finding(check=check, looked_at=looked_at, state=State.WRONG, found=found, why=why, fix=fix)
+    return Finding(check=check, source=source, state=State.WRONG, observed=observed, why=why, fix=fix)
 
 
-def unknown(check: str, looked_at: str, found: str) -> Finding:
-    """A finding that is unknown on this machine."""
-    return Finding(check=check, looked_at=looked_at, state=State.UNKNOWN, found=found)
+def unknown(check: str, source: str, observed: str) -> Finding:
+    """A finding that this machine does not report."""
+    return Finding(check=check, source=source, state=State.UNKNOWN, observed=observed)

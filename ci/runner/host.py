@@ -16,25 +16,25 @@ _TIMEOUT_S = 60
 _VERSIONS = """
 import json, sys
 from importlib.metadata import distributions
-found = {each.metadata["Name"].lower(): each.version for each in distributions() if each.metadata["Name"]}
-print(json.dumps({**found, "python": sys.version.split()[0]}))
+versions = {each.metadata["Name"].lower(): each.version for each in distributions() if each.metadata["Name"]}
+print(json.dumps({**versions, "python": sys.version.split()[0]}))
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """A machine; tests use other roots, environments and PATHs."""
+    """A machine. Tests use other roots, environments and PATHs."""
 
     folder: Path  # the checkout, with asv.conf.json
     root: Path = Path("/")  # of /proc, /sys and /etc
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     is_root: bool = field(default_factory=lambda: os.geteuid() == 0)
-    as_user: tuple[str, ...] = ()  # stands before what the user who measures is to run: runuser, where this is root
+    as_user: tuple[str, ...] = ()  # prefix of commands that the measuring user runs: runuser if this is root
 
     def run(
-        self, *command: str, cwd: Path | None = None, timeout_s: float = _TIMEOUT_S, talks: bool = False
+        self, *command: str, cwd: Path | None = None, timeout_s: float = _TIMEOUT_S, show_stderr: bool = False
     ) -> CompletedCommand:
-        """Runs a command without input. A command that `talks` writes to the terminal."""
+        """Runs a command without input. With `show_stderr` its errors and progress go to the terminal."""
         try:
             done = subprocess.run(
                 command,
@@ -45,7 +45,7 @@ class Host:
                 timeout=timeout_s,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=None if talks else subprocess.PIPE,
+                stderr=None if show_stderr else subprocess.PIPE,
             )
         except FileNotFoundError:
             return CompletedCommand(127, "", f"{command[0]} is not installed")
@@ -80,24 +80,24 @@ class Host:
     @cached_property
     def packages(self) -> Mapping[str, str]:
         """Versions of the packages of that interpreter, its own as `python`; empty if it does not run."""
-        said = self.run(*self.as_user, self.python, "-c", _VERSIONS, timeout_s=300)
+        listing = self.run(*self.as_user, self.python, "-c", _VERSIONS, timeout_s=300)
         try:
-            told: dict[str, str] = json.loads(said.out)
+            versions: dict[str, str] = json.loads(listing.out)
         except ValueError:
             return {}
-        return told
+        return versions
 
     @cached_property
     def gpus(self) -> Gpus:
-        """The GPUs by nvidia-smi, cached."""
+        """The GPUs that nvidia-smi reports."""
         return query_gpus(lambda *words: self.run("nvidia-smi", *words))
 
     @cached_property
-    def has_card(self) -> bool:
+    def has_gpu(self) -> bool:
         """Whether the PCI bus has an NVIDIA GPU, with or without a driver."""
         for device in (self.root / "sys/bus/pci/devices").glob("*"):
-            told = [self.read(f"{device.relative_to(self.root)}/{name}") for name in ("vendor", "class")]
-            if told[0] == "0x10de" and (told[1] or "").startswith("0x03"):
+            vendor, kind = (self.read(f"{device.relative_to(self.root)}/{name}") for name in ("vendor", "class"))
+            if vendor == "0x10de" and (kind or "").startswith("0x03"):
                 return True
         return False
 

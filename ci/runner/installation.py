@@ -6,21 +6,21 @@ from pathlib import Path
 
 from .host import Host
 
-OLDEST = "2.336.0"  # the first that knows `uses: $/…`, by which the workflows name each other
+OLDEST = "2.336.0"  # the first with `uses: $/…`, by which our workflows call each other
 RELEASES = "https://github.com/actions/runner/releases"
 
 
 def version_of(host: Host, folder: Path) -> str | None:
-    """What its list of dependencies says, else the program, which would write a log beside itself; None if neither."""
+    """From the list of dependencies, else from the program, which writes a log into its folder; None if unknown."""
     try:
-        listed = (folder / "bin" / "Runner.Listener.deps.json").read_text(errors="replace")
+        dependencies = (folder / "bin" / "Runner.Listener.deps.json").read_text(errors="replace")
     except OSError:
-        listed = ""
-    if found := re.search(r'"Runner\.Listener/(\d+(?:\.\d+)+)', listed):
-        return found[1]
-    said = host.run(*host.as_user, str(folder / "bin" / "Runner.Listener"), "--version")
-    found = re.fullmatch(r"\d+(?:\.\d+)+", said.first_line)
-    return found[0] if found and said.status == 0 else None
+        dependencies = ""
+    if match := re.search(r'"Runner\.Listener/(\d+(?:\.\d+)+)', dependencies):
+        return match[1]
+    answer = host.run(*host.as_user, str(folder / "bin" / "Runner.Listener"), "--version")
+    match = re.fullmatch(r"\d+(?:\.\d+)+", answer.first_line)
+    return match[0] if match and answer.status == 0 else None
 
 
 def is_too_old(version: str) -> bool:
@@ -32,7 +32,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-# What `python -m perf_suite calibrate` left: a JSON file a card, by its UUID. The file is the contract.
+# Files of `python -m perf_suite calibrate`: one JSON file per GPU, named after its UUID.
 
 
 def ceiling_file(host: Host, key: str) -> Path:
@@ -59,20 +59,20 @@ def cpu_key(cpuinfo: str) -> str:
 
 
 def clock_under_load_mhz(file: Path) -> float | None:
-    """The lowest SM clock that the card kept while it was calibrated, its heaviest work included; None if not told."""
+    """The lowest SM clock during a calibration, in MHz, its heaviest work included; None if unknown."""
     try:
-        clocks = [each["sm_clock_hz"] for each in json.loads(file.read_text())["ceilings"]]
+        clocks_hz = [ceiling["sm_clock_hz"] for ceiling in json.loads(file.read_text())["ceilings"]]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    told = [float(each) for each in clocks if each]
-    return min(told) / 1e6 if told else None
+    known_hz = [float(clock) for clock in clocks_hz if clock]
+    return min(known_hz) / 1e6 if known_hz else None
 
 
-# What a runner's units and secrets are called, and where they lie below the root.
+# Names and paths of a runner's units and secrets, below the root.
 
 UNIT_FOLDER = "etc/systemd/system"
 PUSH_TOKEN, GITHUB_TOKEN = "etc/warpwatch/push-token", "etc/warpwatch/github-token"
 SECRETS = (PUSH_TOKEN, GITHUB_TOKEN)
 CLOCKS, MEASURE, TIMER = "warpwatch-clocks.service", "warpwatch-measure.service", "warpwatch-measure.timer"
 PUSH, REGISTRATION, ACTIONS = "warpwatch-push.service", "warpwatch-registration.service", "warpwatch-actions.service"
-WATCHED_UNITS = (TIMER, PUSH, ACTIONS)  # those that somebody enables; the others come with them
+WATCHED_UNITS = (TIMER, PUSH, ACTIONS)  # enabled by an administrator; these require the others

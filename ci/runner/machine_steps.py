@@ -18,24 +18,22 @@ def first_steps(host: Host) -> list[Step]:
     steps = [
         command_step(
             host,
-            f"persistence mode of {card.name}",
-            ["nvidia-smi", "-i", card.uuid, "-pm", "1"],
-            wants_root=True,
-            is_done=bool(card.flag("persistence_mode")),
+            f"persistence mode of {gpu.name}",
+            ["nvidia-smi", "-i", gpu.uuid, "-pm", "1"],
+            needs_root=True,
+            is_done=bool(gpu.flag("persistence_mode")),
         )
-        for card in host.gpus.cards
+        for gpu in host.gpus.devices
     ]
     named = (host.home / ".asv-machine.json").is_file()
     name_it = [*host.as_user, host.python, "-m", "asv", "machine", "--yes"]
     steps.append(
         command_step(host, "a name for this machine in asv's results", name_it, is_done=named, cwd=host.folder)
     )
-    if host.gpus.cards:
-        files = [free_clock_file(host, card.uuid) for card in host.gpus.cards]
+    if host.gpus.devices:
+        files = [free_clock_file(host, gpu.uuid) for gpu in host.gpus.devices]
         done = all(file.is_file() for file in files)
-        steps.append(
-            _calibrate(host, "calibration at free clocks: what the card keeps under load", done, files[0].parent)
-        )
+        steps.append(_calibrate(host, "calibration at free clocks: the clock under load", done, files[0].parent))
     else:
         done = ceiling_file(host, cpu_key(host.read("/proc/cpuinfo") or "")).is_file()
         steps.append(_calibrate(host, "calibration of the processor (no GPU here)", done, None))
@@ -43,10 +41,10 @@ def first_steps(host: Host) -> list[Step]:
 
 
 def calibration_steps(host: Host, choices: list[ClockChoice]) -> list[Step]:
-    """The ceilings that runs are held against are those of the locked clocks."""
+    """Measure the ceilings at locked clocks, at which runs are measured."""
     if not choices:
         return []
-    done = all(ceiling_file(host, each.card.uuid).is_file() for each in choices)
+    done = all(ceiling_file(host, each.gpu.uuid).is_file() for each in choices)
     calibrate = _calibrate(host, "", done, None)
 
     def do() -> None:
@@ -56,30 +54,36 @@ def calibration_steps(host: Host, choices: list[ClockChoice]) -> list[Step]:
         except ClockError as error:
             raise SetupError(str(error)) from error
 
-    locks = [command for each in choices for command in lock_commands(each)]
-    resets = [command for each in choices for command in reset_commands(each.card.uuid)]
-    shows = tuple(" ".join(each) for each in locks) + calibrate.shows + tuple(" ".join(each) for each in resets)
-    return [Step(title="calibration at locked clocks", shows=shows, do=do, wants_root=True, is_done=done)]
+    locks = tuple(" ".join(command) for choice in choices for command in lock_commands(choice))
+    resets = tuple(" ".join(command) for choice in choices for command in reset_commands(choice.gpu.uuid))
+    shows = (*locks, *calibrate.shows, *resets)
+    return [Step(title="calibration at locked clocks", shows=shows, do=do, needs_root=True, is_done=done)]
 
 
 def _calibrate(host: Host, title: str, done: bool, output: Path | None) -> Step:
     python = host.python
-    alone = [*host.as_user, python, "-m", "warpwatch.ci.cli", "runner", "alone"]
-    words = [*alone, python, "-m", "perf_suite", "calibrate"]
+    with_lock = [*host.as_user, python, "-m", "warpwatch.ci.cli", "runner", "with-gpu-lock"]
+    words = [*with_lock, python, "-m", "perf_suite", "calibrate"]
     return command_step(
-        host, title, [*words, *(["--output", str(output)] if output else [])], is_done=done, cwd=host.folder, talks=True
+        host,
+        title,
+        [*words, *(["--output", str(output)] if output else [])],
+        is_done=done,
+        cwd=host.folder,
+        show_stderr=True,
     )
 
 
-def measure_trust(host: Host, choices: list[ClockChoice], patterns: tuple[str, ...], runs: int, dry_run: bool) -> None:
-    """The A/A with its report. It is the measuring user's; the lock around it is this one's. Raises SetupError."""
+def run_aa_test(host: Host, choices: list[ClockChoice], patterns: tuple[str, ...], runs: int, dry_run: bool) -> None:
+    """Run the A/A test and its report as the measuring user, with clocks locked by this one. Raises SetupError."""
     python = host.python
     words = [*host.as_user, python, "-m", "warpwatch.ci.cli", "runner", "trust", "--runs", str(runs)]
     words += [word for pattern in patterns for word in ("--bench", pattern)]
     if dry_run:
-        click.echo(f"  would do       A/A and trust report\n                 (cd {host.folder} && {shlex.join(words)})")
+        click.echo("  would do       A/A test and trust report")
+        click.echo(f"                 (cd {host.folder} && {shlex.join(words)})")
         return
-    click.echo(f"  doing          A/A: the newest commit, {runs} times")
+    click.echo(f"  doing          A/A test: {runs} runs of the newest commit")
     may_lock = choices and host.privilege is not None
     try:
         with locked_clocks(host, choices, click.echo) if may_lock else nullcontext():
@@ -87,4 +91,4 @@ def measure_trust(host: Host, choices: list[ClockChoice], patterns: tuple[str, .
     except ClockError as error:
         raise SetupError(str(error)) from error
     if done.returncode:
-        raise SetupError(f"the A/A ended with {done.returncode}; its words stand above")
+        raise SetupError(f"the A/A test ended with {done.returncode}; see its output above")

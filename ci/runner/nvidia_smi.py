@@ -5,8 +5,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# How a command ended.
-
 
 @dataclass(frozen=True, slots=True)
 class CompletedCommand:
@@ -45,18 +43,18 @@ _FIELDS = (
     "clocks_event_reasons.active",
     "display_active",
 )
-_ELDER = {"clocks_event_reasons.active": "clocks_throttle_reasons.active"}  # drivers before 535
+_OLDER_NAMES = {"clocks_event_reasons.active": "clocks_throttle_reasons.active"}  # drivers before 535
 _UNKNOWN_FIELD = re.compile(r'Field "([^"]+)" is not a valid field')
 
 
-Ask = Callable[..., CompletedCommand]
+NvidiaSmi = Callable[..., CompletedCommand]  # runs nvidia-smi with these arguments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
     """A process with a compute context on a GPU."""
 
-    gpu: str  # UUID
+    gpu_uuid: str
     pid: int
     name: str
 
@@ -68,25 +66,25 @@ class Gpu:
     uuid: str
     name: str
     driver: str
-    told: dict[str, str]  # by nvidia-smi's names
+    fields: dict[str, str]  # by their names in nvidia-smi
 
     def flag(self, name: str) -> bool | None:
         """Whether a mode is Enabled; None if unknown."""
-        return {"Enabled": True, "Disabled": False}.get(self.told.get(name, ""))
+        return {"Enabled": True, "Disabled": False}.get(self.fields.get(name, ""))
 
     def number(self, name: str) -> float | None:
         """A number in nvidia-smi's unit: MHz, W, °C."""
         try:
-            return float(self.told.get(name, ""))
+            return float(self.fields.get(name, ""))
         except ValueError:
             return None
 
     @property
     def clock_events(self) -> int:
-        """NVML's clock-event bits of this moment."""
-        said = self.told.get("clocks_event_reasons.active") or self.told.get("clocks_throttle_reasons.active") or ""
+        """NVML's clock event reasons, a bit mask; 0 if unknown."""
+        mask = self.fields.get("clocks_event_reasons.active") or self.fields.get("clocks_throttle_reasons.active")
         try:
-            return int(said, 16)
+            return int(mask or "", 16)
         except ValueError:
             return 0
 
@@ -95,65 +93,64 @@ class Gpu:
 class Gpus:
     """All GPUs, or the reason that none is reported."""
 
-    cards: tuple[Gpu, ...] = ()
+    devices: tuple[Gpu, ...] = ()
     processes: tuple[Process, ...] = ()
-    installed: bool = True  # nvidia-smi is there
-    complaint: str | None = None  # nvidia-smi's, where it could not ask the driver
+    is_installed: bool = True  # nvidia-smi
+    error: str | None = None  # of nvidia-smi, if it cannot reach the driver
 
 
-def query_gpus(ask: Ask) -> Gpus:
-    """Queries nvidia-smi. Fields that this driver does not know are left out or queried by their older name."""
+def query_gpus(nvidia_smi: NvidiaSmi) -> Gpus:
+    """Queries nvidia-smi. A field that this driver does not know is queried by its older name, or left out."""
     fields = list(_FIELDS)
     while True:
-        said = ask(f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits")
-        unknown = _UNKNOWN_FIELD.search(said.out + said.err)
+        answer = nvidia_smi(f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits")
+        unknown = _UNKNOWN_FIELD.search(answer.out + answer.err)
         if unknown is None or unknown[1] not in fields:
             break
-        place = fields.index(unknown[1])
-        fields[place : place + 1] = [_ELDER[unknown[1]]] if unknown[1] in _ELDER else []
-    if said.status == 127:
-        return Gpus(installed=False)
-    if said.status or not said.out.strip():
-        first = (said.out + said.err).strip().splitlines()
-        return Gpus(complaint=first[0].strip() if first else f"nvidia-smi ended with {said.status}")
-    rows = list(csv.reader(said.out.splitlines(), skipinitialspace=True))
+        index = fields.index(unknown[1])
+        fields[index : index + 1] = [_OLDER_NAMES[unknown[1]]] if unknown[1] in _OLDER_NAMES else []
+    if answer.status == 127:
+        return Gpus(is_installed=False)
+    if answer.status or not answer.out.strip():
+        return Gpus(error=answer.first_line or f"nvidia-smi ended with {answer.status}")
+    rows = list(csv.reader(answer.out.splitlines(), skipinitialspace=True))
     broken = [row for row in rows if len(row) != len(fields)]
     if broken:
-        return Gpus(complaint=f"nvidia-smi answered {', '.join(broken[0])[:200]!r}; wanted {len(fields)} fields a card")
-    cards = []
+        return Gpus(error=f"nvidia-smi answered {', '.join(broken[0])[:200]!r}; expected {len(fields)} fields per GPU")
+    devices = []
     for row in rows:
-        told = {name: value.strip() for name, value in zip(fields, row, strict=True) if not _is_unknown(value)}
-        cards.append(
+        known = {name: value.strip() for name, value in zip(fields, row, strict=True) if not _is_unknown(value)}
+        devices.append(
             Gpu(
-                uuid=told.get("uuid", "?"),
-                name=told.get("name", "?"),
-                driver=told.get("driver_version", "?"),
-                told=told,
+                uuid=known.get("uuid", "?"),
+                name=known.get("name", "?"),
+                driver=known.get("driver_version", "?"),
+                fields=known,
             )
         )
-    return Gpus(cards=tuple(cards), processes=_processes(ask))
+    return Gpus(devices=tuple(devices), processes=_processes(nvidia_smi))
 
 
-def supported_clocks(ask: Ask, uuid: str) -> tuple[int, ...]:
+def supported_clocks(nvidia_smi: NvidiaSmi, uuid: str) -> tuple[int, ...]:
     """SM clocks in MHz at the highest memory clock, ascending; empty if not reported."""
-    said = ask("-i", uuid, "--query-supported-clocks=memory,graphics", "--format=csv,noheader,nounits")
+    answer = nvidia_smi("-i", uuid, "--query-supported-clocks=memory,graphics", "--format=csv,noheader,nounits")
     pairs = []
-    for row in csv.reader(said.out.splitlines(), skipinitialspace=True):
-        if len(row) == 2 and all(each.strip().isdecimal() for each in row):
+    for row in csv.reader(answer.out.splitlines(), skipinitialspace=True):
+        if len(row) == 2 and all(clock.strip().isdecimal() for clock in row):
             pairs.append((int(row[0]), int(row[1])))
-    if said.status or not pairs:
+    if answer.status or not pairs:
         return ()
     highest = max(memory for memory, _ in pairs)
     return tuple(sorted({clock for memory, clock in pairs if memory == highest}))
 
 
-def _processes(ask: Ask) -> tuple[Process, ...]:
-    said = ask("--query-compute-apps=gpu_uuid,pid,process_name", "--format=csv,noheader")
-    if said.status:
+def _processes(nvidia_smi: NvidiaSmi) -> tuple[Process, ...]:
+    answer = nvidia_smi("--query-compute-apps=gpu_uuid,pid,process_name", "--format=csv,noheader")
+    if answer.status:
         return ()
-    rows = csv.reader(said.out.splitlines(), skipinitialspace=True)
+    rows = csv.reader(answer.out.splitlines(), skipinitialspace=True)
     return tuple(
-        Process(gpu=row[0].strip(), pid=int(row[1]), name=row[2].strip())
+        Process(gpu_uuid=row[0].strip(), pid=int(row[1]), name=row[2].strip())
         for row in rows
         if len(row) == 3 and row[1].strip().isdecimal()
     )

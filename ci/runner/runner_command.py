@@ -14,15 +14,15 @@ from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project
 from warpwatch.dashboard.importers.git import resolve
 
 from ..gate.asv_runner import AsvRuns, GateError
-from ..host_lock import HostLockError, alone, gpu_lock
+from ..host_lock import HostLockError, gpu_lock, with_gpu_lock
 from .clock_lock import locked, reset
 from .register_command import register
 from .setup_command import setup
 from .trust_report import TrustError, as_json, as_text, measure_again, store_of, trust_report
 
-# `warpwatch runner measure`: what a runner's timer does: the newest commits that were not measured here yet.
+# `warpwatch runner measure`, which a runner's timer calls.
 
-_FAILED_SOME = 2  # asv's status when a benchmark failed, which is recorded and shown
+_SOME_FAILED = 2  # asv's status if a benchmark failed, which it records
 
 
 @click.command()
@@ -30,20 +30,18 @@ _FAILED_SOME = 2  # asv's status when a benchmark failed, which is recorded and 
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=".",
-    help="Of asv.conf.json; default: here.",
+    help="Folder of asv.conf.json; default: here.",
 )
 @click.option(
     "--commits",
     default=10,
     show_default=True,
     type=click.IntRange(1),
-    help="So many of the newest, where they were not measured here yet.",
+    help="Number of newest commits; those measured here before are skipped.",
 )
-@click.option(
-    "--rerun-newest", is_flag=True, help="Measure the newest also if it was: runs of one commit tell the noise."
-)
-@click.option("--bench", "patterns", multiple=True, metavar="REGEX", help="As asv's; may be given several times.")
-@click.option("--no-fetch", is_flag=True, help="The commits that are here, without asking the remote.")
+@click.option("--rerun-newest", is_flag=True, help="Measure the newest again: runs of one commit show the noise.")
+@click.option("--bench", "patterns", multiple=True, metavar="REGEX", help="As asv's; repeatable.")
+@click.option("--no-fetch", is_flag=True, help="Do not fetch from the remote.")
 def measure(folder: Path, commits: int, rerun_newest: bool, patterns: tuple[str, ...], no_fetch: bool) -> None:
     """Update the checkout and measure its newest commits.
 
@@ -70,13 +68,13 @@ def _git(folder: Path, *words: str) -> str:
 
 
 def _asv(folder: Path, *words: str) -> None:
-    """Its words go where ours go: into the journal."""
+    """Runs asv, whose output goes to the terminal or journal."""
     done = subprocess.run([sys.executable, "-m", "asv", *words], cwd=folder)
-    if done.returncode not in (0, _FAILED_SOME):
+    if done.returncode not in (0, _SOME_FAILED):
         raise click.ClickException(f"asv {words[0]} ended with {done.returncode}")
 
 
-# `warpwatch runner trust`: one commit measured again and again here, and how far its numbers can be trusted.
+# `warpwatch runner trust`: the A/A test.
 
 
 @click.command()
@@ -84,20 +82,18 @@ def _asv(folder: Path, *words: str) -> None:
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=".",
-    help="Of asv.conf.json; default: here.",
+    help="Folder of asv.conf.json; default: here.",
 )
-@click.option("--commit", "name", default="HEAD", show_default=True, help="What is measured.")
-@click.option(
-    "--runs", type=click.IntRange(0), default=4, show_default=True, help="0: report what was measured before."
-)
-@click.option("--bench", "patterns", multiple=True, metavar="REGEX", help="As asv's; default: everything.")
-@click.option("--database", metavar="URL", help="Default: .asv/trust.db beside asv's results.")
-@click.option("--json", "as_json_", is_flag=True, help="For programs.")
+@click.option("--commit", "name", default="HEAD", show_default=True, help="Commit to measure.")
+@click.option("--runs", type=click.IntRange(0), default=4, show_default=True, help="0: only report earlier runs.")
+@click.option("--bench", "patterns", multiple=True, metavar="REGEX", help="As asv's; default: all.")
+@click.option("--database", metavar="URL", help="Default: .asv/trust.db.")
+@click.option("--json", "as_json_", is_flag=True, help="Print JSON.")
 def trust(folder: Path, name: str, runs: int, patterns: tuple[str, ...], database: str | None, as_json_: bool) -> None:
-    """Measure one commit repeatedly (A/A).
+    """Measure one commit repeatedly (A/A test).
 
-    Reports false alarms, the smallest detectable changes, clocks and throttling. Equal code must compare as equal: what
-    is told changed is a false alarm. Exit status: 0 reported, 2 nothing can be told.
+    Reports false alarms (equal code reported as changed), the smallest detectable changes, clocks and throttling. Exit
+    status: 0 reported, 2 no data for a report.
     """
     try:
         conf = asv_project(folder / "asv.conf.json")
@@ -107,10 +103,10 @@ def trust(folder: Path, name: str, runs: int, patterns: tuple[str, ...], databas
         (folder / ".asv").mkdir(exist_ok=True)
         store = (open_or_create_store if runs else open_store)(database or store_of(folder))
         project = conf.name or project_name(conf.results.resolve())
-        series = AsvRuns(folder=folder, store=store, project=project, patterns=patterns)
+        runner = AsvRuns(folder=folder, store=store, project=project, patterns=patterns)
         if runs:
-            with gpu_lock(say=_say) as held:
-                measure_again(replace(series, held=held.descriptors), commit, runs, _say)
+            with gpu_lock(say=_say) as lock:
+                measure_again(replace(runner, lock_descriptors=lock.descriptors), commit, runs, _say)
         report = trust_report(store, project, commit, threshold=read_settings().threshold)
     except (GateError, HostLockError, NoResultsError, TrustError) as error:
         raise CannotTellError(str(error)) from error
@@ -127,5 +123,5 @@ def runner() -> None:
     """Set this machine up to measure, and measure."""
 
 
-for _command in (setup, trust, measure, alone, register, locked, reset):
+for _command in (setup, trust, measure, with_gpu_lock, register, locked, reset):
     runner.add_command(_command)

@@ -27,7 +27,7 @@ from .installation import (
 from .setup_steps import SetupError, Step, command_step, file_step
 from .unit_files import Service, unit_files
 
-# A runner's label: `gpu-t4`, `gpu-rtx4090`, `gpu-h200`, from the card's name as NVML says it.
+# A runner's label: `gpu-t4`, `gpu-rtx4090`, `gpu-h200`, from the GPU's name in NVML.
 
 _MODEL = re.compile(
     r"\b(?P<kind>RTX|GTX|TITAN|Quadro RTX)?\s*(?P<model>(?:PRO )?[A-Z]{0,3}\d{1,4}[A-Z]{0,2}\d?)"
@@ -37,10 +37,10 @@ _MAKERS = re.compile(r"\b(NVIDIA|Tesla|GeForce|Graphics Device|Laptop GPU|Genera
 
 
 def gpu_label(name: str) -> str:
-    """Raises ValueError for a name without a model in it."""
+    """The runner's label for a GPU's name. Raises ValueError for a name without a model."""
     found = _MODEL.search(_MAKERS.sub(" ", name))
     if found is None:
-        raise ValueError(f"{name!r} names no GPU model; wanted such as 'Tesla T4' or 'NVIDIA GeForce RTX 4090'")
+        raise ValueError(f"{name!r} names no GPU model; expected such as 'Tesla T4' or 'NVIDIA GeForce RTX 4090'")
     words = "".join(found[part] or "" for part in ("kind", "model", "more"))
     return "gpu-" + re.sub(r"[^a-z0-9]", "", words.lower())
 
@@ -58,13 +58,13 @@ def service_of(
     calendar: str,
 ) -> Service:
     """The settings of the services. Raises SettingsError for an invalid address."""
-    labels = tuple(sorted({gpu_label(card.name) for card in host.gpus.cards})) or ("cpu",)
+    labels = tuple(sorted({gpu_label(gpu.name) for gpu in host.gpus.devices})) or ("cpu",)
     click.echo(f"  labels         {', '.join(labels)}")
     serving = Path(sys.executable).parent
     if owner.pw_uid != 0 and (serving.stat().st_uid == owner.pw_uid or serving.stat().st_mode & 0o002):
         click.echo(
-            f"  note           {owner.pw_name} can write to {serving}, whose program gets the tokens: code that is "
-            "measured could read them. Install warpwatch as root elsewhere (README), and run setup from there"
+            f"  note           {owner.pw_name} can write to {serving}, whose program gets the tokens: measured code "
+            "could read them. Install warpwatch as root elsewhere (README), and run setup from there"
         )
     return Service(
         folder=host.folder,
@@ -85,7 +85,7 @@ def service_of(
     )
 
 
-def secret_steps(where: Host, service: Service, token_file: Path | None, github_token_file: Path | None) -> list[Step]:
+def secret_steps(target: Host, service: Service, token_file: Path | None, github_token_file: Path | None) -> list[Step]:
     """Steps that install the tokens, readable by root and the services' users only. Raises SetupError."""
     steps = []
     for is_wanted, given, path, option in (
@@ -93,23 +93,23 @@ def secret_steps(where: Host, service: Service, token_file: Path | None, github_
         (service.repository, github_token_file, GITHUB_TOKEN, "--github-token-file"),
     ):
         if is_wanted and given is not None:
-            steps.append(file_step(where, f"the token in /{path}", path, given.read_text().strip() + "\n", mode=0o600))
-        elif is_wanted and where.is_root and not (where.root / path).is_file():
-            raise SetupError(f"{is_wanted} wants a token: give {option}")
+            steps.append(file_step(target, f"the token in /{path}", path, given.read_text().strip() + "\n", mode=0o600))
+        elif is_wanted and target.is_root and not (target.root / path).is_file():
+            raise SetupError(f"{is_wanted} needs a token: give {option}")
     if service.repository and service.actions_runner:
-        _check_actions_runner(where, service.actions_runner)
+        _check_actions_runner(target, service.actions_runner)
     return steps
 
 
-def _check_actions_runner(where: Host, folder: Path) -> None:
+def _check_actions_runner(target: Host, folder: Path) -> None:
     if not (folder / "run.sh").is_file():
         raise SetupError(
-            f"{folder} has no run.sh: unpack GitHub's runner there (its page of releases: {RELEASES}), or name its "
+            f"{folder} has no run.sh: unpack GitHub's runner there ({RELEASES}), or name its "
             "folder with --actions-runner"
         )
-    version = version_of(where, folder)
+    version = version_of(target, folder)
     if version is None:
-        click.echo(f"  note           {folder} does not say its version; the workflows need {OLDEST} or newer")
+        click.echo(f"  note           {folder} does not report its version; the workflows need {OLDEST} or newer")
     elif is_too_old(version):
         raise SetupError(
             f"GitHub's runner in {folder} is {version}, and the workflows need {OLDEST} or newer: unpack a newer one "
@@ -117,34 +117,34 @@ def _check_actions_runner(where: Host, folder: Path) -> None:
         )
 
 
-def unit_steps(where: Host, service: Service) -> list[Step]:
+def unit_steps(target: Host, service: Service) -> list[Step]:
     """Steps that install the units and reload systemd where it runs."""
     files = [
-        file_step(where, f"unit {name}", f"{UNIT_FOLDER}/{name}", text) for name, text in unit_files(service).items()
+        file_step(target, f"unit {name}", f"{UNIT_FOLDER}/{name}", text) for name, text in unit_files(service).items()
     ]
     enabled = [TIMER, *([PUSH] if service.server else []), *([ACTIONS] if service.repository else [])]
-    if where.root != Path("/"):
+    if target.root != Path("/"):
         return files
     if not Path("/run/systemd/system").is_dir():
         click.echo("  note           systemd does not run here: units are written, and nothing is started")
         return files
     changed = not all(step.is_done for step in files)
     reload_ = command_step(
-        where, "systemd reads them", ["systemctl", "daemon-reload"], wants_root=True, is_done=not changed
+        target, "systemd reads the units", ["systemctl", "daemon-reload"], needs_root=True, is_done=not changed
     )
-    active = where.run("systemctl", "is-active", "--quiet", *enabled).status == 0
-    begin = command_step(
-        where,
-        f"{', '.join(enabled)} begin, now and at each start",
+    active = target.run("systemctl", "is-active", "--quiet", *enabled).status == 0
+    enable = command_step(
+        target,
+        f"{', '.join(enabled)} start now and at each boot",
         ["systemctl", "enable", "--now", *enabled],
-        wants_root=True,
+        needs_root=True,
         is_done=active and not changed,
     )
-    anew = command_step(  # a job that runs is not disturbed: its service begins anew by itself after it
-        where,
-        "what ran already runs as it is written now",
+    restart = command_step(  # not ACTIONS, whose service restarts by itself after the current job
+        target,
+        "running services restart with their new units",
         ["systemctl", "try-restart", TIMER, PUSH],
-        wants_root=True,
+        needs_root=True,
         is_done=not changed or not active,
     )
-    return [*files, reload_, begin, anew]
+    return [*files, reload_, enable, restart]

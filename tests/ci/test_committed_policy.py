@@ -63,51 +63,51 @@ def test_a_shallow_clone_that_cannot_say_who_wrote_the_file_states_nothing(
     assert limits_stated_in(shallow) == limits_stated_in(checkout.folder)
 
 
-def test_a_file_in_a_place_that_cannot_be_told_is_named(checkout: JudgedRepository) -> None:
+def test_a_file_whose_path_the_store_refuses_is_named(checkout: JudgedRepository) -> None:
     folder = checkout.folder / " a folder"
     folder.mkdir()
     (folder / "warpwatch.toml").write_text(POLICY)
     subprocess.run(["git", "add", "."], cwd=checkout.folder, check=True)
     subprocess.run(
-        ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "a place"],
+        ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "a folder"],
         cwd=checkout.folder,
         check=True,
     )
-    with pytest.raises(PolicyError, match=r"a folder/warpwatch\.toml: pages cannot be told of it"):
+    with pytest.raises(PolicyError, match=r"a folder/warpwatch\.toml: the store cannot hold it"):
         limits_stated_in(folder)
 
 
-def test_a_file_that_no_repository_has_states_what_it_holds_from_when_it_was_written(tmp_path: Path) -> None:
+def test_a_file_outside_of_a_repository_has_the_time_of_its_last_write(tmp_path: Path) -> None:
     assert limits_stated_in(tmp_path) is None
     path = tmp_path / "warpwatch.toml"
     path.write_text(POLICY)
     os.utime(path, (1_700_000_000, 1_700_000_000))
-    found = limits_stated_by(path)
-    assert (found.commit, found.committed.timestamp(), found.name) == (None, 1_700_000_000, "warpwatch.toml")
+    stated = limits_stated_by(path)
+    assert (stated.commit, stated.committed.timestamp(), stated.name) == (None, 1_700_000_000, "warpwatch.toml")
     path.write_text("[gate]\nthreshhold = 1")
     with pytest.raises(PolicyError, match="did you mean threshold"):
         limits_stated_by(path)
 
 
-def test_policy_keep_has_the_store_judge_by_the_file(checkout: JudgedRepository) -> None:
+def test_policy_keep_stores_the_thresholds_of_the_file(checkout: JudgedRepository) -> None:
     done = checkout.warpwatch("policy", "keep")
     assert done.returncode == 0, done.stderr
-    held = _stated(checkout)
-    assert held == limits_stated_in(checkout.folder)
-    assert held is not None
-    assert done.stdout.strip() == f"demo is judged by {held.name}: 1 rules"
+    stored = _stated(checkout)
+    assert stored == limits_stated_in(checkout.folder)
+    assert stored is not None
+    assert done.stdout.strip() == f"demo uses {stored.name}: 1 rules"
     (checkout.folder / "older.toml").write_text("")
     os.utime(checkout.folder / "older.toml", (1, 1))
     older = checkout.warpwatch("policy", "keep", "older.toml")
     assert older.returncode == 1
-    assert f"older.toml is not the newest: demo is judged by {held.name}" in older.stderr
-    assert _stated(checkout) == held
+    assert f"older.toml is not the newest: demo uses {stored.name}" in older.stderr
+    assert _stated(checkout) == stored
     (checkout.folder / "wrong.toml").write_text("[gate")
     wrong = checkout.warpwatch("policy", "keep", "wrong.toml")
     assert (wrong.returncode, "is not TOML" in wrong.stderr) == (2, True)
 
 
-def test_alerts_state_the_limits_they_read_and_a_dry_run_does_not(checkout: JudgedRepository) -> None:
+def test_alerts_store_the_thresholds_and_a_dry_run_does_not(checkout: JudgedRepository) -> None:
     assert checkout.warpwatch("alert", "--dry-run").returncode == 0
     assert _stated(checkout) is None
     done = checkout.warpwatch("alert", "--to", "http://127.0.0.1:9/")

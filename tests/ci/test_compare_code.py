@@ -64,7 +64,7 @@ def test_what_costs_time_stands_first_and_what_is_alike_is_counted(tmp_path):
     markdown = compare(tmp_path, base, head)
     assert markdown.startswith(
         "### Compiled code: 4 changed (1 with more spills, 1 with less occupancy, 1 with more registers), 1 new, "
-        "1 gone, 1 with the same counts in another order, 1 unchanged\n"
+        "1 gone, 1 reordered with equal counts, 1 unchanged\n"
     )
     assert "| `spills` | sm_75 |  | 0 → 8 |" in markdown
     assert "100 → 108 (+8.0 %) | `STL` +8 |" in markdown
@@ -77,7 +77,7 @@ def test_what_costs_time_stands_first_and_what_is_alike_is_counted(tmp_path):
 def test_nothing_changed_is_said_in_a_sentence_without_a_table(tmp_path):
     told = compare(tmp_path, [kernel()], [kernel()])
     assert "unchanged (1 kernel" in told
-    assert "all that runs is the same on every architecture" in told
+    assert "all executed code is equal on every architecture" in told
     assert "|" not in told
 
 

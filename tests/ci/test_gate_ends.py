@@ -1,4 +1,4 @@
-"""Why a gate ends: all is told, the budget or the runs are spent, or no runs that it may take would tell the rest."""
+"""Why a gate stops: every series is decided, the budget or the runs are spent, or futility."""
 
 import math
 from collections.abc import Collection
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tools.gate_trial import PullRequest, Recorded, recorded
-from warpwatch.ci.gate.alpha_spending import looks
+from warpwatch.ci.gate.alpha_spending import analysis_schedule
 from warpwatch.ci.gate.gate_loop import Gate, StopReason, run_gate
 from warpwatch.dashboard.model.series import Series
 from warpwatch.dashboard.model.verdict import Verdict
@@ -32,16 +32,16 @@ class _Counted:
         self.request = request
         self.runs: dict[str, int] = {one.key: 0 for one in request.series}
 
-    def measure(self, is_head: bool, wanted: Collection[Series] | None) -> None:
-        self.request.measure(is_head, wanted)
-        for one in wanted or self.request.series:
+    def measure(self, is_head: bool, series: Collection[Series] | None) -> None:
+        self.request.measure(is_head, series)
+        for one in series or self.request.series:
             self.runs[one.key] += 1
 
 
 def _gate(request: PullRequest, counted: _Counted, *, threshold: float = 0.02, budget_s: float = math.inf) -> Gate:
     clock = iter(range(0, 100_000, 10))
     return run_gate(
-        looks(12),
+        analysis_schedule(12),
         counted.measure,
         partial(request.check, threshold),
         budget_s=budget_s,
@@ -49,7 +49,7 @@ def _gate(request: PullRequest, counted: _Counted, *, threshold: float = 0.02, b
     )
 
 
-def test_what_no_runs_would_tell_is_given_up_and_says_how_many_it_would_need() -> None:
+def test_a_futile_series_reports_the_runs_that_it_needs() -> None:
     request = PullRequest(LOUD, 3, {}, 0.0, np.random.default_rng(0))
     done = _gate(request, _Counted(request))
     assert done.stopped is StopReason.FUTILITY
@@ -64,7 +64,7 @@ def test_what_no_runs_would_tell_is_given_up_and_says_how_many_it_would_need() -
         assert advice in remark(row)
 
 
-def test_each_series_is_measured_as_long_as_it_may_be_told_and_no_longer() -> None:
+def test_each_series_is_measured_until_it_is_futile() -> None:
     request = PullRequest(LOUD, 20, {}, 0.0, np.random.default_rng(1))
     counted = _Counted(request)
     done = _gate(request, counted)
@@ -74,7 +74,7 @@ def test_each_series_is_measured_as_long_as_it_may_be_told_and_no_longer() -> No
     assert sum(runs) < 0.6 * 12 * 20
 
 
-def test_a_large_change_of_a_loud_series_is_still_found() -> None:
+def test_a_large_change_of_a_noisy_series_is_detected() -> None:
     request = PullRequest(LOUD, 20, {3}, 4.0, np.random.default_rng(3))
     done = _gate(request, _Counted(request))
     verdicts = {row.series.key: row.verdict for row in done.comparison.rows}
@@ -82,23 +82,25 @@ def test_a_large_change_of_a_loud_series_is_still_found() -> None:
     assert list(verdicts.values()).count(Verdict.REGRESSED) == 1
 
 
-def test_loud_neighbours_do_not_make_a_gate_give_up_what_it_can_tell() -> None:
-    """They say little of the others' noise, which its own runs then have to tell."""
+def test_noisy_neighbours_do_not_make_a_detectable_series_futile() -> None:
+    """Noisy series say little about the noise of others, which then comes from re-runs."""
     pool = recorded(RECORDED)
     request = PullRequest(pool, 40, range(0, 40, 10), 0.03, np.random.default_rng(1), loud=0.1)
     done = _gate(request, _Counted(request))
     verdicts = {row.series.key: row.verdict for row in done.comparison.rows}
-    assert [verdicts[request.series[place].key] for place in range(0, 40, 10)] == [Verdict.REGRESSED] * 4
+    assert [verdicts[request.series[number].key] for number in range(0, 40, 10)] == [Verdict.REGRESSED] * 4
 
 
 @pytest.mark.parametrize(("budget_s", "end"), [(math.inf, StopReason.DECIDED), (1.0, StopReason.BUDGET)])
-def test_the_budget_ends_what_certainty_did_not(budget_s: float, end: StopReason) -> None:
+def test_the_budget_stops_an_undecided_gate(budget_s: float, end: StopReason) -> None:
     request = PullRequest(CALM, 30, {0}, 0.0205, np.random.default_rng(4))
     done = _gate(request, _Counted(request), threshold=0.002, budget_s=budget_s)
     assert done.stopped is end
 
 
-def test_the_last_look_is_told_from_hopelessness() -> None:
+def test_the_limit_of_runs_differs_from_futility() -> None:
     request = PullRequest(CALM, 30, {}, 0.0, np.random.default_rng(5))
-    done = run_gate(looks(2), request.measure, partial(request.check, 0.0003), budget_s=math.inf, clock=lambda: 0.0)
+    done = run_gate(
+        analysis_schedule(2), request.measure, partial(request.check, 0.0003), budget_s=math.inf, clock=lambda: 0.0
+    )
     assert (done.stopped, done.runs) == (StopReason.RUNS, 2)

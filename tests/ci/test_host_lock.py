@@ -132,7 +132,19 @@ def test_a_lock_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 
 def test_alone_runs_a_command_while_nothing_else_measures(holder: tuple[subprocess.Popen, str], tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "warpwatch.ci.cli", "runner", "alone", "--wait", "0", "--", "sh", "-c", "exit 3"]
+    words = [
+        sys.executable,
+        "-m",
+        "warpwatch.ci.cli",
+        "runner",
+        "with-gpu-lock",
+        "--wait",
+        "0",
+        "--",
+        "sh",
+        "-c",
+        "exit 3",
+    ]
     smi = _nvidia_smi(tmp_path / "bin", "GPU 0: NVIDIA H200 (UUID: GPU-1)\n")
     environment = os.environ | smi | {"WARPWATCH_LOCK_FOLDER": str(tmp_path)}
     busy = subprocess.run(words, env=environment, capture_output=True, text=True)

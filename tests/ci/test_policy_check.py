@@ -125,7 +125,7 @@ def test_a_floor_forgives_what_is_small_in_itself_and_nothing_else(repository: J
 def test_a_change_is_judged_by_the_policy_before_it_and_says_so(repository: JudgedRepository) -> None:
     done = repository.check()
     assert done.returncode == 1
-    assert "head changes warpwatch.toml: that counts from the next change on" in done.stdout
+    assert "head changes warpwatch.toml, which counts for later commits" in done.stdout
     assert repository.check("--policy", "warpwatch.toml").returncode == 0
 
 
@@ -156,9 +156,7 @@ def test_a_wrong_policy_stops_the_check(repository: JudgedRepository, tmp_path: 
     assert "[gate] has no key thresold; did you mean threshold?" in done.stderr
 
 
-def test_policy_check_says_what_each_rule_matches_and_what_does_nothing(
-    repository: JudgedRepository, tmp_path: Path
-) -> None:
+def test_policy_check_lists_matches_and_rules_without_effect(repository: JudgedRepository, tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text(
         """
@@ -176,25 +174,25 @@ def test_policy_check_says_what_each_rule_matches_and_what_does_nothing(
     )
     done = repository.warpwatch("policy", "check", str(path))
     assert done.returncode == 1
-    assert "Of 4 series that are judged in demo:" in done.stdout
+    assert "Of 4 series with verdicts in demo:" in done.stdout
     assert "[[rule]] number 1 (kernel rope): 2 series (rope): threshold 0.05" in done.stdout
     assert "number 2 (kernel roep): 0 series: does not block" in done.stdout
     for fault in (
         "number 2 matches no series",
-        "number 3 has a floor of 3 registers, and its series are in seconds: it does nothing",
-        "number 1 states threshold, which later rules state anew for all its series",
+        "number 3 has a floor of 3 registers, but its series are in seconds: it has no effect",
+        "number 1 sets threshold, which later rules override for all its series",
     ):
         assert fault in done.stderr
 
 
-def test_policy_check_of_what_cannot_be_read_or_is_not_there(repository: JudgedRepository, tmp_path: Path) -> None:
+def test_policy_check_without_a_valid_file_or_a_store(repository: JudgedRepository, tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text("[gate]\nruns = 1\n")
     wrong = repository.warpwatch("policy", "check", str(path))
-    assert (wrong.returncode, "[gate] runs = 1: wanted runs of each commit at most" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "[gate] runs = 1: expected runs of each commit at most" in wrong.stderr) == (2, True)
     path.write_text("[gate]\nruns = 3\n")
     elsewhere = replace(repository, database=f"sqlite:///{tmp_path / 'no.db'}").warpwatch("policy", "check", str(path))
-    assert (elsewhere.returncode, "There is no store here" in elsewhere.stdout) == (0, True)
+    assert (elsewhere.returncode, "Without a store" in elsewhere.stdout) == (0, True)
     assert not (tmp_path / "no.db").exists()
     nowhere = replace(repository, folder=tmp_path).warpwatch("policy", "check")
     assert (nowhere.returncode, "no warpwatch.toml here or above" in nowhere.stderr) == (2, True)
@@ -202,7 +200,7 @@ def test_policy_check_of_what_cannot_be_read_or_is_not_there(repository: JudgedR
 
 @pytest.mark.parametrize("floor", ["0.1 usec", "1 parsec"])
 @pytest.mark.parametrize("has_store", [True, False])
-def test_policy_check_says_that_a_floor_of_an_unknown_unit_does_nothing(
+def test_policy_check_warns_of_a_floor_in_an_unknown_unit(
     floor: str, has_store: bool, repository: JudgedRepository, tmp_path: Path
 ) -> None:
     path = tmp_path / "own.toml"

@@ -4,7 +4,7 @@ import pytest
 
 from warpwatch.ci.retries import Backoff, UnavailableError, retry
 
-BACKOFF = Backoff(first_s=1.0, longest_s=300.0, longest_asked_s=3600.0)
+BACKOFF = Backoff(first_s=1.0, longest_s=300.0, longest_requested_s=3600.0)
 
 
 def test_pauses_double_up_to_the_longest_and_differ() -> None:

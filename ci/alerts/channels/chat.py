@@ -9,7 +9,7 @@ import requests
 
 from warpwatch.dashboard.text.markdown import without_links_in_spans
 
-from ...retries import asked_wait_s
+from ...retries import requested_wait_s
 from ..message import DeliveryError, Message
 
 
@@ -26,7 +26,7 @@ def notify(message: Message, address: str) -> None:
     if refused is None:
         raise DeliveryError(f"{scheme}:// did not take the message (apprise)")
     raise DeliveryError(
-        f"{scheme}:// answered {refused.status_code} {refused.reason} (apprise)", asked_wait_s(refused.headers)
+        f"{scheme}:// answered {refused.status_code} {refused.reason} (apprise)", requested_wait_s(refused.headers)
     )
 
 

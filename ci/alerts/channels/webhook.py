@@ -4,7 +4,7 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 
-from ...retries import asked_wait_s
+from ...retries import requested_wait_s
 from ..message import DeliveryError, Message, host_of
 
 _TIMEOUT_S = 10.0
@@ -38,7 +38,7 @@ def post(message: Message, address: str) -> None:
             address, json=dict(message.payload), headers=headers, timeout=_TIMEOUT_S, allow_redirects=False, stream=True
         ) as response:
             status, reason, moved_to = response.status_code, response.reason, response.headers.get("Location")
-            wait_s = asked_wait_s(response.headers)
+            wait_s = requested_wait_s(response.headers)
     except requests.RequestException as error:
         raise DeliveryError(f"{host_of(address)}: {type(error).__name__}") from error
     if 300 <= status < 400 and moved_to:

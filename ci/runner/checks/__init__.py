@@ -4,28 +4,28 @@ from collections.abc import Callable, Iterable
 
 from ..finding import Finding
 from ..host import Host
-from . import asv, card, clocks, computer, driver, queue, service, software
+from . import asv, clocks, computer, driver, gpu, queue, service, software
 
 Check = Callable[[Host], Iterable[Finding]]
 CHECKS: tuple[Check, ...] = (
     driver.driver,
     driver.xid,
-    card.persistence,
-    card.compute_mode,
-    card.mig,
-    card.ecc,
-    card.power_limit,
-    card.temperature,
-    card.processes,
-    card.display,
-    clocks.held_down,
+    gpu.persistence,
+    gpu.compute_mode,
+    gpu.mig,
+    gpu.ecc,
+    gpu.power_limit,
+    gpu.temperature,
+    gpu.processes,
+    gpu.display,
+    clocks.throttling,
     clocks.application_clocks,
     clocks.lockable,
-    clocks.left_locked,
+    clocks.stale_clock_locks,
     computer.governor,
     computer.load,
     computer.time_sync,
-    computer.room,
+    computer.disk_space,
     software.python,
     software.torch,
     software.compiler,

@@ -1,4 +1,4 @@
-"""asv's configuration, the name it gives this machine, and the ceilings that were measured here."""
+"""asv's configuration, its name for this machine, and the measured ceilings."""
 
 import json
 import re
@@ -13,26 +13,25 @@ _OLD_DAYS = 365
 
 
 def project(host: Host) -> Iterator[Finding]:
-    """asv.conf.json says what is measured."""
+    """asv.conf.json."""
     path = host.folder / "asv.conf.json"
     if path.is_file():
-        yield good("asv project", str(path), "there")
+        yield good("asv project", str(path), "found")
     else:
         yield wrong(
             "asv project",
             str(path),
-            "not there",
-            why="asv measures the project of the folder that has it.",
-            fix="run this in the checkout, or name it with --folder",
+            "missing",
+            why="asv.conf.json defines the measured project.",
+            fix="run this command in the checkout, or name the checkout with --folder",
         )
 
 
 def machine(host: Host) -> Iterator[Finding]:
-    """The name under which every result of this machine is recorded."""
+    """asv's name for this machine, under which results are recorded."""
     path = host.home / ".asv-machine.json"
     try:
-        told = json.loads(path.read_text())
-        names = [name for name in told if name != "version"]
+        names = [name for name in json.loads(path.read_text()) if name != "version"]
     except FileNotFoundError:
         names = []
     except (OSError, ValueError, TypeError) as error:
@@ -40,37 +39,37 @@ def machine(host: Host) -> Iterator[Finding]:
             "asv machine",
             str(path),
             f"cannot be read: {error}",
-            why="asv cannot tell which machine this is.",
+            why="asv needs the machine's name.",
             fix=f"rm {path} && asv machine --yes",
         )
         return
-    here = (host.read("/proc/sys/kernel/hostname") or "").strip()
+    hostname = (host.read("/proc/sys/kernel/hostname") or "").strip()
     if not names:
         yield wrong(
             "asv machine",
             str(path),
             "this machine has no name yet",
-            why="asv asks for it at the first run, where nobody answers.",
+            why="asv asks for the name at the first run, where nobody can answer.",
             fix="asv machine --yes",
         )
-    elif len(names) > 1 and here not in names:
+    elif len(names) > 1 and hostname not in names:
         yield wrong(
             "asv machine",
             str(path),
-            f"it names {', '.join(names)}, and this host is {here}",
-            why="asv takes the entry of the host's name, and knows none.",
+            f"it names {', '.join(names)}, and this host is {hostname}",
+            why="asv looks up the entry with the host's name, and there is none.",
             fix="asv machine --yes",
         )
     else:
-        yield good("asv machine", str(path), here if here in names else names[0])
+        yield good("asv machine", str(path), hostname if hostname in names else names[0])
 
 
 def calibration(host: Host) -> Iterator[Finding]:
-    """Of each card, or of the processor where there is none."""
-    keys = [card.uuid for card in host.gpus.cards] or [cpu_key(host.read("/proc/cpuinfo") or "")]
+    """Ceilings of each GPU, or of the processor if there is no GPU."""
+    keys = [gpu.uuid for gpu in host.gpus.devices] or [cpu_key(host.read("/proc/cpuinfo") or "")]
     for key in keys:
         path = ceiling_file(host, key)
-        why = "Runs tell their share of the speed of light by what this card keeps up, beside its data sheet's peaks."
+        why = "The pages compare latencies with the ceilings measured here, besides the data sheet's peaks."
         fix = f"cd {host.folder} && python -m perf_suite calibrate"
         try:
             measured_at = str(json.loads(path.read_text())["measured_at"])
@@ -85,7 +84,7 @@ def calibration(host: Host) -> Iterator[Finding]:
                     "calibration",
                     str(path),
                     f"{days} days old",
-                    why="Drivers, dust and paste change what a card keeps up.",
+                    why="Driver updates, dust and aging change a GPU's ceilings.",
                     fix=fix,
                 )
             else:

@@ -1,13 +1,13 @@
-"""GPU clocks: throttling, application clocks, permission to lock, forgotten locks."""
+"""GPU clocks: throttling, application clocks, permission to lock, stale locks."""
 
 from collections.abc import Iterator
 
-from ..clock_lock import forgotten_locks
+from ..clock_lock import stale_locks
 from ..finding import Finding, good, note, unknown, wrong
 from ..host import Host
 
-# Of NVML's clock-event bits those under which the suite takes no number: not idle, a power cap or set clocks.
-_HELD_DOWN = {
+# NVML's clock event reasons that make a measurement invalid; not idle, power cap or application clocks.
+_THROTTLE_BITS = {
     0x08: "hardware slowdown",
     0x20: "software thermal slowdown",
     0x40: "hardware thermal slowdown",
@@ -15,71 +15,71 @@ _HELD_DOWN = {
 }
 
 
-def held_down(host: Host) -> Iterator[Finding]:
+def throttling(host: Host) -> Iterator[Finding]:
     """Throttling by temperature or power supply."""
-    for card in host.gpus.cards:
-        looked_at = f"clocks_event_reasons.active of {card.uuid}"
-        names = [name for bit, name in _HELD_DOWN.items() if card.clock_events & bit]
+    for gpu in host.gpus.devices:
+        source = f"clocks_event_reasons.active of {gpu.uuid}"
+        names = [name for bit, name in _THROTTLE_BITS.items() if gpu.clock_events & bit]
         if names:
-            is_power = 0x80 & card.clock_events
+            is_power_brake = gpu.clock_events & 0x80
             yield wrong(
                 "throttling",
-                looked_at,
+                source,
                 ", ".join(names),
-                why="The card lowers its clock: every number taken now is invalid.",
-                fix="check the card's power cables and the supply's rating"
-                if is_power
-                else "cool the card: clean the filters, free its inlet, raise the fans",
+                why="The GPU lowers its clock: measurements are invalid now.",
+                fix="check the GPU's power cables and the power supply's rating"
+                if is_power_brake
+                else "cool the GPU: clean the filters, free the air inlet, raise the fan speed",
             )
         else:
-            yield good("throttling", looked_at, f"nothing holds the clock down ({card.clock_events:#x})")
+            yield good("throttling", source, f"none (event reasons {gpu.clock_events:#x})")
 
 
 def application_clocks(host: Host) -> Iterator[Finding]:
-    """Clocks that somebody set with -ac stay until the driver is loaded anew."""
-    for card in host.gpus.cards:
-        looked_at = f"clocks.applications.graphics of {card.uuid}"
-        now = card.number("clocks.applications.graphics")
-        default = card.number("clocks.default_applications.graphics")
+    """Application clocks (nvidia-smi -ac), which last until the driver is reloaded."""
+    for gpu in host.gpus.devices:
+        source = f"clocks.applications.graphics of {gpu.uuid}"
+        now = gpu.number("clocks.applications.graphics")
+        default = gpu.number("clocks.default_applications.graphics")
         if now is None or default is None:
-            yield unknown("application clocks", looked_at, "this card has none")
+            yield unknown("application clocks", source, "not supported by this GPU")
         elif now != default:
             yield note(
                 "application clocks",
-                looked_at,
-                f"{now:.0f} MHz, where the card's own are {default:.0f} MHz",
-                why="They are forgotten at the next start, and the numbers shift then with no commit to blame.",
-                fix=f"sudo nvidia-smi -i {card.uuid} -rac",
+                source,
+                f"{now:.0f} MHz; default {default:.0f} MHz",
+                why="They are lost at the next boot, which shifts results without a commit.",
+                fix=f"sudo nvidia-smi -i {gpu.uuid} -rac",
             )
         else:
-            yield good("application clocks", looked_at, f"the card's own, {now:.0f} MHz")
+            yield good("application clocks", source, f"default, {now:.0f} MHz")
 
 
 def lockable(host: Host) -> Iterator[Finding]:
     """Permission to lock clocks: root only, unless an administrator allowed it."""
-    if not host.gpus.cards:
+    if not host.gpus.devices:
         return
-    looked_at = "the right to run nvidia-smi --lock-gpu-clocks"
+    source = "permission to run nvidia-smi --lock-gpu-clocks"
     if host.privilege is None:
         yield note(
             "clock lock",
-            looked_at,
+            source,
             "this user has neither root nor sudo without a password",
-            why="With free clocks two runs of one commit differ by the card's temperature and history. The services of "
-            "`warpwatch runner setup` lock them as root by themselves; what you run by hand does not.",
+            why="With free clocks, runs of one commit differ by the GPU's temperature and history. The services of "
+            "`warpwatch runner setup` lock clocks as root; runs that you start by hand cannot.",
             fix="sudo warpwatch runner setup   (or sudo warpwatch runner locked COMMAND)",
         )
     else:
-        yield good("clock lock", looked_at, "as root" if not host.privilege else "by sudo without a password")
+        yield good("clock lock", source, "as root" if not host.privilege else "by sudo without a password")
 
 
-def left_locked(host: Host) -> Iterator[Finding]:
-    """A lock whose process was killed before it could put the clocks back."""
-    for lock in forgotten_locks(host):
+def stale_clock_locks(host: Host) -> Iterator[Finding]:
+    """Locks of processes that were killed before they could reset the clocks."""
+    for lock in stale_locks(host):
         yield wrong(
-            "left locked",
+            "stale clock lock",
             str(lock.path),
-            f"{lock.uuid} was locked to {lock.sm_mhz} MHz by process {lock.pid}, which is gone",
-            why="Everything on this card goes on at that clock.",
+            f"{lock.uuid} was locked to {lock.sm_mhz} MHz by process {lock.pid}, which has ended",
+            why="All work on this GPU runs at that clock.",
             fix="sudo warpwatch runner reset-clocks",
         )

@@ -1,4 +1,4 @@
-"""The NVIDIA driver: whether it is there, talks to the card, is new enough, and has reported faults."""
+"""The NVIDIA driver: installed, working, new enough, without faults."""
 
 import re
 from collections.abc import Iterator
@@ -6,67 +6,66 @@ from collections.abc import Iterator
 from ..finding import Finding, good, note, unknown, wrong
 from ..host import Host
 
-_OLDEST = 580  # "CUDA 13.0 Release Notes", table 2: CUDA 13.x wants a driver of branch 580 or newer
-_LOOKED_AT = "nvidia-smi"
+_OLDEST = 580  # "CUDA 13.0 Release Notes", table 2: CUDA 13.x needs a driver of branch 580 or newer
+_SOURCE = "nvidia-smi"
 _INSTALL = "sudo apt-get install -y ubuntu-drivers-common && sudo ubuntu-drivers install --gpgpu && sudo reboot"
 _XID = re.compile(r"NVRM: Xid \(([^)]*)\): (\d+)")
 
 
 def driver(host: Host) -> Iterator[Finding]:
-    """A machine without a card measures the CPU twins, which is good; one with a card wants its driver."""
+    """The driver: needed if there is a GPU; without a GPU the suite measures the CPU twins."""
     gpus = host.gpus
-    if not gpus.installed and not host.has_card:
-        yield good("driver", "nvidia-smi and the PCI bus", "no NVIDIA card: this machine measures the CPU twins")
-    elif not gpus.installed:
+    if not gpus.is_installed and not host.has_gpu:
+        yield good("driver", "nvidia-smi and the PCI bus", "no NVIDIA GPU: this machine measures the CPU twins")
+    elif not gpus.is_installed:
         yield wrong(
             "driver",
             "nvidia-smi and the PCI bus",
-            "an NVIDIA card, but no driver",
-            why="Nothing can run on the card; the suite would measure the CPU twins instead.",
+            "an NVIDIA GPU without a driver",
+            why="Nothing can run on the GPU; the suite would measure the CPU twins instead.",
             fix=_INSTALL,
         )
-    elif gpus.complaint is not None:
-        if "version mismatch" in gpus.complaint:
-            why, fix = "The driver was updated while its old kernel module is still loaded.", "sudo reboot"
+    elif gpus.error is not None:
+        if "version mismatch" in gpus.error:
+            why, fix = "The driver was updated, but its old kernel module is still loaded.", "sudo reboot"
         else:
             why, fix = (
-                "The driver does not reach a card: no measurement can begin.",
-                f"sudo reboot; if it stays: {_INSTALL}",
+                "The driver cannot reach a GPU: nothing can be measured.",
+                f"sudo reboot; if the error remains: {_INSTALL}",
             )
-        yield wrong("driver", _LOOKED_AT, gpus.complaint, why=why, fix=fix)
-    for card in gpus.cards:
-        branch = card.driver.partition(".")[0]
+        yield wrong("driver", _SOURCE, gpus.error, why=why, fix=fix)
+    for gpu in gpus.devices:
+        branch = gpu.driver.partition(".")[0]
         if branch.isdecimal() and int(branch) < _OLDEST:
             yield wrong(
                 "driver",
-                _LOOKED_AT,
-                f"{card.name} with driver {card.driver}",
-                why=f"CUDA 13, by which the kernels are built, wants branch {_OLDEST} or newer.",
+                _SOURCE,
+                f"{gpu.name} with driver {gpu.driver}",
+                why=f"The kernels are built with CUDA 13, which needs branch {_OLDEST} or newer.",
                 fix=_INSTALL,
             )
         else:
-            yield good("driver", _LOOKED_AT, f"{card.name} ({card.uuid}) with driver {card.driver}")
+            yield good("driver", _SOURCE, f"{gpu.name} ({gpu.uuid}) with driver {gpu.driver}")
 
 
 def xid(host: Host) -> Iterator[Finding]:
-    """Faults that the driver wrote into the kernel's log since the machine started."""
-    if not host.gpus.cards:
+    """Faults that the driver logged since the boot."""
+    if not host.gpus.devices:
         return
-    looked_at = "journalctl --dmesg --boot: NVRM: Xid"
-    said = host.run("journalctl", "--dmesg", "--boot", "--grep", "NVRM: Xid", "--output", "cat", "--no-pager")
-    found = _XID.findall(said.out)
-    if found:
-        codes = ", ".join(sorted({code for _, code in found}, key=int))
+    source = "journalctl --dmesg --boot: NVRM: Xid"
+    log = host.run("journalctl", "--dmesg", "--boot", "--grep", "NVRM: Xid", "--output", "cat", "--no-pager")
+    faults = _XID.findall(log.out)
+    if faults:
+        codes = ", ".join(sorted({code for _, code in faults}, key=int))
         yield note(
             "xid",
-            looked_at,
-            f"{len(found)} faults since the start, Xid {codes}",
-            why="Xid 13, 31 and 43 are a program's fault, such as a kernel that reads beyond its memory; "
-            "48, 63, 64, 79, "
-            "94 and 95 are the card's or its slot's.",
-            fix='look the number up in NVIDIA\'s "XID Errors"; for 48, 79 and 95 reseat, cool or replace the card',
+            source,
+            f"{len(faults)} faults since the boot, Xid {codes}",
+            why="A program causes Xid 13, 31 and 43, such as a kernel that reads beyond its memory; the GPU or slot "
+            "causes 48, 63, 64, 79, 94 and 95.",
+            fix='look the number up in NVIDIA\'s "XID Errors"; for 48, 79 and 95 reseat, cool or replace the GPU',
         )
-    elif said.status == 127 or "insufficient permissions" in said.err or "not seeing messages" in said.err:
-        yield unknown("xid", looked_at, said.first_line or "the kernel's log may not be read by this user")
+    elif log.status == 127 or "insufficient permissions" in log.err or "not seeing messages" in log.err:
+        yield unknown("xid", source, log.first_line or "this user may not read the kernel's log")
     else:
-        yield good("xid", looked_at, "no fault since the start")
+        yield good("xid", source, "no fault since the boot")

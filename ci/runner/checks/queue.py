@@ -13,7 +13,7 @@ _LATE_S = 86_400
 
 
 def waiting(host: Host) -> Iterator[Finding]:
-    """The user's queues; the service's lie in /var/lib/warpwatch-push."""
+    """Batches in the user's queues and in those of the service."""
     for root in (
         Path(host.environ.get("WARPWATCH_SPOOL") or default_queue_folder()),
         host.root / "var/lib/warpwatch-push",
@@ -30,18 +30,18 @@ def waiting(host: Host) -> Iterator[Finding]:
                 yield wrong(
                     "queue",
                     str(queue),
-                    f"{len(batches)} batches wait, the first for {oldest / _LATE_S:.0f} days",
-                    why="The dashboard shows nothing newer than that.",
-                    fix="warpwatch push, which says what is in its way",
+                    f"{len(batches)} batches waiting, the oldest for {oldest / _LATE_S:.0f} days",
+                    why="The dashboard shows no newer results.",
+                    fix="warpwatch push, which reports the reason",
                 )
             else:
-                yield good("queue", str(queue), f"{len(batches)} batches wait")
+                yield good("queue", str(queue), f"{len(batches)} batches waiting")
             if refused:
                 yield note(
                     "queue",
                     str(queue / "refused"),
                     f"the dashboard rejected files of {len(refused)} batches",
-                    why="What is in them is in no history.",
+                    why="Their results are not in the history.",
                     fix=f"read {refused[0]}.txt; then warpwatch push --again",
                 )
 
@@ -51,17 +51,17 @@ def dashboard(host: Host) -> Iterator[Finding]:
     server = host.environ.get("WARPWATCH_URL")
     if not server:
         return
-    looked_at = f"{server.rstrip('/')}/healthz"
+    source = f"{server.rstrip('/')}/healthz"
     try:
-        with urllib.request.urlopen(looked_at, timeout=10):
+        with urllib.request.urlopen(source, timeout=10):
             pass
-    except (OSError, ValueError) as error:  # an HTTP status is one of the former, a wrong address of the latter
+    except (OSError, ValueError) as error:  # HTTPError is an OSError; an invalid address raises ValueError
         yield note(
             "dashboard",
-            looked_at,
+            source,
             f"{type(error).__name__}: {error}"[:200],
-            why="Results wait on this machine until it answers.",
-            fix="is WARPWATCH_URL its address, does it run, does a proxy or firewall stand between?",
+            why="Results stay on this machine until the dashboard answers.",
+            fix="check WARPWATCH_URL, that the dashboard runs, and that no proxy or firewall blocks it",
         )
     else:
-        yield good("dashboard", looked_at, "answers")
+        yield good("dashboard", source, "answers")

@@ -1,4 +1,4 @@
-"""The services that `warpwatch runner setup` installs: there, enabled, not failed; and their secrets."""
+"""The services of `warpwatch runner setup`, their secrets, and GitHub's runner program."""
 
 import re
 from collections.abc import Iterator
@@ -12,34 +12,38 @@ _SETUP = "sudo warpwatch runner setup"
 
 
 def units(host: Host) -> Iterator[Finding]:
-    """Those that are installed, by systemd's word."""
+    """State of the installed units in systemd."""
     folder = host.root / UNIT_FOLDER
     installed = [name for name in WATCHED_UNITS if (folder / name).is_file()]
     if not installed:
         yield note(
-            "services", str(folder), "none is installed", why="Nothing measures or sends results by itself.", fix=_SETUP
+            "services",
+            str(folder),
+            "none installed",
+            why="Nothing measures and sends results automatically.",
+            fix=_SETUP,
         )
     for name in installed:
-        said = host.run("systemctl", "show", name, "--property=ActiveState,UnitFileState,Result")
-        if said.status:
-            yield unknown("services", f"systemctl show {name}", said.first_line or "systemd does not run here")
+        answer = host.run("systemctl", "show", name, "--property=ActiveState,UnitFileState,Result")
+        if answer.status:
+            yield unknown("services", f"systemctl show {name}", answer.first_line or "systemd does not run here")
             continue
-        told = dict(line.partition("=")[::2] for line in said.out.splitlines())
-        state, enabled, result = (told.get(key, "") for key in ("ActiveState", "UnitFileState", "Result"))
+        properties = dict(line.partition("=")[::2] for line in answer.out.splitlines())
+        state, enabled, result = (properties.get(key, "") for key in ("ActiveState", "UnitFileState", "Result"))
         if state == "failed" or result not in {"success", ""}:
             yield wrong(
                 "services",
                 f"systemctl show {name}",
-                f"{state}, its last end was {result}",
-                why="It waits for somebody: measurements or results stay away.",
+                f"{state}, last result {result}",
+                why="The service stays off until it is restarted: no measurements, or no results.",
                 fix=f"journalctl -u {name} -n 50; then sudo systemctl restart {name}",
             )
         elif enabled == "enabled" and state == "inactive":
             yield wrong(
                 "services",
                 f"systemctl show {name}",
-                "inactive, though enabled",
-                why="What it requires could not begin, or somebody stopped it: it does not begin again by itself.",
+                "enabled, but inactive",
+                why="A unit that it requires failed, or somebody stopped it; it does not restart automatically.",
                 fix=f"journalctl -b -u 'warpwatch-*' -n 50; then sudo systemctl start {name}",
             )
         elif enabled != "enabled":
@@ -47,7 +51,7 @@ def units(host: Host) -> Iterator[Finding]:
                 "services",
                 f"systemctl show {name}",
                 f"{state}, but {enabled or 'not enabled'}",
-                why="It does not begin when the machine starts.",
+                why="The service does not start at boot.",
                 fix=f"sudo systemctl enable --now {name}",
             )
         else:
@@ -55,65 +59,65 @@ def units(host: Host) -> Iterator[Finding]:
 
 
 def jobs(host: Host) -> Iterator[Finding]:
-    """Whether a job of GitHub's finds what another one left, by the unit's file."""
+    """Whether jobs of GitHub Actions are isolated from each other, by the unit's file."""
     unit = host.root / UNIT_FOLDER / ACTIONS
     text = host.read(f"{UNIT_FOLDER}/{ACTIONS}")
     if text is None:
         return
     lines = set(text.splitlines())
     if lines >= {"DynamicUser=yes", "PrivateTmp=yes"} and any(line.startswith("Environment=HOME=") for line in lines):
-        yield good("jobs", str(unit), "each job has a user and a home of its own")
+        yield good("jobs", str(unit), "each job has its own user and home")
     else:
         yield wrong(
             "jobs",
             str(unit),
-            "jobs have the user and the home of who measures",
-            why="What a pull request's job leaves (.gitconfig, pip's cache, compiled objects) acts on later runs.",
+            "jobs share the user and home of the measurements",
+            why="Files that a pull request's job leaves (.gitconfig, pip's cache, objects) affect later runs.",
             fix=_SETUP,
         )
 
 
 def actions_runner(host: Host) -> Iterator[Finding]:
-    """The program that takes them, in the folder that the unit's file names."""
-    stated = re.search(r"^ActionsRunner=(.+)$", host.read(f"{UNIT_FOLDER}/{ACTIONS}") or "", re.MULTILINE)
-    if stated is None:
+    """Version of GitHub's runner program, in the folder that the unit's file names."""
+    setting = re.search(r"^ActionsRunner=(.+)$", host.read(f"{UNIT_FOLDER}/{ACTIONS}") or "", re.MULTILINE)
+    if setting is None:
         return
-    folder = Path(stated[1])
+    folder = Path(setting[1])
     version = version_of(host, folder)
     if version is None:
-        yield unknown("GitHub's runner", str(folder), "it does not say its version")
+        yield unknown("GitHub's runner", str(folder), "version not reported")
     elif is_too_old(version):
         yield wrong(
             "GitHub's runner",
             str(folder),
             f"version {version}",
-            why=f"The workflows need {OLDEST} or newer: a job ends before its first step.",
-            fix=f"unpack a newer one there: {RELEASES}",
+            why=f"The workflows need {OLDEST} or newer: jobs fail before their first step.",
+            fix=f"unpack a newer version there: {RELEASES}",
         )
     else:
         yield good("GitHub's runner", str(folder), f"version {version}")
 
 
 def credentials(host: Host) -> Iterator[Finding]:
-    """Who can read a token can upload, or register runners, in this machine's name."""
+    """Permissions of the token files: their readers can upload, or register runners."""
     for path in SECRETS:
-        there = host.root / path
-        if not there.parent.is_dir():
+        file = host.root / path
+        if not file.parent.is_dir():
             continue
         try:
-            told = there.stat()
+            mode = file.stat().st_mode
         except PermissionError:
-            yield good("secrets", str(there), "this user cannot look: neither can what is measured")
+            yield good("secrets", str(file), "not accessible to this user, nor to measured code")
             continue
         except FileNotFoundError:
             continue
-        if told.st_mode & 0o077:
+        if mode & 0o077:
             yield wrong(
                 "secrets",
-                str(there),
-                f"mode {told.st_mode & 0o777:o}",
-                why="What is measured here is anybody's code, and could read it.",
-                fix=f"sudo chmod 600 {there}",
+                str(file),
+                f"mode {mode & 0o777:o}",
+                why="Measured code can read the token.",
+                fix=f"sudo chmod 600 {file}",
             )
         else:
-            yield good("secrets", str(there), "readable by its owner alone")
+            yield good("secrets", str(file), "readable only by its owner")

@@ -11,7 +11,7 @@ from warpwatch.ci.alerts.destinations import Destinations, address_names
 from warpwatch.ci.alerts.message import Message
 from warpwatch.ci.alerts.outbox_sender import DeliveryReport, deliver_outbox
 from warpwatch.ci.policy.policy_model import AlertsTable
-from warpwatch.ci.retries import asked_wait_s
+from warpwatch.ci.retries import requested_wait_s
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.outbox import queue_in_project, undelivered
 
@@ -82,10 +82,10 @@ def test_another_destination_does_not_wait(store: Store, inbox: Inbox) -> None:
     [("60", 60.0), ("0", 0.0), ("soon", None), ("-5", None), ("", None), ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0)],
 )
 def test_seconds_and_dates_are_read_and_anything_else_is_no_request(stated: str, wait: float | None) -> None:
-    assert asked_wait_s({"Retry-After": stated}) == wait
+    assert requested_wait_s({"Retry-After": stated}) == wait
 
 
 def test_a_date_is_so_far_off() -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(minutes=10), usegmt=True)
-    assert asked_wait_s({"Retry-After": date}) == pytest.approx(600, abs=60)
-    assert asked_wait_s({}) is None
+    assert requested_wait_s({"Retry-After": date}) == pytest.approx(600, abs=60)
+    assert requested_wait_s({}) is None

@@ -50,7 +50,7 @@ def test_what_says_too_little_is_told_what_is_wanted(reported: Forge, said: str)
     reported.talk.say("ann", f"/warpwatch accept {said}", LATER)
     found, (refused,) = _replies(reported)
     assert found == []
-    assert "wanted /warpwatch accept <glob>" in refused
+    assert "expected /warpwatch accept <glob>" in refused
 
 
 @pytest.mark.parametrize("who", ["bob", "stranger"])

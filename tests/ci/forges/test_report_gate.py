@@ -181,7 +181,7 @@ def test_a_file_that_is_no_artefact_is_refused(github: Forge, tmp_path: Path) ->
     (tmp_path / "evil.json").write_text(json.dumps({"base": BASE}))
     done = _run(github, tmp_path / "evil.json", "--to", "github", "--pull-request", 7)
     assert done.exit_code == 2
-    assert "no artefact of `warpwatch gate --artefact`" in done.output
+    assert "not an artefact of `warpwatch gate --artefact`" in done.output
     assert github.server.asked == []
 
 

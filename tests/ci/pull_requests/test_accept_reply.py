@@ -90,7 +90,7 @@ def test_a_word_that_is_taken_back_counts_no_more(hub, regressed):
     [
         (WORD, "eve", "only who may push"),
         (WORD, "nobody", "only who may push"),
-        ("/warpwatch accept rope*", "ada", "wanted `/warpwatch accept <glob>"),
+        ("/warpwatch accept rope*", "ada", "expected `/warpwatch accept <glob>"),
     ],
 )
 def test_any_other_word_is_answered_and_finds_nothing(words, author, answer, hub, regressed):

@@ -188,7 +188,7 @@ def test_a_folder_or_an_address_that_cannot_be_meant_is_named(runner: Runner) ->
     assert "does not exist: has asv run yet?" in done.output
     runner.measure(0, 0.0)
     for address, said in (
-        ("perf.example.org", "wanted such as https://"),
+        ("perf.example.org", "expected such as https://"),
         ("http://a:b@host", "more than host and path"),
     ):
         done = runner.push(to=address)
@@ -226,7 +226,7 @@ def test_the_limits_of_the_file_above_the_results_go_with_them(any_runner: Runne
     ("text", "said"),
     [
         ("[gate]\nthreshhold = 1", "did you mean threshold?"),
-        ('[[rule]]\nmetric = "a\\u0000"\nblocks = false', "metric = 'a\\x00': wanted"),
+        ('[[rule]]\nmetric = "a\\u0000"\nblocks = false', "metric = 'a\\x00': expected"),
         ('[[rule]]\nblocks = false\nmetric = "' + "a" * 70_000 + '"', "more than 64 KiB"),
     ],
 )

@@ -175,9 +175,9 @@ def test_what_was_accepted_or_does_not_block_fails_nothing() -> None:
             "1 series regressed, 1 inconclusive on Tesla T4",
         ),
         (
-            artefact(row(1, Verdict.UNCHANGED), fault="head's policy cannot be used: [gate] has no key thresold"),
+            artefact(row(1, Verdict.UNCHANGED), fault="head's policy is invalid: [gate] has no key thresold"),
             "failure",
-            "head's policy cannot be used: [gate] has no key thresold on Tesla T4",
+            "head's policy is invalid: [gate] has no key thresold on Tesla T4",
         ),
         (artefact(gpu=None, machine=None), "neutral", "nothing to compare"),
         (artefact(row(1, Verdict.REGRESSED, accepted=ACCEPTED)), "success", "1 series accepted as slower on Tesla T4"),

@@ -17,7 +17,7 @@ def smi(tmp_path: Path) -> FakeNvidiaSmi:
 
 @pytest.fixture
 def host(tmp_path: Path, smi: FakeNvidiaSmi) -> Host:
-    """Healthy but for what a test changes: a checkout, a named machine, a quiet processor."""
+    """A healthy machine: a checkout, a named machine, an idle processor."""
     root, home, checkout = tmp_path / "root", tmp_path / "home", tmp_path / "checkout"
     for folder in (home, checkout, root / "run/lock", root / "proc/sys/kernel"):
         folder.mkdir(parents=True)

@@ -1,7 +1,7 @@
-"""A fake `nvidia-smi`: a program on PATH that answers the documented CSV queries for a card that is not here.
+"""A fake `nvidia-smi`: a program on PATH that answers the documented CSV queries for a GPU that does not exist.
 
-What it prints follows `nvidia-smi --help-query-gpu` (driver 580): no units with nounits, `[N/A]` for what a card lacks.
-Nothing of it was recorded on a real card. What it is asked is appended to `asked.txt` beside it.
+Its output follows `nvidia-smi --help-query-gpu` (driver 580): no units with nounits, `[N/A]` for missing fields. It was
+not recorded on a real GPU. The program appends its command lines to `calls.txt` in its folder.
 """
 
 import json
@@ -53,42 +53,42 @@ import json, sys
 from pathlib import Path
 
 here = Path(__file__).parent
-told = json.loads((here / "state.json").read_text())
+state = json.loads((here / "state.json").read_text())
 words = sys.argv[1:]
-with (here / "asked.txt").open("a") as file:
+with (here / "calls.txt").open("a") as file:
     file.write(" ".join(words) + "\\n")
-if told.get("failure"):
-    status, said = told["failure"]
-    print(said)
+if state["failure"]:
+    status, message = state["failure"]
+    print(message)
     sys.exit(status)
 query = next((word for word in words if word.startswith("--query-gpu=")), None)
 if query:
     names = query.partition("=")[2].split(",")
     for name in names:
-        if name in told["unknown"]:
+        if name in state["unknown"]:
             print(f'Field "{{name}}" is not a valid field to query.')
             sys.exit(2)
-    for card in told["cards"]:
-        print(", ".join(card.get(name, "[N/A]") for name in names))
+    for gpu in state["gpus"]:
+        print(", ".join(gpu.get(name, "[N/A]") for name in names))
 elif any(word.startswith("--query-compute-apps") for word in words):
-    for process in told["processes"]:
+    for process in state["processes"]:
         print(", ".join(process))
 elif any(word.startswith("--query-supported-clocks") for word in words):
-    for pair in told["clocks"]:
+    for pair in state["clocks"]:
         print(", ".join(map(str, pair)))
 elif any(word.startswith("--lock-") or word.startswith("--reset-") for word in words):
-    refused = next((each for each in told["refuses"] if any(word.startswith(each) for word in words)), None)
+    refused = any(word.startswith(option) for option in state["refuses"] for word in words)
     if refused:
         print("Setting locked memory clocks is not supported for GPU.")
         sys.exit(3)
 elif words == ["-L"]:
-    for number, card in enumerate(told["cards"]):
-        print(f"GPU {{number}}: {{card['name']}} (UUID: {{card['uuid']}})")
+    for number, gpu in enumerate(state["gpus"]):
+        print(f"GPU {{number}}: {{gpu['name']}} (UUID: {{gpu['uuid']}})")
 """
 
 
 class FakeNvidiaSmi:
-    """The program in a folder, and what it is to answer."""
+    """The program in a folder, and its answers."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -100,26 +100,26 @@ class FakeNvidiaSmi:
 
     def answers(
         self,
-        *cards: dict[str, str],
+        *gpus: dict[str, str],
         processes: tuple[tuple[str, ...], ...] = (),
         unknown: tuple[str, ...] = (),
         failure: tuple[int, str] | None = None,
         refuses: tuple[str, ...] = (),
     ) -> None:
-        """From now on."""
+        """Sets the answers from now on."""
         clocks = [(5001, clock) for clock in range(300, 1591, 15)] + [(405, 300)]
-        told: dict[str, Any] = {
-            "cards": cards,
+        state: dict[str, Any] = {
+            "gpus": gpus,
             "processes": processes,
             "unknown": unknown,
             "failure": failure,
             "clocks": clocks,
             "refuses": refuses,
         }
-        (self.folder / "state.json").write_text(json.dumps(told))
-        (self.folder / "asked.txt").write_text("")
+        (self.folder / "state.json").write_text(json.dumps(state))
+        (self.folder / "calls.txt").write_text("")
 
-    def asked(self) -> list[str]:
+    def calls(self) -> list[str]:
         """Command lines, the queries left out."""
-        lines = (self.folder / "asked.txt").read_text().splitlines()
+        lines = (self.folder / "calls.txt").read_text().splitlines()
         return [line for line in lines if "--query" not in line and line != "-L"]

@@ -1,4 +1,4 @@
-"""A runner's services as set-up would install them, and GitHub's runner as far as it is looked at."""
+"""A runner's services as set-up would install them, and a minimal folder of GitHub's runner."""
 
 import json
 from pathlib import Path
@@ -10,8 +10,8 @@ from warpwatch.ci.runner.unit_files import Service
 
 
 def make_service(tmp_path: Path, **given: object) -> Service:
-    """With a T4 and an RTX 4090, and all that a service can have, but for what is given."""
-    cards = [Gpu(uuid=card["uuid"], name=card["name"], driver="580", told=card) for card in (T4, RTX_4090)]
+    """Settings with a T4, an RTX 4090 and every option, overridden by `given`."""
+    devices = [Gpu(uuid=gpu["uuid"], name=gpu["name"], driver="580", fields=gpu) for gpu in (T4, RTX_4090)]
     programs = tmp_path / "programs"
     programs.mkdir(exist_ok=True)
     for name in ("warpwatch", "nvidia-smi", "run.sh"):
@@ -29,7 +29,7 @@ def make_service(tmp_path: Path, **given: object) -> Service:
         "labels": ("gpu-rtx4090", "gpu-t4"),
         "ceilings": tmp_path / "the ceilings",
         "nvidia_smi": str(programs / "nvidia-smi"),
-        "clocks": tuple(ClockChoice(card=card, sm_mhz=960, memory_mhz=5001, why="") for card in cards),
+        "clocks": tuple(ClockChoice(gpu=gpu, sm_mhz=960, memory_mhz=5001, why="") for gpu in devices),
         "server": "https://perf.example.org",
         "project": "demo",
         "repository": "o/r",
@@ -39,7 +39,7 @@ def make_service(tmp_path: Path, **given: object) -> Service:
 
 
 def unpack_actions_runner(folder: Path, version: str | None) -> Path:
-    """As far as it is looked at."""
+    """Writes the files of GitHub's runner that set-up and doctor read."""
     (folder / "bin").mkdir(parents=True)
     (folder / "run.sh").write_text("#!/bin/sh\n")
     if version is not None:

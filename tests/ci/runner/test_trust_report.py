@@ -1,4 +1,4 @@
-"""The trust report of five recorded runs of one commit on an H200, and of machines that are less to be trusted."""
+"""The trust report of five recorded runs of one commit on an H200, and of less trusted machines."""
 
 import gzip
 import json
@@ -31,13 +31,13 @@ def asv(tmp_path: Path) -> AsvResults:
     return AsvResults(tmp_path / "results")
 
 
-def test_the_recorded_h200_is_to_be_trusted(store: Store, tmp_path: Path) -> None:
-    place = tmp_path / "results" / "nvidia-h200"
-    place.mkdir(parents=True)
+def test_the_recorded_h200_is_trusted(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "results" / "nvidia-h200"
+    folder.mkdir(parents=True)
     shutil.copy(LISTED, tmp_path / "results" / "benchmarks.json")
     for path in RECORDED:
         text = gzip.decompress(path.read_bytes())
-        (place / "368912a4-env.json").write_bytes(text)
+        (folder / "368912a4-env.json").write_bytes(text)
         import_results(store, open_folder(tmp_path / "results", project="warpwatch"), workers=1)
     commit = json.loads(text)["commit_hash"]
     report = trust_report(store, "warpwatch", commit, threshold=0.02)
@@ -45,13 +45,12 @@ def test_the_recorded_h200_is_to_be_trusted(store: Store, tmp_path: Path) -> Non
     assert report.trust.same_session is not None
     assert report.trust.same_session.alarms.count == 0
     changes = sorted(each.changes[1] for each in report.trust.detectable)
-    assert verdict(report).startswith("to be trusted: no false alarm, no throttling, and half of the series show 2.1")
+    assert verdict(report).startswith("trusted: no false alarm, no throttling, and half of the series detect 2.1")
     assert changes[len(changes) // 2] < 0.022
     text_ = as_text(report)
     assert "by up to 5 runs of a commit" in text_
     assert f"for half of {len(changes)} series" in text_
-    told = as_json(report)
-    assert json.loads(json.dumps(told))["false_alarms"]["count"] == 0
+    assert json.loads(json.dumps(as_json(report)))["false_alarms"]["count"] == 0
 
 
 def _report(store: Store, asv: AsvResults, number: int) -> str:
@@ -59,7 +58,7 @@ def _report(store: Store, asv: AsvResults, number: int) -> str:
     return verdict(trust_report(store, "demo", hash_of(number), threshold=0.02))
 
 
-def test_equal_code_that_is_told_changed_is_no_trust(store: Store, asv: AsvResults) -> None:
+def test_a_false_alarm_means_no_trust(store: Store, asv: AsvResults) -> None:
     history = Suite(asv, workloads=tuple(f"w{number}" for number in range(8)))
     for number in range(20):
         history.commit(number, code="same")
@@ -68,22 +67,22 @@ def test_equal_code_that_is_told_changed_is_no_trust(store: Store, asv: AsvResul
     for hour in (1, 2):
         asv.load(store)
         history.commit(20, {"warpwatch": 1.2}, code="same", hour=hour)
-    assert _report(store, asv, 20).startswith("not to be trusted yet: equal code was told changed")
+    assert _report(store, asv, 20).startswith("not trusted: equal code was reported as changed")
 
 
-def test_one_run_tells_nothing(store: Store, asv: AsvResults) -> None:
+def test_one_run_is_not_enough(store: Store, asv: AsvResults) -> None:
     Suite(asv).commit(0)
-    assert _report(store, asv, 0) == "cannot tell: it takes 3 runs of one commit within two hours"
+    assert _report(store, asv, 0) == "unknown: needs 3 runs of one commit in one session"
 
 
-def test_a_machine_that_scatters_is_trusted_with_care(store: Store, asv: AsvResults) -> None:
+def test_trust_in_a_noisy_machine_is_limited(store: Store, asv: AsvResults) -> None:
     history = Suite(asv, workloads=tuple(f"w{number}" for number in range(8)))
     for hour, factor in enumerate((1.0, 1.1, 0.95, 1.08)):
         history.commit(0, dict.fromkeys(history.levels, factor), hour=hour)
         asv.load(store)
-    assert "so much scatter that half of the series show no change below" in _report(store, asv, 0)
+    assert "half of the series are too noisy to detect less than" in _report(store, asv, 0)
 
 
-def test_a_commit_that_was_not_measured_is_named(store: Store) -> None:
-    with pytest.raises(TrustError, match="nothing was recorded of aaaaaaaa"):
+def test_a_commit_without_results_is_named(store: Store) -> None:
+    with pytest.raises(TrustError, match="aaaaaaaa has no results"):
         trust_report(store, "demo", "a" * 40, threshold=0.02)

@@ -73,7 +73,7 @@ def test_a_linter_finds_nothing(linter, copy):
     ("linter", "name", "before", "after", "said"),
     [
         (actionlint, "gate.yml", r"steps\.plan\.outputs\.base", "steps.plna.outputs.base", "plna"),
-        (actionlint, "measure.yml", r"(?=warpwatch runner alone warpwatch)", "cd $FOLDER; ", "SC2086"),
+        (actionlint, "measure.yml", r"(?=warpwatch runner with-gpu-lock warpwatch)", "cd $FOLDER; ", "SC2086"),
         (actionlint, "perf.yml", r"      project: warpwatch\n", "", "project"),
         (
             zizmor,

@@ -1,0 +1,151 @@
+"""State of each GPU: modes, memory errors, power, temperature, other processes."""
+
+from collections.abc import Iterator
+
+from ..finding import Finding, good, note, unknown, wrong
+from ..host import Host
+
+_HOT_C = 80  # when idle; GPUs throttle between 83 and 95 °C
+
+
+def persistence(host: Host) -> Iterator[Finding]:
+    """Persistence mode: without it the driver forgets locked clocks when no process uses the GPU."""
+    for gpu in host.gpus.devices:
+        source, enabled = f"persistence_mode of {gpu.uuid}", gpu.flag("persistence_mode")
+        if enabled is False:
+            yield note(
+                "persistence",
+                source,
+                "off",
+                why="The driver unloads between two runs: locked clocks are lost, and each run starts a second later.",
+                fix=f"sudo nvidia-smi -i {gpu.uuid} -pm 1   (until the next boot; permanently: sudo systemctl enable "
+                "--now nvidia-persistenced)",
+            )
+        elif enabled is None:
+            yield unknown("persistence", source, "not reported")
+        else:
+            yield good("persistence", source, "on")
+
+
+def compute_mode(host: Host) -> Iterator[Finding]:
+    """Compute mode: whether programs may use the GPU."""
+    for gpu in host.gpus.devices:
+        source, mode = f"compute_mode of {gpu.uuid}", gpu.fields.get("compute_mode", "not reported")
+        if mode == "Prohibited":
+            yield wrong(
+                "compute mode",
+                source,
+                mode,
+                why="No program may use the GPU.",
+                fix=f"sudo nvidia-smi -i {gpu.uuid} -c DEFAULT",
+            )
+        else:
+            yield good("compute mode", source, mode)
+
+
+def mig(host: Host) -> Iterator[Finding]:
+    """MIG: a slice shares its GPU's clock and power with other slices, and has no counters of its own."""
+    for gpu in host.gpus.devices:
+        source = f"mig.mode.current of {gpu.uuid}"
+        if gpu.flag("mig.mode.current"):
+            yield wrong(
+                "MIG",
+                source,
+                "on",
+                why="Other slices change the results, throttling is not reported for a slice, and no data sheet has "
+                "its peaks.",
+                fix=f"sudo nvidia-smi -i {gpu.uuid} -mig 0",
+            )
+        else:
+            yield good("MIG", source, "off, or not supported")
+
+
+def ecc(host: Host) -> Iterator[Finding]:
+    """Uncorrected memory errors. ECC may be on or off, but changing it changes results."""
+    for gpu in host.gpus.devices:
+        source = f"ecc.mode.current and uncorrected errors of {gpu.uuid}"
+        errors, enabled = gpu.number("ecc.errors.uncorrected.volatile.total"), gpu.flag("ecc.mode.current")
+        if errors:
+            yield wrong(
+                "ECC",
+                source,
+                f"{errors:.0f} uncorrected errors since the driver was loaded",
+                why="Results may be wrong, and the driver ends programs that meet such an error.",
+                fix="sudo reboot; if the errors return, the GPU's memory is failing: replace the GPU",
+            )
+        else:
+            mode = "on" if enabled else "off" if enabled is False else "not supported"
+            yield good("ECC", source, f"{mode}, no uncorrected errors")
+
+
+def power_limit(host: Host) -> Iterator[Finding]:
+    """Power limit: one below the default makes heavy kernels slower than in earlier runs."""
+    for gpu in host.gpus.devices:
+        source = f"power.limit of {gpu.uuid}"
+        limit, default = gpu.number("power.limit"), gpu.number("power.default_limit")
+        if limit is None or default is None:
+            yield unknown("power limit", source, "not reported")
+        elif limit < default - 0.5:
+            yield note(
+                "power limit",
+                source,
+                f"{limit:.0f} W; default {default:.0f} W",
+                why="Heavy kernels run slower than on other GPUs of this model, and than before the limit was lowered.",
+                fix=f"sudo nvidia-smi -i {gpu.uuid} -pl {default:.0f}",
+            )
+        else:
+            yield good("power limit", source, f"{limit:.0f} W")
+
+
+def temperature(host: Host) -> Iterator[Finding]:
+    """The current temperature, in °C."""
+    for gpu in host.gpus.devices:
+        source, now = f"temperature.gpu of {gpu.uuid}", gpu.number("temperature.gpu")
+        if now is None:
+            yield unknown("temperature", source, "not reported")
+        elif now >= _HOT_C:
+            yield wrong(
+                "temperature",
+                source,
+                f"{now:.0f} °C before anything is measured",
+                why="A few degrees more and the GPU throttles, which makes measurements invalid. A T4 has no fan and "
+                "needs a server's air stream.",
+                fix="clean the filters, free the air inlet, raise the fan speed (nvidia-settings, or the server's own)",
+            )
+        else:
+            yield good("temperature", source, f"{now:.0f} °C")
+
+
+def processes(host: Host) -> Iterator[Finding]:
+    """Other processes with a compute context on a GPU."""
+    for gpu in host.gpus.devices:
+        source = f"--query-compute-apps of {gpu.uuid}"
+        others = [each for each in host.gpus.processes if each.gpu_uuid == gpu.uuid]
+        if others:
+            named = ", ".join(f"{each.pid} ({each.name})" for each in others)
+            yield wrong(
+                "processes",
+                source,
+                f"in use by {named}",
+                why="Work of another process makes measurements invalid, and its memory may be missing.",
+                fix=f"end it (kill {others[0].pid}), move it to another GPU, or run it by `warpwatch runner "
+                "with-gpu-lock`",
+            )
+        else:
+            yield good("processes", source, "no other process")
+
+
+def display(host: Host) -> Iterator[Finding]:
+    """Display: a desktop draws on the GPU at any time."""
+    for gpu in host.gpus.devices:
+        source = f"display_active of {gpu.uuid}"
+        if gpu.flag("display_active"):
+            yield note(
+                "display",
+                source,
+                "a display is connected and active",
+                why="The desktop's frames run between kernels and add noise to short ones.",
+                fix="sudo systemctl set-default multi-user.target && sudo reboot",
+            )
+        else:
+            yield good("display", source, "none")
