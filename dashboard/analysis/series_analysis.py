@@ -247,7 +247,7 @@ def _short_level(history: SeriesHistory, its_metric: Metric) -> float | None:
 
 
 def _detect(history: SeriesHistory, its_metric: Metric, machine_noise: float | None) -> Told:
-    if len(history) >= ENOUGH_ALONE and (its_metric.is_exact or history.is_of_one_card):
+    if len(history) >= ENOUGH_ALONE and (its_metric.is_exact or history.is_of_one_gpu):
         return tell_levels(history.levels, its_metric)  # the single runs would not be looked at
     return tell_commits(history.runs(), its_metric, machine_noise)
 
