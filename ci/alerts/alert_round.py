@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from warpwatch.dashboard.model.thresholds import LimitRule
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.outbox import unnamed_destinations
+from warpwatch.dashboard.store.outbox import unconfigured_destinations
 
 from ..policy.policy_model import AlertsTable
 from .checks.runner_health import TrustCache
@@ -54,7 +54,7 @@ class Round:
 
     def unnamed_lines(self) -> list[str]:
         """A line for each destination that has queued messages and is no longer named."""
-        waiting = unnamed_destinations(self.store, self.project, self.places.names)
+        waiting = unconfigured_destinations(self.store, self.project, self.places.names)
         return [
             f'{count} messages wait for "{name}", which neither --to nor warpwatch.toml names any more'
             for name, count in waiting.items()

@@ -20,10 +20,10 @@ from warpwatch.dashboard.store.outbox import (
     LEASE_MS,
     Delivery,
     claim_next,
-    destinations_that_wait,
     mark_delivered,
     mark_failed,
     newest_receipt,
+    paused_destinations,
 )
 
 from ..retries import Backoff, retry
@@ -98,7 +98,7 @@ def deliver_outbox(
     """Delivers the queued messages for these destinations, of one project or of all."""
     worker, done = this_worker(), DeliveryReport()
     last = 0
-    waiting = destinations_that_wait(store, now_ms=now_ms(), project=project)
+    waiting = paused_destinations(store, now_ms=now_ms(), project=project)
     if not only_due:
         for name in waiting.keys() & {*destinations.names}:
             done.failed += 1

@@ -242,7 +242,7 @@ def _short_level(history: SeriesHistory, own_metric: Metric) -> float | None:
 
 
 def _detect(history: SeriesHistory, own_metric: Metric, machine_noise: float | None) -> Detection:
-    if len(history) >= ENOUGH_ALONE and (own_metric.is_exact or history.is_of_one_card):
+    if len(history) >= ENOUGH_ALONE and (own_metric.is_exact or history.is_of_one_gpu):
         return detect_in_levels(history.levels, own_metric)  # `detect` would use the medians too
     return detect(history.runs(), own_metric, machine_noise)
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ..model.commit_links import commit_url_of
-from ..store.commits import KnownCommit, commit_hashes, keep_commit_url, order_commits
+from ..store.commits import KnownCommit, commit_hashes, order_commits, store_commit_url
 from ..store.engine import Store
 from ..store.notes import Release, replace_releases
 from ..store.project_writer import ProjectWriter
@@ -39,7 +39,7 @@ def put_in_order(store: Store, writer: ProjectWriter, *, commit_url: str | None 
     """
     stated = commit_url or (_commit_url(Path(writer.repository)) if writer.repository is not None else None)
     if stated is not None:
-        keep_commit_url(store, writer.project, writer.project_id, stated)
+        store_commit_url(store, writer.project, writer.project_id, stated)
     hashes = commit_hashes(store, writer.project_id)
     if writer.repository is None:
         order_commits(store, writer.project, writer.project_id, ())

@@ -1,4 +1,4 @@
-"""Attribution: the run of each value in an asv file, by the context file beside it."""
+"""Attribution of each value in an asv file to a run, by the context file."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,18 +11,16 @@ from . import schema
 from .ids import NameIds
 from .statements import STATUS_CODES, insert_new, insert_or_replace
 
-# Writes what stands in a context file beside the values: machine, workloads, details, profiles, compiled code.
-
 
 def write_context(
     connection: Connection, names: NameIds, commit: int, machine: int, context: Context, ids: Mapping[str, int]
 ) -> None:
-    """Adds what is new; `ids` are the rows of the context's runs by name."""
+    """Store a context's machine, workloads, details, profiles and compiled code; `ids`: of its runs by name."""
     _describe_machine(connection, machine, context)
     workloads = {(record["benchmark"], record["workload"]): record for record in context.workloads}
     for (suite, name), record in workloads.items():
-        kept = ("operator", "dtype", "flops", "bytes", "parameters", "kernels", "baselines")
-        described = {key: record[key] for key in kept} | {"controls": record.get("controls") or []}
+        fields = ("operator", "dtype", "flops", "bytes", "parameters", "kernels", "baselines")
+        described = {key: record[key] for key in fields} | {"controls": record.get("controls") or []}
         names.workload(connection, suite, name, described)
     insert_new(
         connection,
@@ -39,7 +37,7 @@ def write_context(
             for m in context.measurements
         ],
     )
-    # The same may be profiled again within a run: the last line holds.
+    # Repeated profiles within a run: the last one counts.
     profiles = {(p.run.name, p.benchmark, p.workload, p.implementation): p for p in context.profiles}
     insert_or_replace(
         connection,
@@ -76,24 +74,22 @@ def write_context(
 
 
 def _describe_machine(connection: Connection, machine: int, context: Context) -> None:
-    """As the newest run says that saw the GPU; one that only compiled tells no more than that there is a machine."""
+    """Store the machine's context from the newest run with a GPU; runs that only compiled count last."""
     newest = max(context.runs.values(), key=lambda run: (bool(run.data.get("gpu")), run.started_ms), default=None)
     if newest is None:
         return
     table = schema.machine
     known = connection.execute(select(table.c.context).where(table.c.id == machine)).scalar() or {}
-    told = bool(known.get("gpu")), known.get("started_ms", 0)
-    if told <= (bool(newest.data.get("gpu")), newest.started_ms):
+    stored = bool(known.get("gpu")), known.get("started_ms", 0)
+    if stored <= (bool(newest.data.get("gpu")), newest.started_ms):
         described = {**newest.machine, "started_ms": newest.started_ms}
         connection.execute(update(table).where(table.c.id == machine).values(context=described))
 
 
-# Which run of the suite a value in an asv file came from, as the context file beside it tells.
-#
-# asv keeps one value a benchmark and parameter combination; the context file keeps every run. A value belongs to the
-# newest run that measured its combination before asv finished the benchmark; one that no run speaks of (the machine
-# cannot run it) to the newest run of the same suite. Runs that asv has since overwritten still have their numbers in
-# the context, and are added from there. A run that recorded nothing gets no row.
+# asv stores one value for each benchmark and parameter combination, the context file every run. A value belongs to the
+# newest run that measured its combination before asv finished the benchmark, or, if no run did (the machine cannot run
+# it), to the newest run of the suite. Runs overwritten by asv are added from the context. A run without records gets no
+# row.
 
 _FIELD_OF_METHOD = {
     "track_latency": "latency_s",
@@ -107,7 +103,7 @@ _Combination = tuple[str, tuple[str, ...]]  # suite, plain parameters
 
 
 class Attribution:
-    """A context file's runs, recorded, and the question which of them a value belongs to."""
+    """Stores a context file's runs, and finds the run of a value."""
 
     def __init__(
         self,
@@ -134,7 +130,7 @@ class Attribution:
         for run, compiled in context.compiled:
             self._suites.setdefault(compiled["benchmark"], {})[run.name] = run
         recorded = {name: run for runs in self._suites.values() for name, run in runs.items()}
-        recorded |= {profile.run.name: profile.run for profile in context.profiles}  # values are never a profile's
+        recorded |= {profile.run.name: profile.run for profile in context.profiles}  # without values
         for run in recorded.values():
             values = {
                 "machine_id": machine,
@@ -156,7 +152,7 @@ class Attribution:
     def of(
         self, suite: str, parameters: tuple[str, ...], ended_ms: int | None, value: Value
     ) -> tuple[int | None, Status, str | None]:
-        """The run a value belongs to (None where no context tells), and its status and reason."""
+        """The run of a value (None without a context), and its status and reason."""
         combination = (suite, parameters)
         if combination in self._measured:
             record = _newest(self._measured[combination], ended_ms)
@@ -177,7 +173,7 @@ class Attribution:
     def canaries(self) -> Iterator[tuple[str, tuple[str, ...], dict[str, Any]]]:
         """The latencies of canaries: suite, parameters, and a row without series and commit.
 
-        Each run visits them, but asv has their values only where someone asked it for their benchmark.
+        Each run measures them, but asv has their values only if it ran their benchmark.
         """
         for (suite, parameters), records in self._measured.items():
             if (suite, parameters[0], parameters[1]) not in self._controls:
@@ -198,22 +194,22 @@ class Attribution:
         }
 
     def older_runs(self, benchmark: str) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-        """What runs before the chosen ones measured of a benchmark, by parameters, without series and commit."""
+        """Values of a benchmark from runs before the chosen ones: parameters, and a row without series and commit."""
         suite, _, method = benchmark.rpartition(".")
         field = _FIELD_OF_METHOD.get(method)
         if field is None:
             return
-        for (its_suite, parameters), chosen in self._chosen.items():
-            if its_suite != suite:
+        for (chosen_suite, parameters), chosen in self._chosen.items():
+            if chosen_suite != suite:
                 continue
             for record in self._measured[suite, parameters]:
                 number = record.data.get(field) if record.status is Status.OK else None
-                is_told = number is not None or record.status is not Status.OK
-                if is_told and record.run.started_ms < chosen.run.started_ms:
+                is_recorded = number is not None or record.status is not Status.OK
+                if is_recorded and record.run.started_ms < chosen.run.started_ms:
                     yield parameters, self._row(record, number)
 
 
 def _newest(records: list[ContextMeasurement], ended_ms: int | None) -> ContextMeasurement:
-    """The last that started before the end; the first if none did, as when clocks disagree."""
+    """The last record that started before the end; the first if none did, because clocks disagree."""
     before = [record for record in records if ended_ms is None or record.run.started_ms <= ended_ms]
     return before[-1] if before else records[0]

@@ -1,4 +1,4 @@
-"""The cache of values computed from the store. A value holds until the data of its project change.
+"""Cache of values computed from the store, each valid until the data of its project change.
 
 Every transaction that changes data of a project raises the project's generation, a number in the database, before it
 commits. A reader reads the generation first and the data afterwards, so a cached value is at least as new as the
@@ -16,22 +16,22 @@ from . import schema
 from .statements import insert_or_add
 
 Value = TypeVar("Value")
-ROW_BYTES = 300  # of a typical record: with its share of the series and commits that records have in common
-_SMALL = 1000  # bytes of a value whose size nobody states, and of an entry beside its value
+ROW_BYTES = 300  # of a typical record, with its share of common series and commits
+_SMALL = 1000  # bytes of a value without a stated size, and of an entry without its value
 _CAPACITY = 320 * 2**20  # bytes
-_OF_ALL = select(func.sum(schema.generation.c.number))
-_OF_PROJECT = select(schema.generation.c.number).where(schema.generation.c.project == bindparam("project"))
+_ALL_GENERATIONS = select(func.sum(schema.generation.c.number))
+_GENERATION = select(schema.generation.c.number).where(schema.generation.c.project == bindparam("project"))
 
 
 def generation(connection: Connection, project: str | None) -> int:
-    """How often data of a project were changed; None: of any project."""
+    """Number of changes of a project's data; None: of all projects."""
     if project is None:
-        return int(connection.execute(_OF_ALL).scalar() or 0)
-    return int(connection.execute(_OF_PROJECT, {"project": project}).scalar() or 0)
+        return int(connection.execute(_ALL_GENERATIONS).scalar() or 0)
+    return int(connection.execute(_GENERATION, {"project": project}).scalar() or 0)
 
 
 def raise_generation(connection: Connection, project: str) -> None:
-    """To be called in the transaction that changes data of a project, as its last statement."""
+    """Call as the last statement of the transaction that changes data of a project."""
     insert_or_add(connection, schema.generation, {"project": project, "number": 1})
 
 
@@ -43,10 +43,7 @@ def rows_changed(connection: Connection) -> int:
 
 
 class Cache:
-    """Values by key, each of one generation; the least recently used go first when the capacity is reached.
-
-    Safe between threads. Threads that want the same value wait for the one that computes it.
-    """
+    """LRU cache by key, each value of one generation. Thread-safe; a value is computed once for all waiting threads."""
 
     def __init__(self, capacity: int = _CAPACITY) -> None:
         self._capacity = capacity
@@ -61,7 +58,7 @@ class Cache:
         compute: Callable[[], Value],
         size: Callable[[Value], int] | None = None,
     ) -> Value:
-        """The value of a key in a generation that was read before this call. `size` gives its bytes."""
+        """The value of a key in a generation that was read before this call. `size`: its bytes."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None or entry.generation != generation:
@@ -83,7 +80,7 @@ class Cache:
             return value
 
     def _admit(self, key: Hashable, entry: "_Entry", size: int) -> None:
-        """Counts a computed value, and makes room for it; a value larger than the capacity is not kept."""
+        """Count a computed value and evict others; a value larger than the capacity is not cached."""
         with self._lock:
             if self._entries.get(key) is not entry:
                 return

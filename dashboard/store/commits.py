@@ -1,4 +1,4 @@
-"""Puts a project's commits in order, and tells which of its series are still listed: the end of an import."""
+"""End of an import: order a project's commits, and mark which series are listed."""
 
 import bisect
 import itertools
@@ -19,7 +19,7 @@ from .statements import insert_new
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownCommit:
-    """A commit as the repository describes it."""
+    """A commit of the repository."""
 
     hash: str
     date_ms: int  # committer's
@@ -29,14 +29,14 @@ class KnownCommit:
 
 
 def commit_hashes(store: Store, project_id: int) -> tuple[str, ...]:
-    """The commits of a project that have results."""
+    """Hashes of a project's commits with results."""
     table = schema.commit
     with store.read() as connection:
         return tuple(connection.execute(select(table.c.hash).where(table.c.project_id == project_id)).scalars())
 
 
-def keep_commit_url(store: Store, project: str, project_id: int, commit_url: str) -> None:
-    """Remembers where a project's commits are read outside."""
+def store_commit_url(store: Store, project: str, project_id: int, commit_url: str) -> None:
+    """Store the URL prefix of a project's commits."""
     table = schema.project
     with store.read() as connection:
         known = connection.execute(select(table.c.commit_url).where(table.c.id == project_id)).scalar()
@@ -46,29 +46,29 @@ def keep_commit_url(store: Store, project: str, project_id: int, commit_url: str
 
 
 def order_commits(store: Store, project: str, project_id: int, history: Sequence[KnownCommit]) -> None:
-    """Gives every commit its position.
+    """Set the position of every commit.
 
-    `history` is the repository's order, parents first, with the unmeasured commits; empty without a repository. Then
-    dates decide. Commits the repository lacks (rebased away) stand after the last one that is not younger. If
-    commits change places, every series of the project becomes stale.
+    `history`: all commits of the repository, parents first; empty without a repository, when dates decide. Commits that
+    are not in the repository (rebased away) follow the last commit that is not younger. If the order changes, every
+    series of the project becomes stale.
     """
     table = schema.commit
     with store.write(project, of_project=True) as connection:
         rows = connection.execute(select(table).where(table.c.project_id == project_id)).all()
-        place = {known.hash: index for index, known in enumerate(history)}
-        # Clocks run backwards in real histories: a commit counts as no older than its ancestors.
+        index_of = {known.hash: index for index, known in enumerate(history)}
+        # Dates run backwards in real histories: a commit counts as no older than its ancestors.
         since = list(itertools.accumulate((known.date_ms for known in history), max))
 
         def key(row: Row[Any]) -> tuple[int, int, int, str]:
-            if row.hash in place:
-                return (place[row.hash], 0, 0, row.hash)
+            if row.hash in index_of:
+                return (index_of[row.hash], 0, 0, row.hash)
             return (bisect.bisect_right(since, row.date_ms) - 1, 1, row.date_ms, row.hash)
 
         ordered = sorted(rows, key=key)
         changes = []
         last: int | None = None
         for position, row in enumerate(ordered):
-            index = place.get(row.hash)
+            index = index_of.get(row.hash)
             gap = index - last - 1 if index is not None and last is not None else None
             last = index if index is not None else last
             new = _row(row, position, gap, history[index] if index is not None else None)
@@ -96,20 +96,20 @@ def order_commits(store: Store, project: str, project_id: int, history: Sequence
                 ),
                 changes,
             )
-        placed = [row.position for row in ordered if row.position is not None]
-        if any(a > b for a, b in itertools.pairwise(placed)):
+        former = [row.position for row in ordered if row.position is not None]
+        if any(a > b for a, b in itertools.pairwise(former)):
             every = select(schema.series.c.id).where(schema.series.c.project_id == project_id)
             mark_stale(connection, connection.execute(every).scalars().all())
             return
-        # Another import's analysis may have seen commits that had no place yet, and taken them for the newest.
-        unplaced = [row.id for row in ordered if row.position is None]
-        if not unplaced:
+        # An analysis after another import may have treated unordered commits as the newest.
+        unordered = [row.id for row in ordered if row.position is None]
+        if not unordered:
             return
-        # Or takes them so now, of series that are stale: what it finds must not count.
+        # A running analysis of stale series may do so now: reject its findings.
         series = schema.series
-        at_work = (series.c.project_id == project_id) & series.c.stale
-        connection.execute(update(series).where(at_work).values(revision=series.c.revision + 1))
-        mark_stale(connection, recorded_at(connection, project_id, unplaced, only_analysed=True))
+        in_analysis = (series.c.project_id == project_id) & series.c.stale
+        connection.execute(update(series).where(in_analysis).values(revision=series.c.revision + 1))
+        mark_stale(connection, recorded_at(connection, project_id, unordered, only_analysed=True))
 
 
 def _row(row: Row[Any], position: int, gap: int | None, known: KnownCommit | None) -> dict[str, Any]:
@@ -125,9 +125,9 @@ def _row(row: Row[Any], position: int, gap: int | None, known: KnownCommit | Non
 
 
 def mark_listed(store: Store, project: str, project_id: int, listings: Sequence[Mapping[str, BenchmarkSpec]]) -> None:
-    """Tells apart the series whose benchmark and parameters are still in a `benchmarks.json`, of one or several.
+    """Mark the series whose benchmark and parameters are in one of the `benchmarks.json`, and unmark the others.
 
-    Those of benchmarks that no such file lists, as other formats have none, stay as they are.
+    Series of self-described benchmarks (other formats) are not changed.
     """
     series, benchmark = schema.series, schema.benchmark
     with store.write(project, of_project=True) as connection:
@@ -138,10 +138,12 @@ def mark_listed(store: Store, project: str, project_id: int, listings: Sequence[
         ).all()
         known = {
             (name, parameters): any(_is_listed(each.get(name), parameters) for each in listings)
-            for name, parameters in {row[1:3] for row in rows}  # which the series of several machines share
+            for name, parameters in {row[1:3] for row in rows}  # shared by the series of several machines
         }
         changes = [
-            {"row": row, "new": not was} for row, name, parameters, was in rows if known[name, parameters] != was
+            {"row": row, "new": not listed}
+            for row, name, parameters, listed in rows
+            if known[name, parameters] != listed
         ]
         if changes:
             connection.execute(
@@ -150,7 +152,7 @@ def mark_listed(store: Store, project: str, project_id: int, listings: Sequence[
 
 
 def _is_listed(benchmark: BenchmarkSpec | None, parameters: str) -> bool:
-    """Whether these parameters, as they are stored, are among the benchmark's."""
+    """Whether the stored parameters are among the benchmark's."""
     if benchmark is None:
         return False
     pairs: list[tuple[str, str]] = json.loads(parameters)
@@ -160,7 +162,7 @@ def _is_listed(benchmark: BenchmarkSpec | None, parameters: str) -> bool:
 
 
 def mark_self_described(connection: Connection, project_id: int, names: Collection[str]) -> None:
-    """Remembers benchmarks whose own files say what they are, and makes those that are new."""
+    """Mark benchmarks as described by their result files; insert new ones."""
     if not names:
         return
     table = schema.benchmark
@@ -168,5 +170,5 @@ def mark_self_described(connection: Connection, project_id: int, names: Collecti
     new = sorted(set(names) - set(rows.scalars()))
     insert_new(connection, table, [{"project_id": project_id, "name": name, "self_described": True} for name in new])
     for name in new:
-        named = (table.c.project_id == project_id) & (table.c.name == name)
-        connection.execute(update(table).where(named).values(self_described=True))
+        is_named = (table.c.project_id == project_id) & (table.c.name == name)
+        connection.execute(update(table).where(is_named).values(self_described=True))

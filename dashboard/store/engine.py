@@ -1,4 +1,4 @@
-"""A database opened, brought to the newest schema, and read or written in whole transactions."""
+"""Open a database, migrate its schema, and read or write it in transactions."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ from .cache import Cache, generation, raise_generation, rows_changed
 from .migrate import UnknownSchemaError, has_schema, is_newest, migrate
 
 Result = TypeVar("Result")
-_PATIENCE_S = 60  # for another process to finish writing
+_LOCK_TIMEOUT_S = 60  # for another process to finish writing
 
 
 class StoreError(Exception):
@@ -28,9 +28,9 @@ class StoreError(Exception):
 class Store:
     """The history in one database: SQLite (WAL) by path, PostgreSQL by URL. Safe to share between threads.
 
-    Opening it migrates an older schema and, unless `create` is False, creates file, folder and tables where absent; two
-    processes may do so at once. Raises StoreError if the URL is not understood, the database does not answer, or it
-    holds no history and none may be created.
+    Opening migrates an older schema and, unless `create` is False, creates missing file, folder and tables; several
+    processes may do so at once. Raises StoreError for an invalid URL, an unavailable database, or a missing history
+    that must not be created.
     """
 
     def __init__(self, database: str, *, create: bool = True) -> None:
@@ -41,7 +41,7 @@ class Store:
             with self.read() as connection:
                 is_ready = is_newest(connection)
                 if not create and not has_schema(connection):
-                    raise StoreError(_missing(self.url, "holds no warpwatch history"))
+                    raise StoreError(_missing(self.url, "has no warpwatch history"))
             if not is_ready:
                 with self.write("schema") as connection:
                     migrate(connection)
@@ -50,26 +50,25 @@ class Store:
             raise StoreError(f"{self.url.render_as_string()}: {error}") from error
         except (DatabaseError, sqlite3.DatabaseError) as error:  # the second from _prepare_sqlite
             self.close()
-            said = error.orig if isinstance(error, DatabaseError) else error
+            cause = error.orig if isinstance(error, DatabaseError) else error
             raise StoreError(
-                f"cannot open the database {self.url.render_as_string()}: {said}{_advice(said)}"
+                f"cannot open the database {self.url.render_as_string()}: {cause}{_advice(cause)}"
             ) from error
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A transaction that sees one state of the database."""
-        # PostgreSQL's default is a new state for each statement.
+        """A read transaction with a consistent snapshot, which is not PostgreSQL's default."""
         level = {"isolation_level": "REPEATABLE READ"} if self.engine.dialect.name == "postgresql" else {}
         with self.engine.connect().execution_options(**level) as connection, connection.begin():
             yield connection
 
     @contextmanager
     def write(self, lock: str, *, of_project: bool = False) -> Iterator[Connection]:
-        """A transaction that commits at the end or leaves no trace; those with the same lock name wait in line.
+        """A write transaction; those with the same lock name run one after the other.
 
-        SQLite has one writer anyway; on PostgreSQL it is an advisory lock that ends with the transaction. `of_project`
-        says that the lock is a project's name and that data of this project alone are written: if any row changes, the
-        project's generation is raised, so that no process uses values cached before (cache.py).
+        SQLite has one writer; PostgreSQL uses an advisory lock until the end of the transaction. `of_project`: the lock
+        is a project's name, and only its data are written: if any row changes, the project's generation is raised,
+        which invalidates cached values in all processes (cache.py).
         """
         options: dict[str, Any] = {"warpwatch_writes": True}
         with self.engine.connect().execution_options(**options) as connection, connection.begin():
@@ -89,20 +88,20 @@ class Store:
         *,
         size: Callable[[Result], int] | None = None,
     ) -> Result:
-        """What `compute` reads of a project (None: of all), computed once until any process changes data of it.
+        """The value of `compute` from a project's data (None: all projects), cached until any process changes them.
 
-        Nobody may change what is handed out. `size` gives the bytes of a large value.
+        Callers must not modify it. `size`: bytes of a large value.
         """
         return self._cache.get((project, key), self.generation(project), compute, size)
 
     def generation(self, project: str | None = None) -> int:
-        """How often data of a project, or of any, were changed. Read it before the data."""
+        """Number of changes of a project's data, or of all. Read it before the data."""
         with self.engine.connect() as connection:
             return generation(connection, project)
 
     @property
     def sqlite_file(self) -> Path | None:
-        """Where the database lies, if it is one file."""
+        """Path of an SQLite database."""
         return Path(str(self.url.database)) if self.url.get_backend_name() == "sqlite" else None
 
     def close(self) -> None:
@@ -110,9 +109,9 @@ class Store:
         self.engine.dispose()
 
 
-def _advice(said: object) -> str:
-    if isinstance(said, sqlite3.DatabaseError) and not isinstance(said, sqlite3.OperationalError):
-        return ". The file is damaged, or is no SQLite database: put a copy of it back, or name another one"
+def _advice(cause: object) -> str:
+    if isinstance(cause, sqlite3.DatabaseError) and not isinstance(cause, sqlite3.OperationalError):
+        return ". The file is damaged, or not an SQLite database: restore a backup, or name another file"
     return ""
 
 
@@ -123,13 +122,13 @@ def _parse(database: str) -> URL:
     try:
         url = make_url(database)
     except ArgumentError as error:
-        raise StoreError(f"{database!r} is no database URL; try sqlite:///history.db") from error
+        raise StoreError(f"{database!r} is not a database URL; try sqlite:///history.db") from error
     if url.drivername in {"postgres", "postgresql"}:
         url = url.set(drivername="postgresql+psycopg")
     if url.get_backend_name() not in {"sqlite", "postgresql"}:
         raise StoreError(f"{url.drivername} is not supported; wanted sqlite:///PATH or postgresql://HOST/NAME")
     if url.get_backend_name() == "sqlite" and url.database in {None, "", ":memory:"}:
-        raise StoreError("the history wants a file: sqlite:///PATH")
+        raise StoreError("the history needs a file: sqlite:///PATH")
     return url
 
 
@@ -142,7 +141,7 @@ def _missing(url: URL, state: str) -> str:
 
 def _engine(url: URL, *, create: bool) -> Engine:
     if url.get_backend_name() == "postgresql":
-        # What it warns of is raised as well; unheard, it would stand on a command's standard error.
+        # psycopg's warnings are raised too; without a handler they would be printed to standard error.
         logging.getLogger("psycopg").addHandler(logging.NullHandler())
         try:
             engine = create_engine(url, pool_pre_ping=True, json_serializer=_to_json, json_deserializer=_from_json)
@@ -161,7 +160,7 @@ def _engine(url: URL, *, create: bool) -> Engine:
     except OSError as error:
         raise StoreError(f"cannot create the folder {path.parent}: {error.strerror}") from error
     engine = create_engine(
-        url, connect_args={"timeout": _PATIENCE_S}, json_serializer=_to_json, json_deserializer=_from_json
+        url, connect_args={"timeout": _LOCK_TIMEOUT_S}, json_serializer=_to_json, json_deserializer=_from_json
     )
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
@@ -169,8 +168,8 @@ def _engine(url: URL, *, create: bool) -> Engine:
 
 
 def _to_json(value: Any) -> str:
-    """By a writer that is five times as fast as Python's own, which takes what the other refuses: half a character, a
-    key that is no text."""
+    """JSON by orjson, five times as fast as Python's writer, which takes what orjson refuses: lone surrogates, and
+    keys that are not strings."""
     try:
         return orjson.dumps(value).decode()
     except TypeError:
@@ -180,17 +179,17 @@ def _to_json(value: Any) -> str:
 def _from_json(text: str) -> Any:
     try:
         return orjson.loads(text)
-    except ValueError:  # a bare NaN, which Python wrote
+    except ValueError:  # a bare NaN
         return json.loads(text)
 
 
 def _prepare_sqlite(dbapi_connection: Any, _record: object) -> None:
-    dbapi_connection.isolation_level = None  # transactions are ours: the driver's own would commit before DDL
+    dbapi_connection.isolation_level = None  # the driver's own transactions would commit before DDL
     cursor = dbapi_connection.cursor()
-    # FULL: what a commit has acknowledged is on the disk, and outlasts a power failure also with write-ahead logging.
-    # An import of one file more stays below so many pages: what it writes goes into the file once, as it ends.
+    # FULL: a commit is on disk when acknowledged, also with write-ahead logging. An import of one file stays below the
+    # pages of wal_autocheckpoint, so that it is checkpointed once, at its end.
     for pragma in (
-        f"busy_timeout={_PATIENCE_S * 1000}",
+        f"busy_timeout={_LOCK_TIMEOUT_S * 1000}",
         "synchronous=FULL",
         "foreign_keys=ON",
         "cache_size=-131072",
@@ -203,10 +202,10 @@ def _prepare_sqlite(dbapi_connection: Any, _record: object) -> None:
 
 
 def _enter_wal(cursor: sqlite3.Cursor) -> None:
-    """Write-ahead logging, which a database keeps once it is on. SQLite does not wait for others when it turns it on,
-    whatever the busy timeout: of two processes that make a store at once, one has to ask again.
+    """Enable write-ahead logging, which is persistent. SQLite ignores the busy timeout here, so retry while another
+    process creates the store.
     """
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _LOCK_TIMEOUT_S
     while True:
         try:
             cursor.execute("PRAGMA journal_mode=WAL")
@@ -219,5 +218,5 @@ def _enter_wal(cursor: sqlite3.Cursor) -> None:
 
 def _begin_sqlite(connection: Connection) -> None:
     writes = connection.get_execution_options().get("warpwatch_writes", False)
-    # A writer takes its lock at once: upgrading a read transaction fails without waiting if another wrote meanwhile.
+    # A writer locks at once: upgrading a read transaction fails without waiting if another wrote meanwhile.
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

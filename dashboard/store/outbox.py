@@ -1,11 +1,9 @@
-"""Messages that wait for their delivery: written with what they tell of, claimed by a sender, marked when they arrived.
+"""Outbox of messages: written in the transaction that changes the alert, claimed by a sender, marked when delivered.
 
-Exactly once, as far as a network allows. A message has a number in its thread (one alert's, or a digest's), and thread,
-destination and number are a unique key; it is written in the transaction that changes the alert; a sender claims it
-before it sends, one at a time. A sender that dies between sending and `mark_delivered` leaves a claim that runs out, at
-once where it is known to be gone; then the message goes out again, with the same thread and number, so that a receiver
-can tell. To one destination the messages of a thread go out in the order of their numbers: none overtakes an earlier
-one that still waits.
+Delivery is exactly once as far as a network allows. Thread (of an alert or digest), destination and number are a unique
+key. A sender claims one message before sending. The claim of a sender that dies before `mark_delivered` expires, at
+once if the sender is known to be gone; then the message is sent again with the same thread and number, by which a
+receiver can recognise it. Messages of a thread are sent to a destination in the order of their numbers.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,8 +18,8 @@ from .engine import Store
 from .mappers import moment, project_id
 from .statements import insert_new, is_one_of
 
-LEASE_MS = 120_000  # that a claim lasts: longer than any delivery
-_AT_ONCE = 20  # messages that are looked at for one that nobody is about to deliver
+LEASE_MS = 120_000  # validity of a claim, longer than any delivery
+_AT_ONCE = 20  # candidates read at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +51,7 @@ class Undelivered:
 def queue_messages(
     connection: Connection, project: int, thread: str, number: int, messages: Mapping[str, str], *, now_ms: int
 ) -> None:
-    """Puts messages (destination -> payload) into the outbox, those of this number that are not there yet."""
+    """Add messages (destination -> payload) with this number, unless they exist."""
     rows = [
         {
             "project_id": project,
@@ -71,7 +69,7 @@ def queue_messages(
 def queue_in_project(
     store: Store, project: str, thread: str, number: int, messages: Mapping[str, str], *, now_ms: int
 ) -> None:
-    """Puts messages that belong to no alert into the outbox, in a transaction of their own."""
+    """Add messages without an alert, in their own transaction."""
     with store.write("outbox") as connection:
         owner = project_id(connection, project)
         if owner is not None:
@@ -79,15 +77,15 @@ def queue_in_project(
 
 
 def notified_destinations(store: Store, threads: Collection[str]) -> dict[str, frozenset[str]]:
-    """Destinations of each thread's messages: they get its updates."""
+    """Destinations of each thread's messages, which get its updates."""
     table = schema.outbox
-    found: dict[str, set[str]] = {}
+    destinations: dict[str, set[str]] = {}
     with store.read() as connection:
         for row in connection.execute(
             select(table.c.thread, table.c.destination).where(is_one_of(connection, table.c.thread, threads)).distinct()
         ):
-            found.setdefault(row.thread, set()).add(row.destination)
-    return {thread: frozenset(names) for thread, names in found.items()}
+            destinations.setdefault(row.thread, set()).add(row.destination)
+    return {thread: frozenset(names) for thread, names in destinations.items()}
 
 
 def claim_next(
@@ -102,12 +100,11 @@ def claim_next(
     is_gone: Callable[[str], bool] = lambda worker: False,
     lease_ms: int = LEASE_MS,
 ) -> Delivery | None:
-    """Claims the oldest message to one of these destinations that nobody else is about to deliver; None without any.
+    """Claim the oldest unclaimed message to one of the destinations; None without any.
 
-    `only_due`: of messages that failed before, those whose next attempt has come. `after` is the id of the message that
-    was claimed before this one in the same round: those up to it had their turn. `project` is whose destinations they
-    are; None: every project's. A claim of a sender that `is_gone` does not count. A destination that nobody names any
-    more keeps its messages, and is no failure.
+    `only_due`: skip failed messages until their next attempt. `after`: id of the message claimed before in the same
+    round. `project`: only its messages; None: of all projects. Claims of senders that `is_gone` are ignored. Messages
+    to destinations that are no longer configured stay in the outbox.
     """
     table, earlier = schema.outbox, schema.outbox.alias()
     overtaken = (
@@ -164,8 +161,7 @@ def _is_free(row: Any, now_ms: int, lease_ms: int, is_gone: Callable[[str], bool
 def mark_delivered(
     store: Store, delivery_id: int, *, worker: str, now_ms: int, receipt: str | None = None, remark: str | None = None
 ) -> bool:
-    """Records that a message arrived, what the receiver calls it, and what there is to say of it; False if the claim
-    was no longer this worker's."""
+    """Record a delivery with the receiver's name of it and a remark; False if the worker has lost the claim."""
     return _settle(store, delivery_id, worker, delivered_ms=now_ms, receipt=receipt, error=remark and remark[:2000])
 
 
@@ -179,9 +175,9 @@ def mark_failed(
     given_up_ms: int | None = None,
     not_before_ms: int = 0,
 ) -> bool:
-    """Records why a message did not arrive, when it is tried again, or that it is not; False as above.
+    """Record a failure with the time of the next attempt, or of giving up; False if the worker has lost the claim.
 
-    `not_before_ms` is until when the destination asked to be left alone.
+    `not_before_ms`: from the destination's Retry-After.
     """
     return _settle(
         store,
@@ -208,7 +204,7 @@ def _settle(store: Store, delivery_id: int, worker: str, **values: Any) -> bool:
 
 
 def newest_receipt(store: Store, thread: str, destination: str) -> str | None:
-    """What the destination called the newest message of the thread that it took, if it said."""
+    """The receipt of the newest message of the thread that has one."""
     table = schema.outbox
     with store.read() as connection:
         return connection.execute(
@@ -220,7 +216,7 @@ def newest_receipt(store: Store, thread: str, destination: str) -> str | None:
 
 
 def undelivered(store: Store, project: str) -> tuple[Undelivered, ...]:
-    """Every message of a project that waits or was given up, the oldest first."""
+    """Messages of a project that wait or were given up, oldest first."""
     table = schema.outbox
     with store.read() as connection:
         rows: Sequence[Row[Any]] = connection.execute(
@@ -242,8 +238,8 @@ def undelivered(store: Store, project: str) -> tuple[Undelivered, ...]:
     )
 
 
-def destinations_that_wait(store: Store, *, now_ms: int, project: str | None = None) -> dict[str, datetime]:
-    """Destinations that asked to be left alone, and until when."""
+def paused_destinations(store: Store, *, now_ms: int, project: str | None = None) -> dict[str, datetime]:
+    """Destinations with a Retry-After, and until when."""
     table = schema.outbox
     where = [table.c.delivered_ms.is_(None), table.c.given_up_ms.is_(None), table.c.not_before_ms > now_ms]
     with store.read() as connection:
@@ -257,15 +253,15 @@ def destinations_that_wait(store: Store, *, now_ms: int, project: str | None = N
     return {row.destination: _moment(row.until) for row in rows}
 
 
-def unnamed_destinations(store: Store, project: str, named: Collection[str]) -> dict[str, int]:
-    """Destinations that messages of a project wait for and nobody names any more, with how many wait for each."""
+def unconfigured_destinations(store: Store, project: str, configured: Collection[str]) -> dict[str, int]:
+    """Destinations of waiting messages that are no longer configured, with the number of messages."""
     table = schema.outbox
     with store.read() as connection:
         rows = connection.execute(
             select(table.c.destination, func.count().label("messages"))
             .where(
                 table.c.project_id == project_id(connection, project),
-                table.c.destination.not_in(named),
+                table.c.destination.not_in(configured),
                 table.c.delivered_ms.is_(None),
                 table.c.given_up_ms.is_(None),
             )
@@ -276,13 +272,13 @@ def unnamed_destinations(store: Store, project: str, named: Collection[str]) -> 
 
 
 def _moment(milliseconds: int) -> datetime:
-    found = moment(milliseconds)
-    assert found is not None
-    return found
+    time = moment(milliseconds)
+    assert time is not None
+    return time
 
 
 def revive(store: Store, project: str, *, now_ms: int) -> int:
-    """Lets messages that were given up be tried again, for as long as new ones are; returns how many."""
+    """Queue given-up messages again, as if new; return their number."""
     table = schema.outbox
     with store.write("outbox") as connection:
         done = connection.execute(

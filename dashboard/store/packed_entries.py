@@ -1,6 +1,6 @@
-"""The entries of a result file in columns: what crosses processes and is written, where a record a value is too slow.
+"""Entries of a result file as columns, for transfer between processes and for writing: faster than records.
 
-To who asks it is a sequence of `Entry`, each made when asked for.
+A sequence of `Entry`, created on access.
 """
 
 import itertools
@@ -18,9 +18,9 @@ from .statements import STATUS_CODES, STATUS_OF_CODE
 
 
 class EntryHead(NamedTuple):
-    """What an entry says besides its values, which stand at `start` to `end` in the columns.
+    """An entry without its values, which are at `start` to `end` in the columns.
 
-    A tuple, as each file has hundreds, and records of other kinds take six times as long from process to process.
+    A tuple, because a file has hundreds, and other records take six times as long to pickle.
     """
 
     benchmark: str
@@ -29,8 +29,8 @@ class EntryHead(NamedTuple):
     mark: str
     start: int
     end: int
-    choices: tuple[tuple[str, ...], ...]  # of each parameter: every combination has a value, the last one fastest;
-    listed: tuple[tuple[str, ...], ...] | None = None  # or, where that is not so, the parameters of each value
+    choices: tuple[tuple[str, ...], ...]  # of each parameter; each combination has a value, the last varies fastest
+    listed: tuple[tuple[str, ...], ...] | None = None  # otherwise the parameters of each value
 
     @property
     def combinations(self) -> tuple[tuple[str, ...], ...]:
@@ -40,30 +40,30 @@ class EntryHead(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PackedEntries(Sequence[Entry]):
-    """A file's entries. The arrays have a place for each value of all of them."""
+    """A file's entries; the arrays have one element for each value of all entries."""
 
     heads: tuple[EntryHead, ...]
     value: Floats  # NaN: no number
-    q25: Floats  # NaN: not known
+    q25: Floats  # NaN: unknown
     q75: Floats
-    count: Ints  # type: ignore[assignment]  # of samples; -1: not known. Hides Sequence.count, which nobody asks for
-    status: Ints  # rows.STATUS_CODES
-    reason: Ints  # place in `reasons` from one on; 0: none
+    count: Ints  # type: ignore[assignment]  # of samples; -1: unknown; hides Sequence.count
+    status: Ints  # statements.STATUS_CODES
+    reason: Ints  # index in `reasons`, from one; 0: none
     reasons: tuple[str, ...]
-    kept: Ints  # samples that are kept of each value
-    samples: Floats  # one value's after the other's
+    kept: Ints  # number of stored samples of each value
+    samples: Floats  # of all values, concatenated
 
     def __len__(self) -> int:
         return len(self.heads)
 
     @overload
-    def __getitem__(self, place: int) -> Entry: ...
+    def __getitem__(self, index: int) -> Entry: ...
     @overload
-    def __getitem__(self, place: slice) -> tuple[Entry, ...]: ...
-    def __getitem__(self, place: int | slice) -> Entry | tuple[Entry, ...]:
-        if isinstance(place, slice):
-            return tuple(self[n] for n in range(*place.indices(len(self))))
-        head = self.heads[place]
+    def __getitem__(self, index: slice) -> tuple[Entry, ...]: ...
+    def __getitem__(self, index: int | slice) -> Entry | tuple[Entry, ...]:
+        if isinstance(index, slice):
+            return tuple(self[n] for n in range(*index.indices(len(self))))
+        head = self.heads[index]
         first = int(self.kept[: head.start].sum())
         slices = itertools.pairwise(itertools.accumulate(self.kept[head.start : head.end].tolist(), initial=first))
         return Entry(
@@ -94,7 +94,7 @@ class PackedEntries(Sequence[Entry]):
 
 
 def pack(entries: Sequence[Entry]) -> PackedEntries:
-    """The entries in columns, if they are not."""
+    """Convert entries to columns, unless they are already."""
     if isinstance(entries, PackedEntries):
         return entries
     heads, start = [], 0
@@ -130,14 +130,14 @@ def pack(entries: Sequence[Entry]) -> PackedEntries:
 
 
 def number_reasons(reasons: Iterable[str | None]) -> tuple[Ints, tuple[str, ...]]:
-    """The place of each reason in a list of those that occur, from one on; 0 for none."""
-    place: dict[str, int] = {}
-    found = _ints(0 if reason is None else place.setdefault(reason, len(place) + 1) for reason in reasons)
-    return found, tuple(place)
+    """The number of each reason in the list of distinct reasons, from one; 0 for none."""
+    number_of: dict[str, int] = {}
+    numbers = _ints(0 if reason is None else number_of.setdefault(reason, len(number_of) + 1) for reason in reasons)
+    return numbers, tuple(number_of)
 
 
 def number_or_none(number: float) -> float | None:
-    """A number of a column, None where it has none."""
+    """A number of a column; None for NaN."""
     return None if math.isnan(number) else float(number)
 
 

@@ -1,4 +1,4 @@
-"""New points of many files, gathered until they are written: one stretch a series instead of one a file."""
+"""Buffer of new points of many files, to write one chunk per series instead of one per file."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ _UPDATED_AT_ONCE = 5000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPoint:
-    """One point, where points come one by one."""
+    """One new point."""
 
     series: int
     commit: int
@@ -35,7 +35,7 @@ class NewPoint:
 
 
 class PointBuffer:
-    """Takes points that are not in the store yet. Use one a transaction, and flush it before that ends."""
+    """Collects points that are not stored yet. Use one in a transaction, and flush it before the end."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -44,22 +44,22 @@ class PointBuffer:
         self._samples: list[NDArray[np.float64]] = []
 
     def add_file(self, series: Ints, commit: int, run: int, values: PackedEntries) -> int:
-        """Adds every value of a file that is one run; of two for one series the first. Returns how many that were."""
+        """Add every value of a file with one run, the first of each series; return their number."""
         part = {name: getattr(values, name) for name in ("value", "q25", "q75", "count", "status", "kept")}
         part |= {"series": series, "commit": np.full(len(series), commit), "run": np.full(len(series), run)}
         part["reason"] = self._renumbered(values.reason, values.reasons)
         samples = values.samples
-        found, first = np.unique(series, return_index=True)
-        if len(found) < len(series):
+        distinct, first = np.unique(series, return_index=True)
+        if len(distinct) < len(series):
             first.sort()
             samples = samples[np.repeat(np.isin(np.arange(len(series)), first), values.kept)]
             part = {name: column[first] for name, column in part.items()}
         self._parts.append(part)
         self._samples.append(samples)
-        return len(found)
+        return len(distinct)
 
     def add(self, points: Sequence[NewPoint]) -> None:
-        """Adds points one by one."""
+        """Add single points."""
         if not points:
             return
         reason, reasons = number_reasons(point.reason for point in points)
@@ -80,7 +80,7 @@ class PointBuffer:
         self._samples.append(np.array([sample for point in points for sample in point.samples], dtype=np.float64))
 
     def flush(self) -> None:
-        """Writes what was added; the series are stale then."""
+        """Write the added points; their series become stale."""
         if not self._parts:
             return
         columns = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
@@ -89,11 +89,11 @@ class PointBuffer:
         if not len(columns["series"]):  # files without any value
             return
         series = sorted(set(columns["series"].tolist()))  # numpy.unique would load masked arrays for it
-        # Samples first: with the points, short stretches of both are joined.
+        # Samples first: adding points joins the short chunks of both.
         add_samples(self._connection, _samples_by_series(columns, samples))
         order = np.argsort(columns["series"], kind="stable")
         ordered = Columns(**{name: columns[name][order] for name in ARRAYS}, reasons=tuple(self._reasons))
-        if len(series) == len(ordered):  # as one file brings them
+        if len(series) == len(ordered):  # of one file
             add_a_point_each(self._connection, series, ordered)
         else:
             add_points(self._connection, _by_series(columns["series"][order], ordered))
@@ -102,15 +102,15 @@ class PointBuffer:
     def _renumbered(self, reason: Ints, reasons: Sequence[str]) -> Ints:
         if not reasons:
             return reason
-        places = [self._reasons.setdefault(each, len(self._reasons) + 1) for each in reasons]
-        return np.array([0, *places])[reason]
+        codes = [self._reasons.setdefault(each, len(self._reasons) + 1) for each in reasons]
+        return np.array([0, *codes])[reason]
 
 
 def mark_stale(connection: Connection, series: Sequence[int]) -> None:
-    """Has the analysis take these series again, and drop what it finds of them at this moment."""
+    """Mark series for analysis; a running analysis of them is rejected."""
     table = schema.series
-    for some in batches(series, _UPDATED_AT_ONCE):
-        chosen = id_in(connection, table.c.id, some)
+    for batch in batches(series, _UPDATED_AT_ONCE):
+        chosen = id_in(connection, table.c.id, batch)
         connection.execute(update(table).where(chosen).values(stale=True, revision=table.c.revision + 1))
 
 
@@ -129,9 +129,9 @@ def _samples_by_series(
     order = have[np.argsort(columns["series"][have], kind="stable")]
     series, counts = columns["series"][order], columns["kept"][order]
     ends = np.cumsum(counts)
-    # The place of each sample in the old order: its point's start there, and how far it is into its point.
-    place = np.repeat(starts[order] - (ends - counts), counts) + np.arange(ends[-1])
-    laid = samples[place]
+    # The index of each sample in the old order: the start of its point there, and its offset within the point.
+    index = np.repeat(starts[order] - (ends - counts), counts) + np.arange(ends[-1])
+    reordered = samples[index]
     for start, end in _groups(series):
         yield (
             int(series[start]),
@@ -139,12 +139,12 @@ def _samples_by_series(
                 commit=columns["commit"][order[start:end]],
                 run=columns["run"][order[start:end]],
                 count=counts[start:end],
-                samples=laid[ends[start] - counts[start] : ends[end - 1]],
+                samples=reordered[ends[start] - counts[start] : ends[end - 1]],
             ),
         )
 
 
 def _groups(numbers: Ints) -> Iterator[tuple[int, int]]:
-    """First and behind the last place of each run of equal numbers."""
+    """Start and end of each run of equal numbers."""
     edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
     return itertools.pairwise(edges)

@@ -1,7 +1,6 @@
-"""Writes result files into the history, each whole or not at all, and never twice.
+"""Write result files to a project, each completely or not at all, and once.
 
-Files may share a transaction, which is under the project's lock, so what is looked up in it stays true until it
-commits; one that does not commit leaves no trace of any of its files. What is in already is known by marks
+Several files share a transaction under the project's lock. Imported entries are recognised by fingerprints
 (imported_entries.py).
 """
 
@@ -25,14 +24,14 @@ from .point_buffer import PointBuffer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFile:
-    """A file that was read, to be written."""
+    """A file to write."""
 
-    path: str  # its name in the project: below the results folder
+    path: str  # below the results folder
     digest: str
     result: ResultFile
     machine: str
     context: Context | None
-    stamp: str | None = None  # equal to that of the file at the next import if nobody touched it
+    stamp: str | None = None  # equal at the next import if the file was not written
 
 
 class ProjectWriter:
@@ -47,77 +46,77 @@ class ProjectWriter:
         listed: Mapping[str, BenchmarkSpec] | None,
         most_series: int | None = None,
     ) -> None:
-        """`most_series` is how many the project may have with what is added; None is any number."""
+        """`most_series`: limit of the project's series, new ones included; None: unlimited."""
         self.project, self.repository = project, repository
         self._store = store
         self._listed = listed or {}
         self._most_series = most_series
-        self._removals = -1  # as long as no ids are remembered that could be removed
+        self._row_id_epoch = -1  # no ids are cached
         with store.write(project, of_project=True) as connection:
             self._read(connection)
 
     def has(self, path: str, digest: str) -> bool:
-        """Whether the file is in with just this content."""
+        """Whether the file was imported with this content."""
         return self.digest_of(path) == digest
 
     def digest_of(self, path: str) -> str | None:
-        """The digest of the file's content that is in, if any is."""
+        """The digest of the file's imported content; None if it was not imported."""
         known = self._files.get(path)
         return None if known is None else known[0]
 
     def is_untouched(self, path: str, stamp: str | None) -> bool:
-        """Whether the file is in and has not been touched since."""
+        """Whether the file was imported and has not been written since."""
         known = self._files.get(path)
         return known is not None and stamp is not None and known[1] == stamp
 
     def write(self, path: str, digest: str, result: ResultFile, machine: str, context: Context | None) -> int:
-        """Adds what is new in a file; returns the number of points added."""
+        """Add the new entries of a file; return the number of points added."""
         return self.write_all([NewFile(path=path, digest=digest, result=result, machine=machine, context=context)])
 
     def write_all(self, files: Sequence[NewFile]) -> int:
-        """Adds what is new in the files, all or none; returns the number of points added.
+        """Add the new entries of the files, all or none; return the number of points added.
 
-        Raises SeriesLimitError if they have more new series than the project may have, or one that is too large.
+        Raises SeriesLimitError for too many new series, or one that is too large.
         """
         try:
             return self._write_all(files)
-        except IntegrityError:  # what was remembered has been removed since (retention.py)
+        except IntegrityError:  # rows of cached ids were deleted (retention.py)
             return self._write_all(files)
 
     def _write_all(self, files: Sequence[NewFile]) -> int:
         try:
             with self._store.write(self.project, of_project=True) as connection:
-                if self._removals != row_id_epoch(connection):
+                if self._row_id_epoch != row_id_epoch(connection):
                     self._read(connection)
                 described = {name for file in files for name in file.result.listed}
                 mark_self_described(connection, self.project_id, described)
-                marks, points = ImportedEntries(connection), PointBuffer(connection)
-                writer = FileWriter(connection, self.project, self._names, self._series, marks, points)
+                imported, points = ImportedEntries(connection), PointBuffer(connection)
+                writer = FileWriter(connection, self.project, self._names, self._series, imported, points)
                 added = sum(writer.write(file.result, file.machine, file.context) for file in files)
                 points.flush()
-                marks.save()
-                _remember(connection, self.project_id, files)
+                imported.save()
+                _record_files(connection, self.project_id, files)
         except BaseException:
-            self._removals = -1  # what is remembered names rows that never came to be
+            self._row_id_epoch = -1  # cached ids may be of rows that were not committed
             raise
         self._files.update((file.path, (file.digest, file.stamp)) for file in files)
         return added
 
     def restamp(self, stamps: Mapping[str, str | None]) -> None:
-        """Remembers that these files were touched, but not changed."""
+        """Store new stamps of files with unchanged content."""
         if not stamps:
             return
         table = schema.source_file
         with self._store.write(self.project, of_project=True) as connection:
             connection.execute(
                 update(table)
-                .where(table.c.project_id == self.project_id, table.c.path == bindparam("its_path"))
-                .values(stamp=bindparam("its_stamp")),
-                [{"its_path": path, "its_stamp": stamp} for path, stamp in stamps.items()],
+                .where(table.c.project_id == self.project_id, table.c.path == bindparam("key_path"))
+                .values(stamp=bindparam("new_stamp")),
+                [{"key_path": path, "new_stamp": stamp} for path, stamp in stamps.items()],
             )
 
     def _read(self, connection: Connection) -> None:
-        """The project, which is made when new, and which of its files are in; ids are remembered from here on."""
+        """Read the project, inserted when new, and its imported files; reset the cached ids."""
         files = schema.source_file
         self.project_id, self.repository = project_row(connection, self.project, self.repository)
         rows = connection.execute(
@@ -129,10 +128,10 @@ class ProjectWriter:
         if self._most_series is not None:
             room = max(0, self._most_series - count_series(connection, self.project_id))
         self._series = SeriesIds(self._listed, room=room)
-        self._removals = row_id_epoch(connection)
+        self._row_id_epoch = row_id_epoch(connection)
 
 
-def _remember(connection: Connection, project: int, files: Sequence[NewFile]) -> None:
+def _record_files(connection: Connection, project: int, files: Sequence[NewFile]) -> None:
     table, now = schema.source_file, int(time.time() * 1000)
     rows: dict[str, dict[str, Any]] = {
         file.path: {
@@ -145,7 +144,7 @@ def _remember(connection: Connection, project: int, files: Sequence[NewFile]) ->
         for file in files
     }
     connection.execute(
-        delete(table).where(table.c.project_id == project, table.c.path == bindparam("its_path")),
-        [{"its_path": path} for path in rows],
+        delete(table).where(table.c.project_id == project, table.c.path == bindparam("key_path")),
+        [{"key_path": path} for path in rows],
     )
     connection.execute(insert(table), list(rows.values()))

@@ -47,7 +47,7 @@ class SeriesHistory:
     newest: Newest
     commits: Ints  # ids of the commits with a number
     values: Columns  # runs with a number, in the same order
-    starts: Ints  # place in `values` of the first run of each of `commits`
+    starts: Ints  # index in `values` of the first run of each of `commits`
     gpu: Ints  # of each run in `values`: index in `gpus`, from one; 0: unknown
     gpus: tuple[str, ...]
 
@@ -62,7 +62,7 @@ class SeriesHistory:
         return level[~np.isnan(level)].tolist()
 
     @property
-    def is_of_one_card(self) -> bool:
+    def is_of_one_gpu(self) -> bool:
         """Whether all numbers come from one physical GPU."""
         return bool((self.gpu == self.gpu[:1]).all())
 
@@ -72,7 +72,7 @@ class SeriesHistory:
 
     def before(self, index: int) -> int:
         """Index of the last commit before `index` that one of its GPUs measured; the previous one if there is none."""
-        if not self.is_of_one_card:
+        if not self.is_of_one_gpu:
             mine = set(self._gpus_at(index))
             for earlier in range(index - 1, -1, -1):
                 if mine & set(self._gpus_at(earlier)):
@@ -102,8 +102,8 @@ class SeriesHistory:
 
 def series_history(points: Columns, commit_index: CommitIndex) -> SeriesHistory:
     """The history of a series with at least one point."""
-    place = commit_index.position[np.searchsorted(commit_index.commits, points.commit)]
-    if (place[1:] <= place[:-1]).any():
+    position = commit_index.position[np.searchsorted(commit_index.commits, points.commit)]
+    if (position[1:] <= position[:-1]).any():
         points = points.take(commit_index.order(points))
     measured = _without_skipped(points) if (points.status == _UNCHANGED).any() else points
     # A series that never had a number was not skipped for its code: its newest commit is the newest measured one.

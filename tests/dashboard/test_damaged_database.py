@@ -111,5 +111,5 @@ def test_what_is_acknowledged_is_on_the_disk(tmp_path: Path) -> None:
 
 def test_a_store_that_cannot_be_opened_has_no_connection_left(tmp_path: Path) -> None:
     _none(tmp_path / "history.db")
-    with pytest.raises(StoreError, match="damaged, or is no SQLite database"):
+    with pytest.raises(StoreError, match="damaged, or not an SQLite database"):
         Store(str(tmp_path / "history.db"))

@@ -150,7 +150,7 @@ def test_a_database_of_another_program_is_left_as_it_is(tmp_path: Path, database
         connection.execute(text("CREATE TABLE notes (words TEXT)"))
     done = run_command("report", "--database", database, folder=tmp_path)
     assert done.returncode == 2
-    assert "holds no warpwatch history" in done.stderr
+    assert "has no warpwatch history" in done.stderr
     assert inspect(engine).get_table_names() == ["notes"]
     engine.dispose()
 

@@ -40,16 +40,35 @@ def test_a_database_of_an_older_schema_is_migrated(
         connection.execute(insert(project).values(name="kept"))
     store.close()
     folder = shutil.copytree(migrate.MIGRATIONS, tmp_path / "migrations")
-    (folder / "versions" / "0002_owner.py").write_text(
+    (folder / "versions" / "0003_owner.py").write_text(
         "from alembic import op\nimport sqlalchemy as sa\n"
-        "revision = '0002'\ndown_revision = '0001'\n"
+        "revision = '0003'\ndown_revision = '0002'\n"
         "def upgrade() -> None:\n    op.add_column('project', sa.Column('owner', sa.String, server_default='us'))\n"
     )
     monkeypatch.setattr(migrate, "MIGRATIONS", folder)
     store = Store(database)
     with store.read() as connection:
         assert connection.execute(text("SELECT name, owner FROM project")).all() == [("kept", "us")]
-        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all() == ["0002"]
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all() == ["0003"]
+    store.close()
+
+
+def test_the_first_schema_is_migrated_to_the_current_names(database: str) -> None:
+    store = Store(database)
+    with store.write("test") as connection:
+        for table, old, new in (
+            ("run", "card", "gpu"),
+            ("changepoint", "chance", "p_adjusted"),
+            ("acceptance", "said_ms", "accepted_ms"),
+            ("set_aside", "told", "message"),
+        ):
+            connection.execute(text(f"ALTER TABLE {table} RENAME COLUMN {new} TO {old}"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
+    store.close()
+    store = Store(database)
+    with store.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        assert connection.execute(text("SELECT count(gpu) FROM run")).scalar() == 0
     store.close()
 
 
@@ -120,9 +139,9 @@ def test_sqlite_reads_while_another_writes(tmp_path: Path) -> None:
     ("url", "said"),
     [
         ("mysql://host/name", "not supported"),
-        ("sqlite://", "wants a file"),
+        ("sqlite://", "needs a file"),
         ("postgresql://warpwatch@/none?host=/nowhere", "cannot open"),
-        ("not a url://", "no database URL"),
+        ("not a url://", "not a database URL"),
     ],
 )
 def test_a_database_that_cannot_serve_is_refused_with_a_reason(url: str, said: str) -> None:

@@ -1,6 +1,6 @@
-"""Everything the pages, `report`, `check` and the alerts read: store in, frozen records out.
+"""Queries of pages, commands and alerts: a store in, frozen records out.
 
-Each function opens its own read transaction. An unknown name gives None, or an empty tuple where a list is asked.
+Each function opens its own read transaction. An unknown name gives None, or an empty tuple from functions of lists.
 """
 
 from .commits import AmbiguousCommitError, commit_list, commit_page, commits, find_commit, steps_of_commits

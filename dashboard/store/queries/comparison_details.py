@@ -1,4 +1,4 @@
-"""What a comparison shows beside its numbers: the commits around and between, samples, runs, and the compiled code."""
+"""Details of a comparison: commits around and between, runs, samples and compiled code."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -19,19 +19,19 @@ from .series_lines import points_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Between:
-    """What lies around and between two commits, in the project's order."""
+class CommitsBetween:
+    """The commits around and between two, in the project's order."""
 
     base_older: Commit | None
     base_newer: Commit | None
     head_older: Commit | None
     head_newer: Commit | None
-    measured: int  # commits with results between the two
-    unmeasured: int | None  # and others; None without a repository
+    measured: int  # number of commits with results between the two
+    unmeasured: int | None  # number of others; None without a repository
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredOn:
+class MachineRuns:
     """A machine's runs of one commit."""
 
     machine: str
@@ -44,7 +44,7 @@ class MeasuredOn:
 
 
 def project_workloads(store: Store, project: str) -> Mapping[tuple[str, str], Workload]:
-    """All workloads that context files described, by suite and name."""
+    """All workloads from context files, by suite and name."""
 
     def read() -> Mapping[tuple[str, str], Workload]:
         with store.read() as connection:
@@ -55,7 +55,7 @@ def project_workloads(store: Store, project: str) -> Mapping[tuple[str, str], Wo
 
 
 def implementations(store: Store, project: str) -> frozenset[str]:
-    """The names of all, ours and rivals."""
+    """Names of all implementations, baselines included."""
     name = schema.series.c.implementation
     with store.read() as connection:
         owner = project_id(connection, project)
@@ -66,8 +66,8 @@ def implementations(store: Store, project: str) -> frozenset[str]:
         )
 
 
-def between(store: Store, project: str, base: Commit, head: Commit) -> Between:
-    """The neighbours of both, and how many commits lie between them."""
+def between(store: Store, project: str, base: Commit, head: Commit) -> CommitsBetween:
+    """The neighbours of both, and the number of commits between them."""
     table = schema.commit
     first, last = sorted((base.position, head.position))
     with store.read() as connection:
@@ -77,7 +77,7 @@ def between(store: Store, project: str, base: Commit, head: Commit) -> Between:
         )
         rows = [commit_row(connection, owner, each.hash) for each in (base, head)]
         around = [neighbour(connection, row, step) for row in rows for step in (-1, 1)]
-        return Between(
+        return CommitsBetween(
             base_older=around[0],
             base_newer=around[1],
             head_older=around[2],
@@ -87,12 +87,12 @@ def between(store: Store, project: str, base: Commit, head: Commit) -> Between:
         )
 
 
-def measured_on(store: Store, project: str, commit: str) -> tuple[MeasuredOn, ...]:
-    """The machines that measured a commit (full hash), by name, in each environment."""
+def measured_on(store: Store, project: str, commit: str) -> tuple[MachineRuns, ...]:
+    """Runs of a commit (full hash) by machine and environment."""
     return store.cached(project, ("measured on", commit), lambda: _all_measured_on(store, project, commit))
 
 
-def _all_measured_on(store: Store, project: str, commit: str) -> tuple[MeasuredOn, ...]:
+def _all_measured_on(store: Store, project: str, commit: str) -> tuple[MachineRuns, ...]:
     run, table = schema.run, schema.commit
     with store.read() as connection:
         owner = project_id(connection, project)
@@ -112,23 +112,23 @@ def _all_measured_on(store: Store, project: str, commit: str) -> tuple[MeasuredO
         groups: dict[tuple[str, str], list[Any]] = {}
         for row in rows:
             groups.setdefault((row.machine, row.environment), []).append(row)
-        return tuple(_measured_on(connection, *place, its) for place, its in groups.items())
+        return tuple(_measured_on(connection, *key, runs) for key, runs in groups.items())
 
 
 def newest_measured(store: Store, project: str, machines: Collection[str]) -> Commit | None:
-    """The newest commit with results on every one of these machines; with none given, of any."""
+    """The newest commit with results on all of these machines; on any if none is given."""
     run, table = schema.run, schema.commit
     with store.read() as connection:
-        wanted = select(table.c.id).where(table.c.project_id == project_id(connection, project))
+        query = select(table.c.id).where(table.c.project_id == project_id(connection, project))
         for name in machines:
-            on_it = select(run.c.commit_id).join(schema.machine, schema.machine.c.id == run.c.machine_id)
-            wanted = wanted.where(table.c.id.in_(on_it.where(schema.machine.c.name == name)))
-        number = connection.execute(wanted.order_by(table.c.position.desc()).limit(1)).scalar()
+            on_machine = select(run.c.commit_id).join(schema.machine, schema.machine.c.id == run.c.machine_id)
+            query = query.where(table.c.id.in_(on_machine.where(schema.machine.c.name == name)))
+        number = connection.execute(query.order_by(table.c.position.desc()).limit(1)).scalar()
         return commits_by_id(connection, [number])[number] if number is not None else None
 
 
 def series_points(store: Store, key: str) -> tuple[Point, ...]:
-    """A series' points alone, by commit, then run."""
+    """A series' points, by commit, then run."""
     with store.read() as connection:
         table = schema.series
         row = connection.execute(select(table.c.id, table.c.project_id).where(table.c.key == key)).one_or_none()
@@ -136,30 +136,30 @@ def series_points(store: Store, key: str) -> tuple[Point, ...]:
 
 
 def samples_at(store: Store, key: str, commit: str) -> tuple[tuple[float, ...], ...]:
-    """The samples that are kept of a series at a commit (full hash), of each run, in the order taken."""
+    """The stored samples of a series at a commit (full hash), of each run, in the order of measurement."""
     series, table = schema.series, schema.commit
     with store.read() as connection:
-        place = connection.execute(
+        row = connection.execute(
             select(series.c.id, table.c.id.label("commit_id"))
             .join(table, table.c.project_id == series.c.project_id)
             .where(series.c.key == key, table.c.hash == commit)
         ).one_or_none()
-        columns = read_samples(connection, [place.id]).get(place.id) if place is not None else None
-    if place is None or columns is None:
+        columns = read_samples(connection, [row.id]).get(row.id) if row is not None else None
+    if row is None or columns is None:
         return ()
     ends = np.cumsum(columns.count)
-    here = np.flatnonzero(columns.commit == place.commit_id).tolist()
-    return tuple(tuple(columns.samples[ends[n] - columns.count[n] : ends[n]].tolist()) for n in here)
+    indices = np.flatnonzero(columns.commit == row.commit_id).tolist()
+    return tuple(tuple(columns.samples[ends[n] - columns.count[n] : ends[n]].tolist()) for n in indices)
 
 
 def compiled_at(store: Store, project: str, commit: str, *, operator: str | None = None) -> tuple[CompiledCode, ...]:
-    """Each kernel and architecture at a commit (full hash); of one operator, or of all."""
+    """Compiled code at a commit (full hash), of one operator or all."""
     with store.read() as connection:
         row = commit_row(connection, project_id(connection, project), commit)
         return compiled_of(connection, row.id, operator) if row is not None else ()
 
 
-def _measured_on(connection: Connection, machine: str, environment: str, rows: list[Any]) -> MeasuredOn:
+def _measured_on(connection: Connection, machine: str, environment: str, rows: list[Any]) -> MachineRuns:
     run, table = schema.run, schema.commit
     newest = rows[-1]
     earlier = (
@@ -175,7 +175,7 @@ def _measured_on(connection: Connection, machine: str, environment: str, rows: l
     )
     before = connection.execute(earlier).scalar()
     drivers = [gpu["driver"] for row in rows if (gpu := (row.context or {}).get("gpu")) and gpu.get("driver")]
-    return MeasuredOn(
+    return MachineRuns(
         machine=machine,
         environment=environment,
         runs=len(rows),

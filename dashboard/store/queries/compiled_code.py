@@ -19,17 +19,17 @@ from .machine_code import codes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CodesOfCommit:
-    """Every kernel of one operator at a commit, for each architecture."""
+class CommitCode:
+    """Compiled code of one operator at a commit, for each kernel and architecture."""
 
     commit: str
     codes: tuple[CompiledCode, ...]
 
 
-def compiled_code(store: Store, key: str, prefix: str | None) -> CodesOfCommit | None:
-    """The kernels of the series' operator at the commit that starts with `prefix`, or at its newest with a value.
+def compiled_code(store: Store, key: str, prefix: str | None) -> CommitCode | None:
+    """The compiled code of a series' operator at the commit with a hash prefix, or at the newest commit with a value.
 
-    None if there is no such series or commit. Raises AmbiguousCommitError if several commits start so.
+    None for an unknown series or commit. Raises AmbiguousCommitError.
     """
     commit, summary = schema.commit, schema.summary
     with store.read() as connection:
@@ -47,16 +47,13 @@ def compiled_code(store: Store, key: str, prefix: str | None) -> CodesOfCommit |
         if at is None:
             return None
         codes = compiled_of(connection, at.id) if workload is not None else ()
-    return CodesOfCommit(
+    return CommitCode(
         commit=at.hash, codes=tuple(each for each in codes if workload and each.operator == workload.operator)
     )
 
 
-# Which of the code that was compiled a machine's GPU runs.
-
-
 def compiled_for(store: Store, project: str, commit: str, machine: str) -> tuple[CompiledCode, ...]:
-    """Each kernel at a commit (full hash), for the architecture that the machine runs."""
+    """Each kernel at a commit (full hash), for the machine's architecture."""
     table = schema.machine
     with store.read() as connection:
         owner = project_id(connection, project)
@@ -70,9 +67,9 @@ def compiled_for(store: Store, project: str, commit: str, machine: str) -> tuple
 
 
 def code_of_machine(compiled: Sequence[CompiledCode], context: Mapping[str, Any] | None) -> list[CompiledCode]:
-    """The code that the machine's GPU takes, of each kernel: the newest architecture that it can run.
+    """The code of each kernel that the machine's GPU loads: of the newest architecture that it can run.
 
-    All of it where the GPU's compute capability is not known, or too old for any.
+    All code if the GPU's compute capability is unknown, or too old for any.
     """
     capability = str(((context or {}).get("gpu") or {}).get("compute_capability") or "").replace(".", "")
     if not capability.isdecimal():
@@ -93,28 +90,25 @@ def _number(architecture: str) -> int:
 
 
 def _runs_on(architecture: str, capability: int) -> bool:
-    """Binary code runs on its own major version, from its minor one on; an `a` target on its own alone."""
+    """Binary code runs on its major version from its minor version on; an `a` target only on its own version."""
     number = _number(architecture)
     if architecture.endswith("a"):
         return number == capability
     return number // 10 == capability // 10 and number <= capability
 
 
-# The compiled code at both ends of regressions, for the architecture of the machine that shows them.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeBetween:
     """The compiled code at both ends of a group of regressions."""
 
-    differences: tuple[CodeChange, ...]  # the most to tell first
+    differences: tuple[CodeChange, ...]  # with most facts first
     compared: int  # kernels recorded at both commits
-    ran_the_same: int  # of the group's series: the machine code that ran has one hash at both
-    ran_another: int
+    ran_the_same: int  # series of the group that ran equal machine code at both
+    ran_another: int  # series that ran different machine code
 
 
 def code_between(store: Store, project: str, groups: Sequence[RegressionGroup | TriageItem]) -> tuple[CodeBetween, ...]:
-    """One record for each group, in order: the kernels of the operators and implementations of its series."""
+    """The kernels of the operators and implementations of each group's series, in the order of groups."""
     commit = schema.commit
     with store.read() as connection:
         owner = project_id(connection, project)
@@ -134,8 +128,8 @@ def code_between(store: Store, project: str, groups: Sequence[RegressionGroup | 
             for row in connection.execute(select(schema.machine).where(schema.machine.c.project_id == owner))
         }
         ran = {
-            (place.machine_id, place.suite, place.workload, place.implementation): its
-            for place, its in codes(connection, owner, list(ids.values())).items()
+            (key.machine_id, key.suite, key.workload, key.implementation): hashes_of
+            for key, hashes_of in codes(connection, owner, list(ids.values())).items()
         }
     found = []
     for group in groups:
@@ -156,35 +150,35 @@ def code_between(store: Store, project: str, groups: Sequence[RegressionGroup | 
             )
             for end in (base, head)
         )
-        both = [_both(ran, machine.id, one, base, head) for one in group.regressions]
+        equal = [_ran_equal_code(ran, machine.id, one, base, head) for one in group.regressions]
         shared = {_family(code) for code in before} & {_family(code) for code in after}  # compiled at both ends
         before, after = ([code for code in end if _family(code) in shared] for end in (before, after))
         difference = compiled_difference(before, after)
         between = CodeBetween(
             differences=tuple(sorted(difference.changes, key=lambda one: -len(one.facts))),
             compared=difference.unchanged + len(difference.changes),
-            ran_the_same=sum(same is True for same in both),
-            ran_another=sum(same is False for same in both),
+            ran_the_same=sum(same is True for same in equal),
+            ran_another=sum(same is False for same in equal),
         )
         found.append(between)
     return tuple(found)
 
 
 def _family(code: CompiledCode) -> tuple[str, str]:
-    """What nobody compiled at one end is not new at the other."""
+    """Code is only compared if it was compiled at both ends."""
     return code.operator, code.architecture
 
 
-def _both(
+def _ran_equal_code(
     ran: Mapping[tuple[Any, ...], Mapping[int, str]], machine: int, one: Regression, base: int, head: int
 ) -> bool | None:
-    """Whether one machine code ran at both commits; None where one of them is not known."""
-    its = ran.get((machine, one.series.suite, one.series.workload, one.series.implementation), {})
-    return its[base] == its[head] if base in its and head in its else None
+    """Whether equal machine code ran at both commits; None if one is unknown."""
+    code_at = ran.get((machine, one.series.suite, one.series.workload, one.series.implementation), {})
+    return code_at[base] == code_at[head] if base in code_at and head in code_at else None
 
 
 def _compiled(connection: Connection, commits: Sequence[int]) -> dict[int, list[CompiledCode]]:
-    """Each kernel and architecture of each commit, from the newest run that compiled it."""
+    """Compiled code by commit id, from the newest run of each kernel and architecture."""
     table, run = schema.compiled_code, schema.run
     rows = connection.execute(
         select(table)
@@ -193,7 +187,7 @@ def _compiled(connection: Connection, commits: Sequence[int]) -> dict[int, list[
         .order_by(run.c.started_ms)
     )
     newest = {(row.commit_id, row.operator, row.kernel, row.architecture): row for row in rows}
-    found: dict[int, list[CompiledCode]] = {}
+    compiled: dict[int, list[CompiledCode]] = {}
     for row in newest.values():
-        found.setdefault(row.commit_id, []).append(compiled_record(row))
-    return found
+        compiled.setdefault(row.commit_id, []).append(compiled_record(row))
+    return compiled

@@ -1,4 +1,4 @@
-"""Every series at its newest commit, with its rivals of the same run and its share of the speed of light."""
+"""Newest value of every series, with baselines of the same run and the share of the speed of light."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,33 +15,33 @@ from ..mappers import Workloads, limits_of, moment, select_series, series_record
 from ..statements import STATUS_CODES, STATUS_OF_CODE, id_in
 from .regressions import below_limits
 
-_MOVED = {Verdict.REGRESSED.value, Verdict.IMPROVED.value}
+_CHANGED = {Verdict.REGRESSED.value, Verdict.IMPROVED.value}
 _OK = STATUS_CODES[Status.OK]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latest:
-    """A series' summary with what stands around it."""
+    """A series with its summary, baselines and speed of light."""
 
     series: Series
     workload: Workload | None
     operator: str | None
     status: Status
     verdict: Verdict
-    summary: Row[Any]  # of the summary table, with what is said of the step behind its change
-    limits: HardwareLimits  # of the card that ran
+    summary: Row[Any]  # of the summary table, with kind and q-value of the step of its change
+    limits: HardwareLimits  # of the GPU that ran
     speed_of_light: SpeedOfLight | None
-    ratios: tuple[BaselineRatio, ...]  # to each rival measured in the same run; the fastest rival first
+    ratios: tuple[BaselineRatio, ...]  # to each baseline of the same run; the fastest first
 
     @property
     def newest_run(self) -> Any:
-        """When the newest run started."""
+        """Start of the newest run."""
         return moment(self.summary.run_started_ms)
 
 
 def latest(connection: Connection, known: Workloads, *where: Any) -> list[Latest]:
-    """Series that satisfy the conditions and have been analysed, by machine, operator, benchmark and parameters."""
-    summary, behind = schema.summary, schema.changepoint
+    """Analysed series under the conditions, by machine, operator, benchmark and parameters."""
+    summary, step = schema.summary, schema.changepoint
     columns = [column for column in summary.c if column.name != "series_id"]
     rows = connection.execute(
         select_series(
@@ -50,15 +50,15 @@ def latest(connection: Connection, known: Workloads, *where: Any) -> list[Latest
             schema.run.c.started_ms.label("run_started_ms"),
             schema.run.c.name.label("run_name"),
             schema.run.c.gpu,
-            behind.c.kind.label("change_kind"),
-            behind.c.q_value.label("change_q"),
+            step.c.kind.label("change_kind"),
+            step.c.q_value.label("change_q"),
         )
         .join(summary, summary.c.series_id == schema.series.c.id)
         .outerjoin(
-            behind,
+            step,
             summary.c.change_is_step
-            & (behind.c.series_id == summary.c.series_id)
-            & (behind.c.commit_id == summary.c.change_commit_id),
+            & (step.c.series_id == summary.c.series_id)
+            & (step.c.commit_id == summary.c.change_commit_id),
         )
         .join(schema.run, schema.run.c.id == summary.c.run_id)
         .where(*where)
@@ -70,45 +70,44 @@ def latest(connection: Connection, known: Workloads, *where: Any) -> list[Latest
             rivals.setdefault(_same_run(series, row), []).append((series, row))
     limits = _limits(connection, rows)
     verdicts = verdicts_within_limits(connection, known, rows)
-    found = [_latest(series, row, verdicts[row.id], known, rivals, limits[row.run_id]) for series, row in pairs]
-    found.sort(key=_order)
-    return found
+    items = [_latest(series, row, verdicts[row.id], known, rivals, limits[row.run_id]) for series, row in pairs]
+    items.sort(key=_order)
+    return items
 
 
 def verdicts_within_limits(connection: Connection, known: Workloads, rows: Sequence[Any]) -> Mapping[int, Verdict]:
-    """By series' id, of rows that hold series and summary: a step below the limits that the project states has changed
-    nothing."""
-    moved: dict[int, list[int]] = {}
+    """Verdicts by series id, of rows of series and summary; a step below the project's thresholds is no change."""
+    changed: dict[int, list[int]] = {}
     for row in rows:
-        if row.verdict in _MOVED:
-            moved.setdefault(row.project_id, []).append(row.id)
-    below = {place for owner, series in moved.items() for place in below_limits(connection, owner, known, series)}
+        if row.verdict in _CHANGED:
+            changed.setdefault(row.project_id, []).append(row.id)
+    below = {step for owner, series in changed.items() for step in below_limits(connection, owner, known, series)}
     return {
         row.id: Verdict.UNCHANGED
-        if row.verdict in _MOVED and (row.id, row.change_commit_id) in below
+        if row.verdict in _CHANGED and (row.id, row.change_commit_id) in below
         else Verdict(row.verdict)
         for row in rows
     }
 
 
 def _limits(connection: Connection, rows: Sequence[Row[Any]]) -> Mapping[int, HardwareLimits]:
-    """What the card of each run can do, by the run's id; the machine's newest word where the run told nothing.
+    """Peaks and ceilings of each run's GPU, by run id; the machine's newest ones if the run has none.
 
-    A machine's name is several cards', and their ceilings lie some per cent apart.
+    Several GPUs may measure under one machine name, and their ceilings differ by some per cent.
     """
     run = schema.run
-    told = connection.execute(
+    runs = connection.execute(
         select(run.c.id, run.c.context).where(id_in(connection, run.c.id, {row.run_id for row in rows}))
     )
-    own = {row.id: limits_of(row.context) for row in told}
-    found: dict[int, HardwareLimits] = {}
+    own = {row.id: limits_of(row.context) for row in runs}
+    limits: dict[int, HardwareLimits] = {}
     for row in rows:
-        if row.run_id not in found:
-            its, machines = own[row.run_id], limits_of(row.context)
-            found[row.run_id] = HardwareLimits(
-                peaks=its.peaks or machines.peaks, measured=its.measured or machines.measured
+        if row.run_id not in limits:
+            mine, machines = own[row.run_id], limits_of(row.context)
+            limits[row.run_id] = HardwareLimits(
+                peaks=mine.peaks or machines.peaks, measured=mine.measured or machines.measured
             )
-    return found
+    return limits
 
 
 def _same_run(series: Series, row: Row[Any]) -> tuple[Any, ...]:
@@ -138,8 +137,8 @@ def _latest(
     workload = workload_of(series, known)
     timed = series.metric.is_time and row.value
     ratios = [
-        BaselineRatio(implementation=rival.implementation or "", ratio=its.value / row.value, series_key=rival.key)
-        for rival, its in (rivals.get(_same_run(series, row), ()) if timed and row.status == _OK else ())
+        BaselineRatio(implementation=rival.implementation or "", ratio=other.value / row.value, series_key=rival.key)
+        for rival, other in (rivals.get(_same_run(series, row), ()) if timed and row.status == _OK else ())
         if rival.key != series.key
     ]
     light = None
@@ -159,7 +158,7 @@ def _latest(
 
 
 def backends(connection: Connection, run_ids: Sequence[int]) -> dict[tuple[int, str, str, str], str | None]:
-    """What PyTorch's dispatcher took, by run, suite, workload and implementation, where recorded."""
+    """PyTorch's recorded backend by run, suite, workload and implementation."""
     table = schema.detail
     rows = connection.execute(select(table).where(table.c.run_id.in_(run_ids)))
     return {(r.run_id, r.suite, r.workload, r.implementation): r.data.get("backend") for r in rows}

@@ -11,11 +11,11 @@ from .. import schema
 from ..engine import Store
 from ..mappers import project_id
 
-_COMMITS = 100  # of the project's newest
+_COMMITS = 100  # newest commits of the project
 
 
 class CodeKey(NamedTuple):
-    """What a machine code belongs to: one workload x implementation on one machine in one environment."""
+    """Identity of machine code: one workload x implementation on one machine in one environment."""
 
     machine_id: int
     environment_id: int
@@ -25,7 +25,7 @@ class CodeKey(NamedTuple):
 
 
 def codes(connection: Connection, project: int, commits: Collection[int]) -> dict[CodeKey, dict[int, str]]:
-    """The machine code that each of the commits ran, by commit's id; of several runs the newest."""
+    """Hash of the machine code by commit id, of the newest run."""
     run, detail = schema.run, schema.detail
     rows = connection.execute(
         select(
@@ -41,17 +41,16 @@ def codes(connection: Connection, project: int, commits: Collection[int]) -> dic
         .where(run.c.project_id == project, run.c.commit_id.in_(commits), detail.c.code_sha256.is_not(None))
         .order_by(run.c.started_ms, run.c.id)
     )
-    found: dict[CodeKey, dict[int, str]] = {}
+    code_of: dict[CodeKey, dict[int, str]] = {}
     for row in rows:
-        found.setdefault(_place(row), {})[row.commit_id] = row.code_sha256
-    return found
+        code_of.setdefault(_key(row), {})[row.commit_id] = row.code_sha256
+    return code_of
 
 
 def equal_code_pairs(store: Store, project: str, *, machine: str | None = None) -> tuple[EqualCodePair, ...]:
-    """A/A pairs: runs that follow each other and measured the same machine code, on one card of one machine.
+    """A/A pairs: consecutive runs of equal machine code on one GPU of one machine, at the newest commits.
 
-    Nothing of ours lies between the two, so what they differ by is the measurement's own. Two runs of one commit are
-    such a pair too. Only runs of the project's newest commits are looked at.
+    Their difference is the noise of the measurement. Two runs of one commit are a pair too.
     """
     run, detail, commit = schema.run, schema.detail, schema.commit
     latency = detail.c.data["latency_s"].as_float()
@@ -103,7 +102,7 @@ def equal_code_pairs(store: Store, project: str, *, machine: str | None = None) 
     )
 
 
-def _place(row: Any) -> CodeKey:
+def _key(row: Any) -> CodeKey:
     return CodeKey(
         machine_id=row.machine_id,
         environment_id=row.environment_id,
@@ -113,33 +112,30 @@ def _place(row: Any) -> CodeKey:
     )
 
 
-# Which machine code a series ran at each of some commits.
-
-
 def ran_codes(store: Store, key: str, commits: Collection[str]) -> dict[str, str]:
-    """Its hash by the commit's, both in full, for those commits where it is recorded; of several runs the newest's."""
+    """Hash of a series' machine code by commit hash, if recorded, of the newest run."""
     series, run, detail, commit = schema.series, schema.run, schema.detail, schema.commit
     with store.read() as connection:
-        of = connection.execute(
+        row = connection.execute(
             select(series, schema.benchmark.c.name.label("benchmark"))
             .join(schema.benchmark, schema.benchmark.c.id == series.c.benchmark_id)
             .where(series.c.key == key)
         ).one_or_none()
-        if of is None or of.workload is None:
+        if row is None or row.workload is None:
             return {}
         rows = connection.execute(
             select(commit.c.hash, detail.c.code_sha256)
             .join(run, run.c.id == detail.c.run_id)
             .join(commit, commit.c.id == run.c.commit_id)
             .where(
-                run.c.machine_id == of.machine_id,
-                run.c.environment_id == of.environment_id,
-                detail.c.suite == of.benchmark.rpartition(".")[0],
-                detail.c.workload == of.workload,
-                detail.c.implementation == (of.implementation or ""),
+                run.c.machine_id == row.machine_id,
+                run.c.environment_id == row.environment_id,
+                detail.c.suite == row.benchmark.rpartition(".")[0],
+                detail.c.workload == row.workload,
+                detail.c.implementation == (row.implementation or ""),
                 detail.c.code_sha256.is_not(None),
                 commit.c.hash.in_(commits),
             )
             .order_by(run.c.started_ms, run.c.id)
         )
-        return {row.hash: row.code_sha256 for row in rows}
+        return {each.hash: each.code_sha256 for each in rows}

@@ -18,8 +18,8 @@ def projects(store: Store) -> tuple[Project, ...]:
 
 
 def project(store: Store, name: str) -> Project | None:
-    """The project of that name."""
-    return next((found for found in projects(store) if found.name == name), None)
+    """A project by name."""
+    return next((each for each in projects(store) if each.name == name), None)
 
 
 def machines(store: Store, project: str) -> tuple[Machine, ...]:
@@ -104,14 +104,14 @@ def _machine(connection: Connection, row: Row[Any]) -> Machine:
         cpu=(context.get("cpu") or {}).get("model") or row.details.get("cpu"),
         details=row.details,
         limits=limits_of(context),
-        gpus=_cards(connection, row.id),
+        gpus=_gpus(connection, row.id),
         runs=row.runs,
         newest_run=moment(row.newest_run),
         newest_commit=commits_by_id(connection, [newest])[newest] if newest is not None else None,
     )
 
 
-def _cards(connection: Connection, machine: int) -> tuple[Gpu, ...]:
+def _gpus(connection: Connection, machine: int) -> tuple[Gpu, ...]:
     run = schema.run
     rows = connection.execute(
         select(run.c.gpu, func.count().label("runs"), func.max(run.c.started_ms).label("newest_run"))

@@ -13,13 +13,11 @@ from ..mappers import commits_by_id, project_id, workloads
 from .latest import Latest, latest
 from .projects import machines
 
-# The newest profile of each workload and implementation on each machine.
-
 _Key = tuple[str, str, str, str, str]  # machine, environment, suite, workload, implementation
 
 
 def profiles(connection: Connection, project: int, *where: Any) -> dict[_Key, Profile]:
-    """Profiles by `profile_key`, narrowed by conditions on the profile, machine and environment tables."""
+    """Newest profiles by `profile_key`, under conditions on the profile, machine and environment tables."""
     table, run = schema.profile, schema.run
     rows = connection.execute(
         select(
@@ -52,7 +50,7 @@ def profiles(connection: Connection, project: int, *where: Any) -> dict[_Key, Pr
 
 
 def profile_key(series: Series) -> _Key:
-    """Under which the profile of a series' workload and implementation is found."""
+    """The key of a series in `profiles`."""
     return (
         series.machine,
         series.environment,
@@ -82,7 +80,7 @@ _TRAIL = 12  # commits
 
 
 def rooflines(store: Store, project: str) -> tuple[Roofline, ...]:
-    """Machines of which some limit is known, each with its points; baselines are among them, canaries are not."""
+    """Machines with a known peak or ceiling, with their points; baselines included, canaries not."""
     return store.cached(project, "rooflines", lambda: _rooflines(store, project))
 
 
@@ -92,7 +90,7 @@ def _rooflines(store: Store, project: str) -> tuple[Roofline, ...]:
         owner = project_id(connection, project)
         if owner is None:
             return ()
-        found = latest(
+        items = latest(
             connection,
             workloads(connection, owner),
             schema.series.c.project_id == owner,
@@ -100,10 +98,10 @@ def _rooflines(store: Store, project: str) -> tuple[Roofline, ...]:
             schema.series.c.metric == "latency",
             schema.summary.c.value.is_not(None),
         )
-        commits = commits_by_id(connection, {item.summary.commit_id for item in found})
+        commits = commits_by_id(connection, {item.summary.commit_id for item in items})
         profiled = profiles(connection, owner)
     points: dict[str, list[RooflinePoint]] = {}
-    for item in found:
+    for item in items:
         point = _point(item, commits, profiled)
         if point is not None:
             points.setdefault(item.series.machine, []).append(point)

@@ -1,4 +1,4 @@
-"""A series: its history, its findings, and the series beside it."""
+"""A series: its history and findings, other implementations, canaries, and the same series elsewhere."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,11 +22,9 @@ from ..mappers import (
 from .roofline import profile_key, profiles
 from .series_lines import points_of
 
-# Which series stand beside one in its figure: the workload's other implementations, and the machine's canaries.
-
 
 def others_of(connection: Connection, row: Any, known: Workloads) -> list[tuple[int, Series]]:
-    """Ids and records of twins of ours first, then of rivals, each by name; `row` is of `select_series`."""
+    """Ids and records of the workload's other implementations, ours before baselines; `row`: of `select_series`."""
     if row.implementation is None:
         return []
     table = schema.series
@@ -47,7 +45,7 @@ def others_of(connection: Connection, row: Any, known: Workloads) -> list[tuple[
 
 
 def canaries_of(connection: Connection, row: Any, own: Series, known: Workloads) -> list[tuple[int, Series]]:
-    """The latencies of the machine's canaries, beside a time that the machine's state is in."""
+    """Ids and records of the latencies of the machine's canaries, for a metric that depends on the machine's state."""
     if not known.controls or own.is_control or own.workload is None or not own.metric.follows_machine:
         return []
     table = schema.series
@@ -82,54 +80,51 @@ def profile_of(connection: Connection, row: Any, own: Series) -> Profile | None:
     """The newest profile of the series' workload and implementation on its machine."""
     if own.workload is None or own.implementation is None:
         return None
-    found = profiles(
+    profile_of_key = profiles(
         connection,
         row.project_id,
         schema.profile.c.workload == own.workload,
         schema.profile.c.implementation == own.implementation,
         schema.run.c.machine_id == row.machine_id,
     )
-    return found.get(profile_key(own))
+    return profile_of_key.get(profile_key(own))
 
 
 def series(store: Store, key: str) -> Series | None:
-    """The series of that key."""
+    """A series by key."""
     with store.read() as connection:
         row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
         return series_record(row, workloads(connection, row.project_id)) if row is not None else None
 
 
 def history(store: Store, key: str) -> History | None:
-    """A series with what stands beside it: its workload's other implementations, its machine's canaries, a profile."""
+    """A series with its workload's other implementations, its machine's canaries, and a profile."""
     with store.read() as connection:
         row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
         if row is None:
             return None
         known = workloads(connection, row.project_id)
-        found = series_record(row, known)
+        own = series_record(row, known)
         others = others_of(connection, row, known)
-        canaries = canaries_of(connection, row, found, known)
+        canaries = canaries_of(connection, row, own, known)
         points = points_of(store, connection, row.project_id, [row.id, *(number for number, _ in (*others, *canaries))])
         return History(
-            series=found,
+            series=own,
             points=points.get(row.id, ()),
             changes=changes_of(connection, [row.id]).get(row.id, ()),
-            workload=workload_of(found, known),
+            workload=workload_of(own, known),
             others=tuple(OtherHistory(series=other, points=points.get(number, ())) for number, other in others),
             canaries=tuple(
                 OtherHistory(series=other, points=points[number]) for number, other in canaries if number in points
             ),
-            profile=profile_of(connection, row, found),
+            profile=profile_of(connection, row, own),
             episodes=episodes_of(connection, [row.id]).get(row.id, ()),
         )
 
 
-# A series' own points and findings, without what stands beside it on its page.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnHistory:
-    """A series with its points by commit, then run time, and what was found in them."""
+    """A series with its points, by commit, then run, and its findings."""
 
     series: Series
     points: Sequence[Point]
@@ -138,7 +133,7 @@ class OwnHistory:
 
 
 def own_history(store: Store, key: str) -> OwnHistory | None:
-    """The history of the series of that key."""
+    """The points and findings of a series by key."""
     with store.read() as connection:
         row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
         if row is None:

@@ -1,4 +1,4 @@
-"""Lists of series: by words and names, and every series with where it runs."""
+"""Lists of series: filtered, and the index of all series."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
@@ -29,9 +29,9 @@ def find_series(
     limit: int = 50,
     offset: int = 0,
 ) -> SeriesPage:
-    """Series whose benchmark, parameters, machine or environment hold every word of `search`, letter case aside.
+    """Series whose benchmark, parameters, machine or environment contain every word of `search`, ignoring case.
 
-    Listed ones first, of these the metrics named in `first`, then by benchmark.
+    Listed ones first, then the metrics in `first`, then by benchmark.
     """
     series = schema.series
     with store.read() as connection:
@@ -39,14 +39,14 @@ def find_series(
         if owner is None:
             return SeriesPage(total=0, series=())
         where: list[Any] = [series.c.project_id == owner]
-        for column, wanted in (
+        for column, value in (
             (schema.machine.c.name, machine),
             (series.c.metric, metric),
             (series.c.implementation, implementation),
             (series.c.listed, listed),
         ):
-            if wanted is not None:
-                where.append(column == wanted)
+            if value is not None:
+                where.append(column == value)
         for word in search.split():
             fields = (
                 schema.benchmark.c.name,
@@ -73,7 +73,7 @@ def find_series(
 
 
 def metrics_and_implementations(store: Store, project: str) -> tuple[tuple[Metric, ...], tuple[str, ...]]:
-    """What series of a project measure, a metric for each name, and whose: what a list of them is narrowed by."""
+    """The metrics, one for each name, and implementations of a project's series, for filters."""
     series = schema.series
     with store.read() as connection:
         rows = connection.execute(
@@ -81,22 +81,19 @@ def metrics_and_implementations(store: Store, project: str) -> tuple[tuple[Metri
             .where(series.c.project_id == project_id(connection, project))
             .group_by(series.c.metric, series.c.implementation)
         ).all()
-    found = {row.metric: metric_of(row.metric, row.unit) for row in rows}
-    return tuple(found.values()), tuple({row.implementation for row in rows if row.implementation})
-
-
-# Every series of a project with where its code runs, read once: comparisons ask for all of them.
+    metrics = {row.metric: metric_of(row.metric, row.unit) for row in rows}
+    return tuple(metrics.values()), tuple({row.implementation for row in rows if row.implementation})
 
 
 class IndexedSeries(NamedTuple):
-    """A series, and what its machine code belongs to."""
+    """A series, and the key of its machine code."""
 
     series: Series
     code: CodeKey
 
 
 def series_index(store: Store, project: str) -> Mapping[int, IndexedSeries]:
-    """By id, in the order of machines and benchmarks."""
+    """All series of a project by id, sorted by machine and benchmark; cached for comparisons."""
 
     def read() -> Mapping[int, IndexedSeries]:
         with store.read() as connection:
@@ -120,4 +117,4 @@ def series_index(store: Store, project: str) -> Mapping[int, IndexedSeries]:
             for row in rows
         }
 
-    return store.cached(project, "series and their places", read, size=lambda places: ROW_BYTES * len(places))
+    return store.cached(project, "series index", read, size=lambda index: ROW_BYTES * len(index))

@@ -1,5 +1,5 @@
-"""Changes that nobody triages, by commit and machine: for the worse steps in doubt, machine states, transients and
-drifts, of which no commit is accused; for the better every kind.
+"""Changes without triage, by commit and machine: not significant steps, machine states, transients and drifts for the
+worse, and every kind for the better.
 
 There may be thousands: groups are counted in the database, and those of one page read.
 """
@@ -37,17 +37,17 @@ _TABLES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
-    """Which changes."""
+class _Filter:
+    """Which changes to list."""
 
     kind: ChangeKind
     is_worse: bool
-    below: BelowLimits  # steps that are too small to count
+    below: BelowLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupList:
-    """Some of the groups, the newest first."""
+    """A page of groups, newest first."""
 
     groups: tuple[RegressionGroup, ...]
     total: int
@@ -66,8 +66,7 @@ def unattributed_changes(
     limit: int = 20,
     offset: int = 0,
 ) -> GroupList:
-    """Groups of changes of one kind for the worse, or for the better, with those of their series alone that have every
-    word in their name."""
+    """Groups of changes of one kind, for the worse or the better, of series with every word in their name."""
     with store.read() as connection:
         owner = project_id(connection, project)
         if owner is None:
@@ -77,45 +76,45 @@ def unattributed_changes(
         below = (
             below_limits(connection, owner, workloads(connection, owner)) if kind is ChangeKind.STEP else frozenset()
         )
-        its_tables, which = _TABLES.get(kind, (schema.episode,)), _Wanted(kind=kind, is_worse=is_worse, below=below)
-        places = {place for table in its_tables for place in _places(connection, table, owner, which, watched, None)}
-        found = places
+        tables, which = _TABLES.get(kind, (schema.episode,)), _Filter(kind=kind, is_worse=is_worse, below=below)
+        all_groups = {place for table in tables for place in _groups(connection, table, owner, which, watched, None)}
+        groups = all_groups
         if named is not None:
-            found = {each for table in its_tables for each in _places(connection, table, owner, which, watched, named)}
-        commits = commits_by_id(connection, {commit for commit, _ in found})
+            groups = {each for table in tables for each in _groups(connection, table, owner, which, watched, named)}
+        commits = commits_by_id(connection, {commit for commit, _ in groups})
         of_project = select(schema.machine.c.id, schema.machine.c.name).where(schema.machine.c.project_id == owner)
         names = {row.id: row.name for row in connection.execute(of_project)}
-        wanted = [
-            (commit, its_machine)
-            for commit, its_machine in found
-            if (machine is None or names[its_machine] == machine) and (since is None or commits[commit].date >= since)
+        chosen = [
+            (commit, machine_id)
+            for commit, machine_id in groups
+            if (machine is None or names[machine_id] == machine) and (since is None or commits[commit].date >= since)
         ]
-        wanted.sort(key=lambda place: (-commits[place[0]].position, commits[place[0]].hash, names[place[1]]))
-        shown = wanted[offset : offset + limit]
-        rows = [
-            one for table in its_tables for one in _regressions(connection, table, owner, which, watched, named, shown)
-        ]
-        by_place: dict[tuple[int, int], list[Regression]] = {place: [] for place in shown}
-        for place, one in rows:
-            by_place[place].append(one)
+        chosen.sort(key=lambda key: (-commits[key[0]].position, commits[key[0]].hash, names[key[1]]))
+        shown = chosen[offset : offset + limit]
+        rows = [one for table in tables for one in _regressions(connection, table, owner, which, watched, named, shown)]
+        by_group: dict[tuple[int, int], list[Regression]] = {key: [] for key in shown}
+        for key, one in rows:
+            by_group[key].append(one)
     return GroupList(
-        groups=tuple(_group(project, each) for each in by_place.values()), total=len(wanted), any_at_all=bool(places)
+        groups=tuple(_group(project, each) for each in by_group.values()),
+        total=len(chosen),
+        any_at_all=bool(all_groups),
     )
 
 
-def _group(project: str, found: Sequence[Regression]) -> RegressionGroup:
-    its = sorted(found, key=lambda one: (not one.series.metric.is_time, -abs(one.change.magnitude)))
+def _group(project: str, changes: Sequence[Regression]) -> RegressionGroup:
+    ordered = sorted(changes, key=lambda one: (not one.series.metric.is_time, -abs(one.change.magnitude)))
     return RegressionGroup(
         project=project,
-        machine=its[0].series.machine,
-        commit=its[0].change.commit,
-        previous_commit=max((one.change.previous_commit for one in its), key=lambda commit: commit.position),
-        regressions=tuple(its),
+        machine=ordered[0].series.machine,
+        commit=ordered[0].change.commit,
+        previous_commit=max((one.change.previous_commit for one in ordered), key=lambda commit: commit.position),
+        regressions=tuple(ordered),
     )
 
 
-def _places(
-    connection: Connection, table: Any, owner: int, which: _Wanted, watched: Watched, named: set[int] | None
+def _groups(
+    connection: Connection, table: Any, owner: int, which: _Filter, watched: Watched, named: set[int] | None
 ) -> set[tuple[int, int]]:
     """Commit and machine of each group, by id."""
     series = schema.series
@@ -135,8 +134,8 @@ def _places(
         query = query.where(id_in(connection, series.c.id, named))
     return {
         (commit, machine)
-        for number, *its_kind, commit, machine in connection.execute(query).all()
-        if watched(*its_kind) is not None and (number, commit) not in which.below
+        for number, *metric_key, commit, machine in connection.execute(query).all()
+        if watched(*metric_key) is not None and (number, commit) not in which.below
     }
 
 
@@ -144,12 +143,12 @@ def _regressions(
     connection: Connection,
     table: Any,
     owner: int,
-    which: _Wanted,
+    which: _Filter,
     watched: Watched,
     named: set[int] | None,
     places: Sequence[tuple[int, int]],
 ) -> list[tuple[tuple[int, int], Regression]]:
-    """The changes of these groups, each with its group's commit and machine."""
+    """The changes of the groups, each with its group's commit and machine."""
     series = schema.series
     columns = [column for column in table.c if column.name != "series_id"]
     rows = [

@@ -21,7 +21,7 @@ from ...store import queries
 from ...store.cache import ROW_BYTES
 from ...store.notes import annotations
 from ...store.policy import stated_limits
-from ...store.queries.comparison_details import MeasuredOn
+from ...store.queries.comparison_details import MachineRuns
 from ..comparison_cache import compared_commits
 from ..request_context import Pages, commit_or_404, page_number, pages, project_or_404, store, words_asked
 
@@ -36,7 +36,7 @@ _DOUBTS = 3
 class CommitVerdict:
     """The commit against the one before it with results on these machines."""
 
-    machines: tuple[MeasuredOn, ...]
+    machines: tuple[MachineRuns, ...]
     base: Commit | None  # None: the first
     compared: Compared | None
     counts: tuple[tuple[Verdict, int], ...]
@@ -62,7 +62,7 @@ class Failure:
     series: tuple[Series, ...]
 
 
-def commit_verdicts(project: str, commit: Commit, measured: Sequence[MeasuredOn]) -> tuple[CommitVerdict, ...]:
+def commit_verdicts(project: str, commit: Commit, measured: Sequence[MachineRuns]) -> tuple[CommitVerdict, ...]:
     """Rows of what `warpwatch check` says: one where all measured the same commit before, else one a machine."""
     bases = {each.before.hash for each in measured if each.before is not None}
     if len(bases) == 1 and all(each.before for each in measured):
@@ -101,7 +101,7 @@ def _state(drift: MachineDrift | None, base: Commit | None, has_controls: bool, 
     return "its controls did not change" if has_controls else "no controls"
 
 
-def _cards(measured: Iterable[MeasuredOn]) -> dict[str, set[str]]:
+def _cards(measured: Iterable[MachineRuns]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for each in measured:
         found.setdefault(each.machine, set()).update(each.cards)
@@ -126,7 +126,7 @@ def failures(points: Iterable[CommitPoint]) -> tuple[Failure, ...]:
 
 
 def compiled_changes(
-    project: str, page: CommitPage, measured: Sequence[MeasuredOn]
+    project: str, page: CommitPage, measured: Sequence[MachineRuns]
 ) -> tuple[Commit, CompiledDifference] | None:
     """Against the newest commit before that tells of compiled code; None where there is none, or nothing to tell."""
     if not page.compiled:
@@ -140,7 +140,7 @@ def compiled_changes(
 
 
 def _verdict(
-    project: str, commit: Commit, machines: Sequence[MeasuredOn], base: Commit | None, machine: str | None
+    project: str, commit: Commit, machines: Sequence[MachineRuns], base: Commit | None, machine: str | None
 ) -> CommitVerdict:
     compared = compared_commits(project, base, commit) if base is not None else None
     rows = [row for row in compared.rows if machine in {None, row.series.machine}] if compared is not None else []
