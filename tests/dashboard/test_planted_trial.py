@@ -89,7 +89,7 @@ def test_pairs_are_of_one_card_and_two_commits_the_nearest_first(recorded: Path)
 
 
 def test_an_archive_without_such_runs_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"holds no <machine>/gpu<n>-try"):
+    with pytest.raises(ValueError, match=r"has no <machine>/gpu<n>-try"):
         runs_of(tmp_path)
 
 
