@@ -21,7 +21,7 @@ _SIZES = ((16, 0.5), (32, 0.2), (64, 0.1))  # commits, planted change
 @click.option("--seed", default=1, show_default=True, help="Of the culprits' places.")
 @click.option("--budget", default=30.0, show_default=True, help="Minutes of each bisect.")
 def main(folder: Path, seed: int, budget: float) -> None:
-    """Bisect planted slowdowns, and print what was named."""
+    """Bisect planted slowdowns, and print the named commits."""
     rng = np.random.default_rng(seed)
     click.echo("| commits | planted | named | stated | change, 95 % | runs | commits measured | minutes |")
     click.echo("|---|---|---|---|---|---|---|---|")
@@ -45,16 +45,16 @@ def main(folder: Path, seed: int, budget: float) -> None:
         )
         if not done.stdout:
             raise click.ClickException(done.stderr)
-        told = json.loads(done.stdout)
-        suspects = [repository.commits.index(each) for each in told["suspects"]]
+        report = json.loads(done.stdout)
+        suspects = [repository.commits.index(commit) for commit in report["suspects"]]
         right = "the culprit" if suspects == [culprit] else f"{suspects} of {[culprit]}"
         if culprit in suspects and len(suspects) > 1:
             right = f"{len(suspects)} commits, the culprit among them"
-        low, high = told["interval_95"] or (float("nan"), float("nan"))
-        measured = sum(each["runs"] > 0 for each in told["commits"])
+        low, high = report["interval_95"] or (float("nan"), float("nan"))
+        measured = sum(commit["runs"] > 0 for commit in report["commits"])
         click.echo(
-            f"| {commits} | {change:.0%} | {right if told['end'] in ('found', 'range') else told['says']} "
-            f"| {told['confidence'] or 0:.1%} | {low:+.1%} to {high:+.1%} | {told['runs']} | {measured} "
+            f"| {commits} | {change:.0%} | {right if report['end'] in ('found', 'range') else report['says']} "
+            f"| {report['confidence'] or 0:.1%} | {low:+.1%} to {high:+.1%} | {report['runs']} | {measured} "
             f"| {(time.monotonic() - began) / 60:.1f} |"
         )
 

@@ -1,10 +1,9 @@
-"""How often a bisect names the right commit, how sure it says it is, and what it costs, with noise that was recorded.
+"""Accuracy, calibration and cost of bisects, with recorded noise.
 
-`python -m tools.bisect_trial perf_suite/trials/repeatability-h200/*.json.gz` plants a change at a random
-one of 64 commits and bisects, again and again. A run is off its level by what some run of a recorded series was off its
-own, as in gate_trial.py; what a row of the table adds to that is in `WORLDS`. Nothing is known of the noise beforehand.
-For comparison: git bisect that takes the median of three runs of each commit and halves, and one run of every commit,
-split where that fits best.
+`python -m tools.bisect_trial perf_suite/trials/repeatability-h200/*.json.gz` plants a change at a random one of 64
+commits and bisects, many times. The deviation of a run is that of a run of a recorded series, as in gate_trial.py, with
+additions by `WORLDS`. The bisect does not know the noise beforehand. For comparison: git bisect with the median of
+three runs of each commit, and one run of every commit, split by least squares.
 """
 
 import itertools
@@ -22,7 +21,7 @@ from warpwatch.ci.bisect.bisect_loop import End, SearchSettings, Suspects, searc
 from warpwatch.ci.bisect.measured_runs import ExpectedNoise, Run
 from warpwatch.dashboard.statistics.comparison import RunValue, sample_error
 
-_ALIKE = 20  # series of the most similar latency, whose scatter one may have too
+_ALIKE = 20  # series of the most similar latency, from which the scatter is drawn
 _BUILD_S, _RUN_S = 60.0, 30.0
 _CONTROLS = 4
 _CHANGES = (0.03, 0.1)
@@ -31,19 +30,19 @@ _BINS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.995, 1.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What a trial's machine and commits are like, beside the recorded scatter."""
+    """Machine and commits of a trial, besides the recorded scatter."""
 
     name: str
-    fastest_s: float = 0.0  # of the series that are taken
+    fastest_s: float = 0.0  # of the series used
     slowest_s: float = math.inf
     scatter: float = 1.0  # times the recorded one
-    wild: float = 0.0  # share of runs that lie 2 to 10 % off
+    wild: float = 0.0  # share of outliers of 2 to 10 %
     walk: float = 0.0  # standard deviation of the machine's step from run to run
-    state: float = 0.0  # how far apart two states of the machine lie, which it leaves once in ten runs
+    state: float = 0.0  # distance of two states of the machine, which it leaves with probability 0.1 a run
     controls: bool = False  # whether controls are measured in the same runs
-    broken: float = 0.0  # share of commits that cannot be built
-    second: float = 0.0  # another change anywhere, in sizes of the planted one
-    place: int | None = None  # of the change; None: anywhere
+    broken: float = 0.0  # share of commits that do not build
+    second: float = 0.0  # another change anywhere, relative to the planted one
+    place: int | None = None  # position of the change; None: random
 
 
 WORLDS = (
@@ -69,7 +68,7 @@ WORLDS = (
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedBench:
-    """Commits whose runs scatter as recorded ones, on a clock of its own."""
+    """Commits with recorded scatter, and a simulated clock."""
 
     pool: Sequence[Recorded]
     levels: Sequence[float]  # log, of each commit
@@ -86,7 +85,7 @@ class SimulatedBench:
         self._center = int(self.rng.integers(len(self.pool)))
 
     def measure(self, place: int) -> Run | None:
-        """A run, or a build that fails."""
+        """Simulate a run; None if the commit does not build."""
         self.seconds += self.cost_s(place)
         if place in self.broken:
             return None
@@ -103,7 +102,7 @@ class SimulatedBench:
         return Run(place=place, value=value, error=error, at_s=self.seconds, controls=controls)
 
     def cost_s(self, place: int) -> float:
-        """Building what is not built, and a run."""
+        """Seconds of a run, and of the build if it is the first."""
         return _RUN_S + (0.0 if place in self._built else _BUILD_S)
 
     def _off(self) -> tuple[float, float]:
@@ -116,20 +115,22 @@ class SimulatedBench:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """What bisects of one world ended in."""
+    """Results of the bisects of one world."""
 
     tries: int
-    right: int  # named the commit, or a range of unbuildable neighbours that has it
+    right: int  # named the commit, or a range of unbuildable neighbours with it
     wrong: int
     undecided: int
-    stated: float  # mean confidence of what was named
+    stated: float  # mean confidence
     runs: float  # mean
     most_runs: int
     minutes: float  # mean, of the simulated clock
-    halving: int  # right ones of git bisect with three runs of each commit
+    halving: int  # right ones of git bisect
     halving_runs: float
-    every: int  # right ones of one run of every commit
-    told: tuple[tuple[float, bool], ...]  # before each run: the chance of the likeliest, and whether that was right
+    every_commit: int  # right ones with one run of every commit
+    predictions: tuple[
+        tuple[float, bool], ...
+    ]  # before each run: probability of the likeliest, and whether it was right
 
 
 def trial(
@@ -142,36 +143,36 @@ def trial(
     commits: int = 64,
     confidence: float = SearchSettings().confidence,
 ) -> Tally:
-    """So many bisects with the change at a random one of the commits."""
-    fitting = [each for each in pool if world.fastest_s <= each.level <= world.slowest_s]
-    right = wrong = halving = every = most = 0
+    """Bisect `tries` times with the change at a random commit."""
+    fitting = [series for series in pool if world.fastest_s <= series.level <= world.slowest_s]
+    right = wrong = halving = every_commit = most = 0
     stated: list[float] = []
     runs: list[int] = []
     minutes: list[float] = []
     halving_runs: list[int] = []
-    wanted = SearchSettings(confidence=confidence, budget_s=math.inf)
-    told: list[tuple[float, bool]] = []
+    settings = SearchSettings(confidence=confidence, budget_s=math.inf)
+    predictions: list[tuple[float, bool]] = []
     for number in range(tries):
         rng = np.random.default_rng([seed, number])
         bench, culprit = _bench(fitting, world, change, commits, rng)
 
         def watch(now: object, suspects: Suspects, count: int, culprit: int = culprit) -> None:
-            told.append((suspects.chance, suspects.first <= culprit <= suspects.last))
+            predictions.append((suspects.chance, suspects.first <= culprit <= suspects.last))
 
-        done = search(bench, lambda: np.ones(commits), ExpectedNoise(), wanted, clock=lambda: 0.0, watch=watch)
+        done = search(bench, lambda: np.ones(commits), ExpectedNoise(), settings, clock=lambda: 0.0, watch=watch)
         if done.end in (End.FOUND, End.RANGE) and done.suspects is not None and done.suspects.chance >= confidence:
             hit = done.suspects.first <= culprit <= done.suspects.last
             right, wrong = right + hit, wrong + (not hit)
             stated.append(done.suspects.chance)
         runs.append(len(done.runs))
         minutes.append(bench.seconds / 60)
-        again, its = _bench(fitting, world, change, commits, np.random.default_rng([seed, number]))
+        again, target = _bench(fitting, world, change, commits, np.random.default_rng([seed, number]))
         (first, last), count = _halved(again, commits)
-        halving += first <= its <= last
+        halving += first <= target <= last
         halving_runs.append(count)
-        again, its = _bench(fitting, world, change, commits, np.random.default_rng([seed, number]))
+        again, target = _bench(fitting, world, change, commits, np.random.default_rng([seed, number]))
         first, last = _every_commit(again, commits)
-        every += first <= its <= last
+        every_commit += first <= target <= last
         most = max(most, len(done.runs))
     return Tally(
         tries=tries,
@@ -184,8 +185,8 @@ def trial(
         minutes=float(np.mean(minutes)),
         halving=halving,
         halving_runs=float(np.mean(halving_runs)),
-        every=every,
-        told=tuple(told),
+        every_commit=every_commit,
+        predictions=tuple(predictions),
     )
 
 
@@ -203,14 +204,14 @@ def _bench(
 
 
 def _halved(bench: SimulatedBench, commits: int, repeats: int = 3) -> tuple[tuple[int, int], int]:
-    """git bisect by the middle between the ends' medians: the first and the last commit that it names, and its runs."""
+    """git bisect at the middle of the ends' medians: first and last named commit, and number of runs."""
     runs = 0
 
     def level(place: int) -> float | None:
         nonlocal runs
-        found = [run.value for _ in range(repeats) if (run := bench.measure(place)) is not None]
-        runs += len(found)
-        return float(np.median(found)) if found else None
+        values = [run.value for _ in range(repeats) if (run := bench.measure(place)) is not None]
+        runs += len(values)
+        return float(np.median(values)) if values else None
 
     good, bad = level(0), level(commits)
     assert good is not None
@@ -230,7 +231,7 @@ def _halved(bench: SimulatedBench, commits: int, repeats: int = 3) -> tuple[tupl
 
 
 def _every_commit(bench: SimulatedBench, commits: int) -> tuple[int, int]:
-    """The commits that may have brought the step that fits one run of every commit best, by least squares."""
+    """First and last commit that may have caused the best step of one run of every commit, by least squares."""
     runs = [(place, run.value) for place in range(commits + 1) if (run := bench.measure(place)) is not None]
     values = np.array([value for _, value in runs])
     costs = [
@@ -241,16 +242,21 @@ def _every_commit(bench: SimulatedBench, commits: int) -> tuple[int, int]:
     return runs[after - 1][0] + 1, runs[after][0]
 
 
-def calibration(told: Sequence[tuple[float, bool]]) -> list[tuple[str, int, float, float]]:
-    """Of each bin of stated chances: its name, how many, their mean, and the share that was right."""
-    chances = np.array([chance for chance, _ in told])
-    was_right = np.array([right for _, right in told])
+def calibration(predictions: Sequence[tuple[float, bool]]) -> list[tuple[str, int, float, float]]:
+    """Name, count, mean probability and share of right predictions, by bin of probability."""
+    stated = np.array([probability for probability, _ in predictions])
+    was_right = np.array([right for _, right in predictions])
     rows = []
     for low, high in itertools.pairwise(_BINS):
-        its = (chances >= low) & ((chances < high) | (high == 1.0))
-        if its.any():
+        members = (stated >= low) & ((stated < high) | (high == 1.0))
+        if members.any():
             rows.append(
-                (f"{low:.1%} to {high:.1%}", int(its.sum()), float(chances[its].mean()), float(was_right[its].mean()))
+                (
+                    f"{low:.1%} to {high:.1%}",
+                    int(members.sum()),
+                    float(stated[members].mean()),
+                    float(was_right[members].mean()),
+                )
             )
     return rows
 
@@ -261,7 +267,7 @@ def calibration(told: Sequence[tuple[float, bool]]) -> list[tuple[str, int, floa
 @click.option("--confidence", default=SearchSettings().confidence, show_default=True)
 @click.option("--seed", default=1, show_default=True)
 def main(files: tuple[Path, ...], tries: int, confidence: float, seed: int) -> None:
-    """Simulate bisects with recorded noise, and print what they ended in."""
+    """Simulate bisects with recorded noise, and print their results."""
     pool = recorded(files)
     click.echo(f"{len(pool)} recorded series; 64 commits, {tries} bisects a row, until {confidence:.0%} sure\n")
     changes = " and ".join(f"{change:.0%}" for change in _CHANGES)
@@ -271,10 +277,10 @@ def main(files: tuple[Path, ...], tries: int, confidence: float, seed: int) -> N
         "| git bisect, 3 runs each: right, runs | one run of each commit: right of 65 runs |"
     )
     click.echo("|---|---|---|---|---|---|---|---|---|---|")
-    told: list[tuple[float, bool]] = []
+    predictions: list[tuple[float, bool]] = []
     for world in WORLDS:
         rows = [trial(pool, world, change, tries=tries, seed=seed, confidence=confidence) for change in _CHANGES]
-        told += [each for row in rows for each in row.told]
+        predictions += [prediction for row in rows for prediction in row.predictions]
         cells = [
             [f"{row.right}" for row in rows],
             [f"{row.wrong}" for row in rows],
@@ -284,11 +290,11 @@ def main(files: tuple[Path, ...], tries: int, confidence: float, seed: int) -> N
             [f"{row.most_runs}" for row in rows],
             [f"{row.minutes:.0f}" for row in rows],
             [*(f"{row.halving}" for row in rows), f"{rows[0].halving_runs:.0f}"],
-            [f"{row.every}" for row in rows],
+            [f"{row.every_commit}" for row in rows],
         ]
         click.echo(" | ".join([f"| {world.name}", *(", ".join(cell) for cell in cells)]) + " |")
     click.echo("\n| stated before a run | how often | mean | right |\n|---|---|---|---|")
-    for name, count, mean, share in calibration(told):
+    for name, count, mean, share in calibration(predictions):
         click.echo(f"| {name} | {count} | {mean:.1%} | {share:.1%} |")
 
 

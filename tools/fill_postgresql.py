@@ -34,10 +34,10 @@ _AT_ONCE = 500  # series
 @click.command()
 @click.argument("url")
 @click.option("--points", type=int, default=50_000_000, show_default=True)
-@click.option("--asked", type=int, default=300, show_default=True, help="Series that are asked for.")
+@click.option("--asked", type=int, default=300, show_default=True, help="Series to query.")
 @click.option("--seed", type=int, default=1, show_default=True)
 def main(url: str, points: int, asked: int, seed: int) -> None:
-    """Fill the database at URL, which must hold no project called big, and time queries; if it does, time alone."""
+    """Fill the database at URL and time queries; only time them if it already has the project `big`."""
     store = Store(url)
     if not any(project.name == "big" for project in queries.projects(store)):
         begun = time.monotonic()
@@ -109,7 +109,7 @@ def _fill(store: Store, count: int, rng: np.random.Generator) -> None:
 
 
 def _copy(store: Store, project: int, commits: list[int], rng: np.random.Generator) -> None:
-    """Stretch by stretch in the order in which imports would have written them: old ones of all series first."""
+    """Chunks in the order in which imports would have written them: the oldest of all series first."""
     series, run = schema.series, schema.run
     with store.read() as connection:
         owned = connection.execute(
@@ -182,14 +182,14 @@ def _drawn(keys: Sequence[str], rng: np.random.Generator) -> list[str]:
 
 
 def _ask(name: str, asked: int, keys: Sequence[str], query: Callable[[str], History | ShownHistory | None]) -> None:
-    """What these many take after twenty that warm up."""
+    """Time the queries, after twenty to warm up."""
     wall, cpu = [], []
     for key in keys[: asked + 20]:
         begun, worked = time.perf_counter(), time.process_time()
-        found = query(key)
+        history = query(key)
         wall.append((time.perf_counter() - begun) * 1000)
         cpu.append((time.process_time() - worked) * 1000)
-        assert found is not None
+        assert history is not None
     for what, took in (("wall", wall[20:]), ("CPU in Python", cpu[20:])):
         click.echo(
             f"queries.{name} of {_COMMITS} points, {what}, ms: median {statistics.median(took):.1f}, "

@@ -1,15 +1,13 @@
-"""How often the gate is wrong, and how often it finds what was planted, with noise that was recorded.
+"""False alarms and power of the gate, with recorded noise.
 
-`python -m tools.gate_trial perf_suite/trials/repeatability-h200/*.json.gz` simulates pull requests of 100
-series each. A series is one that was recorded; each of its runs is off its level by what some run of the recorded
-series was off its own, drawn from the twenty-one of the most similar latency, and has that run's quartiles. So heavy
-tails, and that short launches scatter more, are as recorded; that runs of one machine wander together is not. First the
-pull requests change nothing, then every tenth series of each is slower. Rivals, canaries and a history are not there to
-help; the judgement is `check`'s own. With `--loud 0.1` a tenth of the series scatter fifty times as much, which no runs
-that a gate may take settle; they are none of the slower ones. With `--disturbed` it is done again
-with noise that the recording does not have, shared by all series of a run or of each series alone: a machine that
-drifts (AR(1), rho 0.9, 1 %), one that has two states 3 % apart and stays in one for 3 to 10 runs, and 1 % of the runs
-20 % slower.
+`python -m tools.gate_trial perf_suite/trials/repeatability-h200/*.json.gz` simulates pull requests of 100 series each.
+The deviation and the quartiles of each run are those of a run drawn from the 21 recorded series of the most similar
+latency. So heavy tails, and the larger scatter of short launches, are as recorded; common wandering of the runs of a
+machine is not. First the pull requests change nothing, then every tenth series is slower. There are no baselines,
+canaries or history; the decision is `check`'s own. With `--loud 0.1` a tenth of the series, none of the slower ones,
+scatter fifty times as much, which no number of runs decides. With `--disturbed` the trial is repeated with further
+noise, shared by all series of a run or of each series alone: a machine that drifts (AR(1), rho 0.9, 1 %), one with two
+states 3 % apart that last 3 to 10 runs, and 1 % of the runs 20 % slower.
 """
 
 import gzip
@@ -37,9 +35,9 @@ from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.store.queries.comparison_pairs import Pair, Side
 
-_ALIKE = 20  # series of the most similar latency, whose scatter one may have too
+_ALIKE = 20  # series of the most similar latency, from which the scatter is drawn
 _METHOD = "track_latency"
-_LOUDER = 50.0  # how much more a loud series scatters
+_LOUDER = 50.0  # times the scatter, of a loud series
 _DRIFT_RHO, _DRIFT_SD = 0.9, 0.01  # of the AR(1) process, from run to run; its stationary standard deviation
 _STATES_APART = 0.03  # of the slow state from the fast one, on logarithms
 _SHORTEST_STAY, _LONGEST_STAY = 3, 10  # runs of either commit in one state
@@ -48,19 +46,19 @@ _OUTLIER_SHARE, _OUTLIER = 0.01, math.log(1.2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disturbance:
-    """Noise added to the recorded one: which kinds, and whether all series of a run share it."""
+    """Noise added to the recorded one."""
 
     drift: bool = False  # an AR(1) process
-    states: bool = False  # two states of the clocks, say
+    states: bool = False  # such as two clock rates
     outliers: bool = False  # 1 % of the runs 20 % slower
     is_shared: bool = False
 
     @property
     def name(self) -> str:
-        """As the table calls it."""
+        """Name in the table."""
         kinds = [word for word in ("drift", "states", "outliers") if getattr(self, word)]
-        each = "shared by all series" if self.is_shared else "of each series alone"
-        return f"{' + '.join(kinds)}, {each}" if kinds else "none"
+        scope = "shared by all series" if self.is_shared else "of each series alone"
+        return f"{' + '.join(kinds)}, {scope}" if kinds else "none"
 
 
 DISTURBANCES = (
@@ -74,7 +72,7 @@ DISTURBANCES = (
 
 
 class _Disturbed:
-    """A disturbance as it goes on from run to run."""
+    """State of a disturbance from run to run."""
 
     def __init__(self, disturbance: Disturbance, series: int, rng: Generator) -> None:
         self._kinds, self._rng = disturbance, rng
@@ -84,7 +82,7 @@ class _Disturbed:
         self._stays = rng.integers(1, _LONGEST_STAY + 1, self._wide)  # begun before the gate
 
     def next_run(self) -> NDArray[np.float64]:
-        """What the next run of each series is off by, on logarithms."""
+        """Log deviation of the next run of each series."""
         rng, wide = self._rng, self._wide
         self._drift = _DRIFT_RHO * self._drift + rng.normal(0, _DRIFT_SD * math.sqrt(1 - _DRIFT_RHO**2), wide)
         over = self._stays == 0
@@ -101,30 +99,30 @@ class _Disturbed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """A series of several runs of one code: its level, and of each run how far off it was and its quartiles."""
+    """A series with several runs of one code: level, and deviation and quartiles of each run."""
 
     level: float
-    off: tuple[float, ...]  # of logarithms, stretched to the scatter that so few runs hide
-    spread: tuple[tuple[float, float, int], ...]  # quartiles over the run's value, samples
+    off: tuple[float, ...]  # log deviations, corrected for the degree of freedom of the mean
+    spread: tuple[tuple[float, float, int], ...]  # quartiles over the run's value, number of samples
 
 
 def recorded(files: Sequence[Path]) -> tuple[Recorded, ...]:
-    """The latencies that all files have, fast ones first. Raises ValueError if there are fewer than two files."""
+    """The latencies that all files have, the fastest first. Raises ValueError for fewer than two files."""
     runs = [read_result(gzip.decompress(file.read_bytes()), file.name) for file in files]
     if len(runs) < 2:
-        raise ValueError(f"{len(runs)} runs; scatter shows from two on")
+        raise ValueError(f"{len(runs)} result files; the scatter needs at least two runs")
     values: dict[tuple[str, tuple[str, ...]], list[RunValue]] = {}
     for run in runs:
         for entry in run.entries:
             if entry.benchmark.endswith(f".{_METHOD}"):
                 for value in entry.values:
                     if value.value:
-                        kept = RunValue(
+                        run_value = RunValue(
                             value=value.value, q25=value.q25, q75=value.q75, sample_count=value.sample_count
                         )
-                        values.setdefault((entry.benchmark, value.parameters), []).append(kept)
-    found = [_series(its) for its in values.values() if len(its) == len(runs)]
-    return tuple(sorted(found, key=lambda each: each.level))
+                        values.setdefault((entry.benchmark, value.parameters), []).append(run_value)
+    series = [_series(own) for own in values.values() if len(own) == len(runs)]
+    return tuple(sorted(series, key=lambda one: one.level))
 
 
 def _series(runs: Sequence[RunValue]) -> Recorded:
@@ -137,7 +135,7 @@ def _series(runs: Sequence[RunValue]) -> Recorded:
 
 
 class PullRequest:
-    """Simulated runs of base and head; `slower` of its series are so by `change`, and a share of all is `loud`."""
+    """Simulated runs of base and head; the series of `slower` are so by `change`; `loud` is a share of all."""
 
     def __init__(
         self,
@@ -152,7 +150,7 @@ class PullRequest:
         self._pool = pool
         self._rng = rng
         self._disturbed = _Disturbed(disturbance, series, rng.spawn(1)[0])
-        self._places = [int(place) for place in rng.integers(len(pool), size=series)]
+        self._indices = [int(index) for index in rng.integers(len(pool), size=series)]
         self._factor = [1 + change if number in slower else 1.0 for number in range(series)]
         self._scatter = [
             _LOUDER if number >= series * (1 - loud) and number not in slower else 1.0 for number in range(series)
@@ -162,20 +160,20 @@ class PullRequest:
             {one.key: [] for one in self.series} for _ in range(2)
         )
 
-    def measure(self, is_head: bool, wanted: Collection[SeriesSchema] | None) -> None:
-        """One run of the series asked for, or of all."""
-        keys = {each.key for each in wanted or self.series}
+    def measure(self, is_head: bool, selected: Collection[SeriesSchema] | None) -> None:
+        """Simulate one run of the selected series, or of all."""
+        keys = {series.key for series in selected or self.series}
         for number, (series, off) in enumerate(zip(self.series, self._disturbed.next_run(), strict=True)):
             if series.key in keys:
                 self._runs[is_head][series.key].append(self._draw(number, is_head, float(off)))
 
     def _draw(self, number: int, is_head: bool, off: float) -> RunValue:
-        place = self._places[number]
-        first = min(max(place - _ALIKE // 2, 0), max(len(self._pool) - _ALIKE - 1, 0))
+        index = self._indices[number]
+        first = min(max(index - _ALIKE // 2, 0), max(len(self._pool) - _ALIKE - 1, 0))
         near = self._pool[int(self._rng.integers(first, min(first + _ALIKE + 1, len(self._pool))))]
         run = int(self._rng.integers(len(near.off)))
         value = (
-            self._pool[place].level
+            self._pool[index].level
             * math.exp(near.off[run] * self._scatter[number] + off)
             * (self._factor[number] if is_head else 1.0)
         )
@@ -184,13 +182,13 @@ class PullRequest:
 
     @property
     def runs_a_series(self) -> float:
-        """Of each commit, on average over the series."""
+        """Mean number of runs of each commit, over the series."""
         return float(np.mean([len(runs) for runs in self._runs[False].values()]))
 
     def check(self, threshold: float, family_error: float) -> Comparison:
-        """As `warpwatch check` judges runs that lie beside each other."""
+        """The comparison of `warpwatch check` for runs of one session."""
         rows, drifts = compare_pairs(
-            [self._pair(each) for each in self.series], threshold=threshold, workloads={}, family_error=family_error
+            [self._pair(series) for series in self.series], threshold=threshold, workloads={}, family_error=family_error
         )
         return commit_comparison("trial", _commit(0), _commit(1), rows, drifts, threshold=threshold)
 
@@ -201,29 +199,29 @@ class PullRequest:
             series=series,
             base=Side(runs=sides[0], status=Status.OK, reason=None),
             head=Side(runs=sides[1], status=Status.OK, reason=None),
-            levels=np.array([np.median(its) for its in values]),
+            levels=np.array([np.median(side) for side in values]),
             commits=np.array([0, 1]),
             sides=(0, 1),
             is_one_measurement=False,
             other_gpus=None,
             same_session=True,
-            reruns=tuple(tuple(its) for its in values),
+            reruns=tuple(tuple(side) for side in values),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """What gates of many pull requests ended in."""
+    """Results of the gates of many pull requests."""
 
     pull_requests: int
-    false_alarms: int  # pull requests in which anything unchanged was called changed
+    false_alarms: int  # pull requests with an unchanged series called changed
     planted: int
-    found: int  # of those, called regressed
-    called_unchanged: int  # of those
-    open: int  # series that stayed inconclusive
+    found: int  # of the planted, called regressed
+    called_unchanged: int  # of the planted
+    open: int  # inconclusive series
     series: int
-    runs: float  # of a commit, until the gate ended, on average
-    runs_a_series: float  # of those, the series' own
+    runs: float  # of a commit, mean
+    runs_a_series: float  # of a commit and series, mean
 
 
 def trial(
@@ -238,7 +236,7 @@ def trial(
     loud: float = 0.0,
     disturbance: Disturbance = DISTURBANCES[0],
 ) -> Tally:
-    """Gates of so many pull requests; with a change, in every tenth series of each."""
+    """Gate `pull_requests`; a `change` is in every tenth series."""
     rng = np.random.default_rng(seed)
     slower = range(0, series, 10) if change else range(0)
     names = {_named(number).key for number in slower}
@@ -248,12 +246,12 @@ def trial(
     for _ in range(pull_requests):
         request = PullRequest(pool, series, slower, change, rng, loud, disturbance)
         done = run_gate(schedule, request.measure, partial(request.check, threshold), budget_s=math.inf)
-        moved = {row.series.key: row.verdict for row in done.comparison.rows}
-        wrong += any(v in (Verdict.REGRESSED, Verdict.IMPROVED) and key not in names for key, v in moved.items())
-        wrong += any(moved[key] is Verdict.IMPROVED for key in names)
-        found += sum(moved[key] is Verdict.REGRESSED for key in names)
-        still_open += sum(verdict is Verdict.INCONCLUSIVE for verdict in moved.values())
-        missed += sum(moved[key] is Verdict.UNCHANGED for key in names)
+        verdicts = {row.series.key: row.verdict for row in done.comparison.rows}
+        wrong += any(v in (Verdict.REGRESSED, Verdict.IMPROVED) and key not in names for key, v in verdicts.items())
+        wrong += any(verdicts[key] is Verdict.IMPROVED for key in names)
+        found += sum(verdicts[key] is Verdict.REGRESSED for key in names)
+        still_open += sum(verdict is Verdict.INCONCLUSIVE for verdict in verdicts.values())
+        missed += sum(verdicts[key] is Verdict.UNCHANGED for key in names)
         runs.append(done.runs)
         own.append(request.runs_a_series)
     return Tally(
@@ -315,7 +313,7 @@ def main(
     loud: float,
     disturbed: bool,
 ) -> None:
-    """Simulate gates with recorded noise, and print what they ended in."""
+    """Simulate gates with recorded noise, and print their results."""
     pool = recorded(files)
     click.echo(
         f"{len(pool)} recorded series; {pull_requests} pull requests of {series} series, threshold {threshold:.0%}"
@@ -327,7 +325,7 @@ def main(
     click.echo("|---|---|---|---|---|---|---|---|")
     for disturbance in DISTURBANCES if disturbed else DISTURBANCES[:1]:
         for change in (0.0, 0.03, 0.05):
-            told = trial(
+            tally = trial(
                 pool,
                 analysis_schedule(runs),
                 pull_requests=pull_requests,
@@ -342,18 +340,18 @@ def main(
             cells = (
                 disturbance.name,
                 planted,
-                f"{told.false_alarms} of {told.pull_requests}",
-                _share(told.found, told),
-                _share(told.called_unchanged, told),
-                f"{told.open / told.series:.2%}",
-                f"{told.runs:.1f}",
-                f"{told.runs_a_series:.1f}",
+                f"{tally.false_alarms} of {tally.pull_requests}",
+                _share(tally.found, tally),
+                _share(tally.called_unchanged, tally),
+                f"{tally.open / tally.series:.2%}",
+                f"{tally.runs:.1f}",
+                f"{tally.runs_a_series:.1f}",
             )
             click.echo(f"| {' | '.join(cells)} |")
 
 
-def _share(count: int, told: Tally) -> str:
-    return f"{count} of {told.planted} ({count / told.planted:.1%})" if told.planted else ""
+def _share(count: int, tally: Tally) -> str:
+    return f"{count} of {tally.planted} ({count / tally.planted:.1%})" if tally.planted else ""
 
 
 if __name__ == "__main__":

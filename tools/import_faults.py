@@ -1,4 +1,4 @@
-"""Kills imports at random moments and compares what the next ones make of it with an import that nobody disturbed.
+"""Kill imports at random moments, and compare the result of the next ones with an undisturbed import.
 
 `python -m tools.import_faults FOLDER --kills 200` takes asv results (`make_history --scale 0.06`
 writes some). An import starts on an empty store, is killed (SIGKILL), is started again on what is left, and so on until
@@ -35,12 +35,12 @@ _NewStore = Callable[[], str]
 
 @dataclass(slots=True, kw_only=True)
 class _Counts:
-    """What became of the imports so far."""
+    """Counts of the imports so far."""
 
     kills: int = 0
-    mid_import: int = 0  # kills that left some of the files in, and not all
-    mid_analysis: int = 0  # that left all files in, and something to analyse
-    chains: int = 0  # of imports on one store, each ended whole
+    mid_import: int = 0  # kills after some of the files
+    mid_analysis: int = 0  # kills after all files, with series left to analyse
+    chains: int = 0  # of imports into one store
     differing: list[str] = field(default_factory=list)
 
 
@@ -50,11 +50,11 @@ class _Counts:
 @click.option("--seed", type=int, default=1, show_default=True)
 @click.option("--server", metavar="URL", help="Of any database on a PostgreSQL server; SQLite without it.")
 def main(folder: Path, kills: int, seed: int, server: str | None) -> None:
-    """Kill so many imports of FOLDER. Exits with 1 if anything was lost, doubled or said wrongly."""
+    """Kill imports of FOLDER; exit with 1 if anything was lost, duplicated or reported wrongly."""
     moments = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="faults-") as where, _stores(server, Path(where)) as new_store:
         whole, takes = _undisturbed(folder, new_store())
-        click.echo(f"an import that nobody disturbs takes {takes:.1f} s: {_sizes(whole)}")
+        click.echo(f"an undisturbed import takes {takes:.1f} s: {_sizes(whole)}")
         counts = _Counts()
         while counts.kills < kills:
             _chain(folder, new_store(), whole, takes, moments, counts, kills)
@@ -80,7 +80,7 @@ def _undisturbed(folder: Path, url: str) -> tuple[State, float]:
 def _chain(
     folder: Path, url: str, whole: State, takes: float, moments: random.Random, counts: _Counts, kills: int
 ) -> None:
-    """Imports into one store: all but the last are killed."""
+    """Import into one store; all imports but the last are killed."""
     while True:
         process = _start(folder, url)
         process.join(moments.uniform(0.0, takes) if counts.kills < kills else _STUCK_S)
@@ -100,15 +100,15 @@ def _chain(
 
 
 def _start(folder: Path, url: str) -> BaseProcess:
-    """An import in a fork of this process, so that most of its time is not spent on starting Python."""
+    """An import in a fork of this process, to save the start of Python."""
     process = multiprocessing.get_context("fork").Process(target=_import, args=(folder, url))
     process.start()
     return process
 
 
 def _import(folder: Path, url: str) -> None:
-    """As `warpwatch import` does, but in the many transactions and processes that a much larger folder has."""
-    os.setpgid(0, 0)  # so that a kill can strike those that it starts too
+    """`warpwatch import` with as many transactions and processes as of a much larger folder."""
+    os.setpgid(0, 0)  # so that a kill includes its children
     import_asv._AT_ONCE, import_asv._WORTH_PROCESSES, series_analysis._WORTH_PROCESSES = 50_000, 1, 1
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
         import_(args=[str(folder), "--project", "faults", "--database", url])
@@ -128,7 +128,7 @@ def _sizes(state: State) -> str:
 
 @contextmanager
 def _stores(server: str | None, folder: Path) -> Iterator[_NewStore]:
-    """Makes empty stores, whose databases end with it."""
+    """Create empty stores; their databases are removed at the end."""
     if server is None:
         numbers = iter(range(1_000_000))
         yield lambda: f"sqlite:///{folder}/{next(numbers)}.db"

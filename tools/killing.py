@@ -1,4 +1,4 @@
-"""Kills an import as a machine or a person does, and sees to it that nothing that it started lives on."""
+"""Kill an import, and check that none of its processes survives."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ _STUCK_S = 300
 
 
 def kill_import(process: BaseProcess, *, alone: bool) -> None:
-    """Returns when it has ended, and those that it started. Raises ChildProcessError if they live on.
+    """Return when it and its children have ended. Raises ChildProcessError if they survive.
 
     It leads a process group of its own, which is struck as a whole if not `alone`. It may have ended by itself a moment
     ago, and be struck before it has that group.
@@ -30,7 +30,7 @@ def kill_import(process: BaseProcess, *, alone: bool) -> None:
 
 
 def _lives(group: int) -> bool:
-    """Whether the group has a process that has not ended: one that nobody has asked how it ended stays a zombie."""
+    """Whether the group has a running process; zombies have ended."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

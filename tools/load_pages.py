@@ -1,4 +1,4 @@
-"""How long each page takes under load: requests over several connections on `warpwatch serve`.
+"""Latency of pages under load: requests over several connections on `warpwatch serve`.
 
     python -m tools.load_pages history.db --requests 200
 
@@ -61,7 +61,7 @@ class Loaded:
 @click.option("--threads", help="Of the server, if not its default.")
 @click.option("--json", "as_json", is_flag=True)
 def main(database: Path, count: int, connections: int, only: str, threads: str | None, as_json: bool) -> None:
-    """Load every page of the store's newest project; exit status 1 if one is beyond its limit."""
+    """Load every page of the store's newest project; exit with 1 if one exceeds its limit."""
     results = []
     with _serving(database, threads) as url:
         for page, paths in _addresses(url).items():
@@ -90,23 +90,25 @@ def _serving(database: Path, threads: str | None) -> Iterator[str]:
         assert process.stdout is not None
         try:
             line = process.stdout.readline()
-            found = re.search(r"(http://\S+)/", line)
-            if not found:
+            address = re.search(r"(http://\S+)/", line)
+            if not address:
                 raise click.ClickException(f"the server did not start: {line}{process.stdout.read()}")
-            yield found[1]
+            yield address[1]
         finally:
             process.terminate()
 
 
 def _addresses(url: str) -> Mapping[str, Sequence[str]]:
-    """What to ask for, by page, as a reader finds it: from links, a list's different pages and its filters."""
+    """Addresses by page, from links, pages of lists, and filters."""
     _, front = _get(url + "/")
-    project = _found(r'class="ww-tabs".*?href="(/[^"/]+)/regressions"', front) or _found(r'href="(/[^"/]+)/"', front)
+    project = _matches(r'class="ww-tabs".*?href="(/[^"/]+)/regressions"', front) or _matches(
+        r'href="(/[^"/]+)/"', front
+    )
     root = project[0]
     series: list[str] = []
     for number in (1, 40, 80, 120):
-        series += _found(rf'href="({root}/series/[0-9a-f]+)"', _get(f"{url}{root}/series?page={number}")[1])[:5]
-    commits = _found(rf'href="({root}/commit/[0-9a-f]+)"', _get(f"{url}{root}/commits")[1])
+        series += _matches(rf'href="({root}/series/[0-9a-f]+)"', _get(f"{url}{root}/series?page={number}")[1])[:5]
+    commits = _matches(rf'href="({root}/commit/[0-9a-f]+)"', _get(f"{url}{root}/commits")[1])
     hashes = [path.rpartition("/")[2] for path in commits]
     words = ("a", "time", "track mem", "2048", "latency", hashes[0][:6], "nothingatall", "tmie", "er")
     near = list(zip(hashes[1:], hashes, strict=False))[:: max(1, len(hashes) // 8)]
@@ -127,7 +129,7 @@ def _addresses(url: str) -> Mapping[str, Sequence[str]]:
         "commits": [f"{root}/commits"],
         "commit": commits[:: max(1, len(commits) // 10)],
         "machines": [f"{root}/machines"],
-        "machine": _found(rf'href="({root}/machines/[^"]+)"', _get(f"{url}{root}/machines")[1]),
+        "machine": _matches(rf'href="({root}/machines/[^"]+)"', _get(f"{url}{root}/machines")[1]),
         "search": [f"{root}/search?q={_quoted(word)}" for word in words],
         "search, live": [f"{root}/search?q={_quoted(word)}&live=1" for word in words],
     }
@@ -159,7 +161,7 @@ def _load(url: str, page: str, paths: Sequence[str], count: int, connections: in
     for client in clients:
         client.join()
     took_s = time.perf_counter() - begun
-    times = [(float(found[1]), float(found[2])) for _, _, said, _ in answers if (found := _TIMES.search(said))]
+    times = [(float(match[1]), float(match[2])) for _, _, timing, _ in answers if (match := _TIMES.search(timing))]
     server, cpu = sorted(wall for wall, _ in times), sorted(own for _, own in times)
     return Loaded(
         page=page,
@@ -178,7 +180,7 @@ def _load(url: str, page: str, paths: Sequence[str], count: int, connections: in
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
-    """The smallest value that at least this share of them does not exceed."""
+    """Smallest value that at least this share of the values does not exceed."""
     return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
 
 
@@ -187,9 +189,9 @@ def _get(address: str) -> tuple[float, str]:
     request = urllib.request.Request(address, headers={"Accept-Encoding": "gzip"})
     with urllib.request.urlopen(request, timeout=120) as answer:
         body = answer.read()
-        told = re.search(r"app;dur=([\d.]+)", answer.headers.get("Server-Timing", ""))
+        match = re.search(r"app;dur=([\d.]+)", answer.headers.get("Server-Timing", ""))
         plain = gzip.decompress(body) if answer.headers.get("Content-Encoding") == "gzip" else body
-    return float(told[1]) if told else float("nan"), plain.decode()
+    return float(match[1]) if match else float("nan"), plain.decode()
 
 
 def _first(address: str) -> float | None:
@@ -202,7 +204,7 @@ def _first(address: str) -> float | None:
         return None
 
 
-def _found(pattern: str, text: str) -> list[str]:
+def _matches(pattern: str, text: str) -> list[str]:
     return list(dict.fromkeys(re.findall(pattern, text, re.DOTALL)))
 
 

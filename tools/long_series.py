@@ -1,4 +1,4 @@
-"""How long the page of one very long series takes: on the server, and until Chromium has drawn it.
+"""Time of the page of a very long series: on the server, and until Chromium has drawn it.
 
 `python -m tools.long_series FOLDER` makes a store with one workload of two implementations over
 10,000 commits (and keeps it for the next call), then asks for the page, its figure and its data, and draws the page.
@@ -42,7 +42,7 @@ _DRAWN_MS = """() => performance.getEntriesByName('warpwatch:drawn')[0]
 @click.option("--commits", type=click.IntRange(20, 100_000), default=10_000, show_default=True)
 @click.option("--browser/--no-browser", default=True)
 def main(folder: Path, commits: int, browser: bool) -> None:
-    """Make the store in FOLDER where it is not there yet, and measure."""
+    """Make the store in FOLDER if there is none, and measure."""
     database = folder / f"long-{commits}.db"
     if not database.exists():
         _make(folder / f"results-{commits}", database, commits)
@@ -155,12 +155,12 @@ def _write(machine: Path, number: int, value: float, params: list[list[str]], *,
                 "benchmark": suite,
                 "workload": _WORKLOAD,
                 "implementation": name,
-                "status": "ok" if told else "invalid",
-                "reason": None if told else "throttled",
-                "latency_s": told,
+                "status": "ok" if latency_s else "invalid",
+                "reason": None if latency_s else "throttled",
+                "latency_s": latency_s,
                 "sample_count": 20,
             }
-            for name, told in zip(_IMPLEMENTATIONS, pair, strict=True)
+            for name, latency_s in zip(_IMPLEMENTATIONS, pair, strict=True)
         ),
     ]
     lines = "".join(json.dumps(record) + "\n" for record in records)
@@ -180,12 +180,12 @@ def _server_ms(client: FlaskClient, path: str) -> tuple[float, float, float, int
         spent.append(1000 * (time.process_time() - cpu_start))
         assert answer.status_code == 200, path
         size = len(answer.data)
-    warm = np.array(taken[1:])  # the first reads the order of the commits, and keeps it
+    warm = np.array(taken[1:])  # the first call reads the order of the commits
     return float(np.median(warm)), float(np.quantile(warm, 0.95)), float(np.median(spent[1:])), size
 
 
 def _draw(app: Any, page: str) -> None:
-    from playwright.sync_api import sync_playwright  # a tool of the tests: who does without it can still measure
+    from playwright.sync_api import sync_playwright  # only tests require it
 
     server = waitress.create_server(app, host="127.0.0.1", port=0, threads=4)
     threading.Thread(target=server.run, daemon=True).start()

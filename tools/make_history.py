@@ -1,4 +1,4 @@
-"""Writes an asv results folder of the size that the store is built for: 2.6 million points in 7,600 series.
+"""Write an asv results folder of the largest intended size: 2.6 million points in 7,600 series.
 
 `python -m tools.make_history FOLDER` writes 1,430 files, 260 MB; `--scale 0.1` a tenth of the
 commits and of the benchmarks. The same seed gives the same bytes. It has what real folders have: full-precision
@@ -75,7 +75,7 @@ def main(folder: Path, scale: float, seed: int) -> None:
 
 
 def _result_files(folder: Path, scale: float, seed: int) -> Iterator[tuple[Path, str, int]]:
-    """Each file's path and text, and how many points it has."""
+    """Path, text and number of points of each file."""
     commits = max(round(COMMITS * scale), 2)
     every = list(itertools.product(range(commits), range(len(PLACES))))[: max(round(FILES * scale), len(PLACES))]
     shapes = [(max(round(count * scale), 1), shape) for count, shape in SHAPES]
@@ -168,7 +168,7 @@ def _row(benchmark: _Benchmark, commit: int, started: int, rng: np.random.Genera
     if benchmark.has_samples:
         row += [None] * (11 - len(row))
         taken = values[:, None] * (1 + rng.normal(0, 0.01, (len(values), _SAMPLES)))
-        row.append([None if bad else each for bad, each in zip(absent, taken.tolist(), strict=True)])
+        row.append([None if bad else value for bad, value in zip(absent, taken.tolist(), strict=True)])
     return row
 
 

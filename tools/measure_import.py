@@ -1,4 +1,4 @@
-"""Measures an import and its analysis from nothing, and that of one file after the other: time, memory, size on disk.
+"""Measure an import with its analysis into an empty store, and of single files: time, memory, size on disk.
 
 `python -m tools.measure_import FOLDER [--database URL]` runs `warpwatch import` as it is
 installed, compiled by the first run if not before, in processes of their own. Memory is the sum over all of them of
@@ -35,7 +35,7 @@ class _Took:
     wall_s: float
     cpu_s: float
     memory_bytes: int
-    said: str
+    output: str
 
 
 @click.command()
@@ -43,7 +43,7 @@ class _Took:
 @click.option("--database", metavar="URL", help="An empty one; by default SQLite beside the folder's copy.")
 @click.option("--later", type=int, default=5, show_default=True, help="Newest files, imported one by one at the end.")
 def main(folder: Path, database: str | None, later: int) -> None:
-    """Import FOLDER, asv results that nothing else writes to, but for the newest files; and then each of these."""
+    """Import FOLDER, an asv results folder without other writers: first all but the newest files, then these."""
     with tempfile.TemporaryDirectory(prefix="measure-", dir=folder.parent) as where:
         copy = Path(where) / "results"
         shutil.copytree(folder, copy, copy_function=shutil.copyfile)
@@ -67,22 +67,22 @@ def _import(folder: Path, url: str) -> _Took:
     most = [0]
     watch = threading.Thread(target=_watch, args=(process, most))
     watch.start()
-    said = process.communicate()[0]
+    output = process.communicate()[0]
     wall = time.monotonic() - begun
     watch.join()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if process.returncode:
-        raise click.ClickException(said)
+        raise click.ClickException(output)
     return _Took(
         wall_s=wall,
         cpu_s=after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
         memory_bytes=most[0],
-        said=said.strip(),
+        output=output.strip(),
     )
 
 
 def _compiled() -> dict[str, str]:
-    """An environment in which Python keeps what it compiles: pip compiles what it installs."""
+    """Environment in which Python writes bytecode, as pip does at installation."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -93,14 +93,14 @@ def _watch(process: "subprocess.Popen[str]", most: list[int]) -> None:
 
 
 def _family(pid: int) -> list[int]:
-    found = [pid]
-    for each in found:
+    tree = [pid]
+    for process in tree:
         try:
-            tasks = list(Path(f"/proc/{each}/task").iterdir())
-            found += [int(child) for task in tasks for child in (task / "children").read_text().split()]
+            tasks = list(Path(f"/proc/{process}/task").iterdir())
+            tree += [int(child) for task in tasks for child in (task / "children").read_text().split()]
         except (FileNotFoundError, ProcessLookupError):
             continue  # it has ended
-    return found
+    return tree
 
 
 def _memory_bytes(pid: int) -> int:
@@ -112,7 +112,7 @@ def _memory_bytes(pid: int) -> int:
 
 
 def _newest(folder: Path, count: int) -> list[Path]:
-    """The newest result files by their commits' dates, the oldest of them first."""
+    """Newest result files by commit date, the oldest first."""
     files = [path for machine in open_folder(folder).machines() for path in machine.files]
     dates = {path: int(json.loads(path.read_bytes())["date"]) for path in files}
     return sorted(files, key=lambda path: (dates[path], path))[len(files) - count :]
@@ -120,7 +120,7 @@ def _newest(folder: Path, count: int) -> list[Path]:
 
 def _report(what: str, took: _Took) -> None:
     memory = took.memory_bytes / 1e6
-    click.echo(f"{what}: {took.wall_s:.2f} s, {took.cpu_s:.2f} s of CPU, {memory:.0f} MB at most\n    {took.said}")
+    click.echo(f"{what}: {took.wall_s:.2f} s, {took.cpu_s:.2f} s of CPU, {memory:.0f} MB at most\n    {took.output}")
 
 
 def _report_size(url: str) -> None:

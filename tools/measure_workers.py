@@ -1,4 +1,4 @@
-"""How much faster two workers analyse than one: `python -m tools.measure_workers DATABASE`.
+"""Speed-up of the analysis with two workers: `python -m tools.measure_workers DATABASE`.
 
 The series of a store are marked stale and analysed again by one and by two in turn: processes of this machine and,
 with `--dask`, workers of a Dask cluster that is started here: a scheduler and workers, each a process of its own, as
@@ -33,7 +33,7 @@ _PATIENCE_S = 60.0
 @click.option("--rounds", type=int, default=3, show_default=True)
 @click.option("--dask", is_flag=True, help="Workers of a Dask cluster too.")
 def main(database: str, series: int, rounds: int, dask: bool) -> None:
-    """Analyse the first series of DATABASE again and again; their findings stay what they are."""
+    """Analyse the first series of DATABASE repeatedly; their findings do not change."""
     store = Store(database)
     best: dict[tuple[str, int], float] = {}
     for _ in range(rounds):
@@ -64,7 +64,7 @@ def _workers(kind: str, count: int) -> AbstractContextManager[tuple[Executor, in
 
 @contextmanager
 def _dask_workers(count: int) -> Iterator[tuple[Executor, int]]:
-    """A scheduler and its workers, started with Dask's own commands and ended afterwards."""
+    """A scheduler and its workers, started by Dask's commands and stopped afterwards."""
     from distributed import Client
 
     with tempfile.TemporaryDirectory() as folder, ExitStack() as started:

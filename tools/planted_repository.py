@@ -1,4 +1,4 @@
-"""A real repository of a small C library with an asv benchmark, one of whose commits makes it slower."""
+"""A git repository of a small C library with an asv benchmark and one slower commit."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ from pathlib import Path
 
 
 class Library:
-    timer = time.process_time  # other work on the machine takes its time, and not this one
+    timer = time.process_time  # excludes other work on the machine
     version = "1"
     repeat, rounds, number, warmup_time = 10, 1, 2, 0.02
 
@@ -70,14 +70,14 @@ _CONFIGURATION = """\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlantedRepository:
-    """The repository, its commits from the good end on, and the environment of commands in it."""
+    """The repository, its commits from the good one on, and the environment for commands."""
 
     folder: Path
     commits: tuple[str, ...]
     environment: dict[str, str]
 
     def warpwatch(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """A command of ours, however it ends."""
+        """Run a warpwatch command; any exit status."""
         return subprocess.run(
             [sys.executable, "-m", "warpwatch.ci.cli", *words],
             cwd=self.folder,

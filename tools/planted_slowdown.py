@@ -1,9 +1,8 @@
-"""How often `warpwatch check` told a slowdown that was planted, and how often it told one where there was none.
+"""Detections and false alarms of `warpwatch check` with a planted slowdown.
 
-`python -m tools.planted_slowdown RUNS.tar.gz...` judges what
-`perf_suite/trials/planted_slowdown.sh record` measured. Each pair is judged as if it were all that the machine had
-seen: a store of its own holds the card's runs of the commit before, one run of base and one of head. A/A pairs are
-bases of two commits that differ in nothing, those measured nearest to each other first.
+`python -m tools.planted_slowdown RUNS.tar.gz...` compares the runs that `perf_suite/trials/planted_slowdown.sh record`
+measured. Each pair has a store of its own, with the GPU's runs of the commit before, one run of base and one of head.
+A/A pairs are bases of two commits without a difference, the nearest in time first.
 """
 
 import itertools
@@ -29,7 +28,7 @@ from warpwatch.dashboard.store import Store, queries
 
 THRESHOLD = 0.01
 _PLANTED_IN = "warpwatch"  # the implementation
-_RUN = re.compile(r"(?P<card>gpu\d+)-(?:before-\d+|try-(?P<number>\d+)-(?P<side>base|planted))")
+_RUN = re.compile(r"(?P<gpu>gpu\d+)-(?:before-\d+|try-(?P<number>\d+)-(?P<side>base|planted))")
 _PROJECT = "trial"
 
 
@@ -39,59 +38,59 @@ class Run:
 
     file: Path
     commit: str  # full hash
-    card: str
+    gpu: str
     side: str | None  # "base", "planted", or None of the commit before
     number: int  # of the try
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two runs that were judged, by the series that were."""
+    """Two compared runs."""
 
     base: Run
     head: Run
-    told: tuple[str, ...]  # where it was planted, REGRESSED
-    wrong: tuple[str, ...]  # called changed, and nobody changed them that way
-    changes: tuple[float, ...]  # of those where it was planted, as measured; relative
+    detected: tuple[str, ...]  # slower series that are REGRESSED
+    wrong: tuple[str, ...]  # series wrongly called changed
+    changes: tuple[float, ...]  # measured relative changes of the slower series
 
 
 def runs_of(folder: Path) -> list[Run]:
     """Every recorded run of an unpacked archive. Raises ValueError if there is none."""
-    found = []
+    runs = []
     for file in sorted(folder.glob("*/gpu*.json")):
-        told = _RUN.fullmatch(file.stem)
-        if told:
+        match = _RUN.fullmatch(file.stem)
+        if match:
             commit = json.loads(file.read_text())["commit_hash"]
-            number = int(told["number"] or 0)
-            found.append(Run(file=file, commit=commit, card=told["card"], side=told["side"], number=number))
-    if not found:
-        raise ValueError(f"{folder} holds no <machine>/gpu<n>-try-<n>-<base or planted>.json of planted_slowdown.sh")
-    return found
+            number = int(match["number"] or 0)
+            runs.append(Run(file=file, commit=commit, gpu=match["gpu"], side=match["side"], number=number))
+    if not runs:
+        raise ValueError(f"{folder} has no <machine>/gpu<n>-try-<n>-<base or planted>.json of planted_slowdown.sh")
+    return runs
 
 
 def tries(runs: Sequence[Run]) -> Iterator[tuple[Run, Run]]:
     """Base and planted of each try."""
-    sides = {(run.card, run.number, run.side): run for run in runs}
-    for (card, number, side), base in sides.items():
-        planted = sides.get((card, number, "planted"))
+    sides = {(run.gpu, run.number, run.side): run for run in runs}
+    for (gpu, number, side), base in sides.items():
+        planted = sides.get((gpu, number, "planted"))
         if side == "base" and planted:
             yield base, planted
 
 
 def alike(runs: Sequence[Run], most: int) -> list[tuple[Run, Run]]:
-    """A/A pairs: bases of one card and of two commits, at most so many, the nearest in time first."""
-    bases = sorted((run for run in runs if run.side == "base"), key=lambda run: (run.card, run.number))
+    """A/A pairs: bases of one GPU and of two commits, at most `most`, the nearest in time first."""
+    bases = sorted((run for run in runs if run.side == "base"), key=lambda run: (run.gpu, run.number))
     pairs = [
         (one, other)
         for one, other in itertools.combinations(bases, 2)
-        if one.card == other.card and one.commit != other.commit
+        if one.gpu == other.gpu and one.commit != other.commit
     ]
     return sorted(pairs, key=lambda pair: pair[1].number - pair[0].number)[:most]
 
 
-def judged(base: Run, head: Run, runs: Sequence[Run], threshold: float = THRESHOLD) -> Pair:
-    """What a check says of two runs, in a store that knows them and the card's runs before the tries."""
-    before = [run for run in runs if run.card == base.card and run.side is None]
+def compared(base: Run, head: Run, runs: Sequence[Run], threshold: float = THRESHOLD) -> Pair:
+    """Check of two runs, in a store with them and the GPU's runs before the tries."""
+    before = [run for run in runs if run.gpu == base.gpu and run.side is None]
     with tempfile.TemporaryDirectory(prefix="warpwatch-trial-") as name:
         machine = Path(name) / "results" / base.file.parent.name
         machine.mkdir(parents=True)
@@ -105,44 +104,46 @@ def judged(base: Run, head: Run, runs: Sequence[Run], threshold: float = THRESHO
         commits = [queries.find_commit(store, _PROJECT, run.commit) for run in (base, head)]
         assert commits[0] is not None, f"{base.file} was not imported"
         assert commits[1] is not None, f"{head.file} was not imported"
-        found = check(store, _PROJECT, commits[0], commits[1], threshold=threshold)
+        comparison = check(store, _PROJECT, commits[0], commits[1], threshold=threshold)
         store.close()
-    return _pair(base, head, found)
+    return _pair(base, head, comparison)
 
 
-def _pair(base: Run, head: Run, found: Comparison) -> Pair:
+def _pair(base: Run, head: Run, comparison: Comparison) -> Pair:
     is_planted = head.side == "planted"
-    told, wrong, changes = [], [], []
-    for row in found.rows:
-        here = is_planted and row.series.implementation == _PLANTED_IN
-        if here and row.estimate is not None:
+    detected, wrong, changes = [], [], []
+    for row in comparison.rows:
+        is_slower = is_planted and row.series.implementation == _PLANTED_IN
+        if is_slower and row.estimate is not None:
             changes.append(row.estimate.change)
-        if here and row.verdict is Verdict.REGRESSED:
-            told.append(row.series.title)
+        if is_slower and row.verdict is Verdict.REGRESSED:
+            detected.append(row.series.title)
         elif row.verdict in (Verdict.REGRESSED, Verdict.IMPROVED):
             wrong.append(row.series.title)
-    return Pair(base=base, head=head, told=tuple(told), wrong=tuple(wrong), changes=tuple(changes))
+    return Pair(base=base, head=head, detected=tuple(detected), wrong=tuple(wrong), changes=tuple(changes))
 
 
 def report(planted: Sequence[Pair], same: Sequence[Pair], threshold: float = THRESHOLD) -> str:
     """The trial in Markdown."""
     changes = [change for pair in planted for change in pair.changes]
-    told = sum(bool(pair.told) for pair in planted)
+    detected = sum(bool(pair.detected) for pair in planted)
     lines = [
-        f"| threshold {threshold:.0%} | pairs | slowdown told | wrong verdicts |",
+        f"| threshold {threshold:.0%} | pairs | slowdown detected | wrong verdicts |",
         "|---|---|---|---|",
-        f"| planted | {len(planted)} | in {told} | in {sum(bool(pair.wrong) for pair in planted)} |",
+        f"| planted | {len(planted)} | in {detected} | in {sum(bool(pair.wrong) for pair in planted)} |",
         f"| the same code | {len(same)} | | in {sum(bool(pair.wrong) for pair in same)} |",
     ]
     if changes:
         lines += ["", f"Measured: {statistics.median(changes):+.2%} ({min(changes):+.2%} to {max(changes):+.2%})."]
-        lines.append(f"Of {len(changes)} kernels that were slower {sum(len(pair.told) for pair in planted)} are told.")
+        lines.append(
+            f"Of {len(changes)} kernels that were slower, {sum(len(pair.detected) for pair in planted)} are detected."
+        )
     for pair in (*planted, *same):
         names = f"{pair.base.file.stem} and {pair.head.file.stem}"
         if pair.wrong:
             lines.append(f"- {names}: {', '.join(pair.wrong)} called changed")
-        if pair.head.side == "planted" and not pair.told:
-            lines.append(f"- {names}: not told; measured {', '.join(f'{change:+.2%}' for change in pair.changes)}")
+        if pair.head.side == "planted" and not pair.detected:
+            lines.append(f"- {names}: not detected; measured {', '.join(f'{change:+.2%}' for change in pair.changes)}")
     return "\n".join(lines)
 
 
@@ -151,15 +152,15 @@ def report(planted: Sequence[Pair], same: Sequence[Pair], threshold: float = THR
 @click.option("--pairs", default=50, show_default=True, help="A/A pairs, at most.")
 @click.option("--threshold", default=THRESHOLD, show_default=True, help="As of warpwatch check.")
 def main(archives: tuple[Path, ...], pairs: int, threshold: float) -> None:
-    """Judge the recorded runs of planted_slowdown.sh, each archive's by themselves."""
+    """Compare the recorded runs of planted_slowdown.sh, each archive separately."""
     planted: list[Pair] = []
     same: list[Pair] = []
     for archive in archives:
         with tempfile.TemporaryDirectory(prefix="warpwatch-runs-") as name:
             unpack(archive, Path(name), ImportLimits())
             runs = runs_of(Path(name))
-            planted += [judged(base, head, runs, threshold) for base, head in tries(runs)]
-            same += [judged(base, head, runs, threshold) for base, head in alike(runs, pairs - len(same))]
+            planted += [compared(base, head, runs, threshold) for base, head in tries(runs)]
+            same += [compared(base, head, runs, threshold) for base, head in alike(runs, pairs - len(same))]
     click.echo(report(planted, same, threshold))
 
 

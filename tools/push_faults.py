@@ -1,4 +1,4 @@
-"""`python -m tools.push_faults FOLDER`: pushers and dashboard are killed at random while results come.
+"""`python -m tools.push_faults FOLDER`: kill pushers and dashboard at random while results arrive.
 
 Some results are new commits and some re-runs that asv writes over the file of an earlier run. Then the store must hold
 what one holds into which each version was imported by nobody disturbed: nothing lost, nothing twice.
@@ -36,7 +36,7 @@ _USUAL_START_S = 0.5  # of a command
 
 @dataclass(slots=True, kw_only=True)
 class Counts:
-    """What was done and what came of it."""
+    """Counts of a trial, and its result."""
 
     pushers_killed: int = 0
     servers_killed: int = 0
@@ -45,7 +45,7 @@ class Counts:
 
 
 def trial(folder: Path, database: str, *, rounds: int, seed: int) -> Counts:
-    """Results come in so many rounds, and in each the pusher is killed until one ends by itself."""
+    """Push in several rounds; in each, kill the pusher until one ends by itself."""
     rng, counts = random.Random(seed), Counts()
     results, reference = folder / "results", Store(f"sqlite:///{folder / 'reference.db'}")
     store, pace = Store(database), _pace()
@@ -76,26 +76,26 @@ def trial(folder: Path, database: str, *, rounds: int, seed: int) -> Counts:
                     pusher.wait()
                     counts.pushers_killed += 1
                 server.start()
-                if pusher.returncode in (0, 1):  # all is queued, if not sent
+                if pusher.returncode in (0, 1):  # everything is queued or sent
                     break
         subprocess.run([*words, "120"], env=environment, check=True, stdout=subprocess.DEVNULL)
     analyse(reference)
-    expected, found = _facts(reference), _facts(store)
-    counts.differs = tuple(kind for kind in expected if expected[kind] != found[kind])
-    for each in (reference, store):
-        each.close()
+    expected, actual = _facts(reference), _facts(store)
+    counts.differs = tuple(kind for kind in expected if expected[kind] != actual[kind])
+    for one in (reference, store):
+        one.close()
     return counts
 
 
 def _pace() -> float:
-    """How many times as long as usual a command takes here: where all take long, one killed after 2 s never ends."""
+    """Duration of a command relative to the usual: on a slow machine, kills must come later."""
     began = time.monotonic()
     subprocess.run([*_COMMAND, "push", "--help"], check=True, stdout=subprocess.DEVNULL)
     return max((time.monotonic() - began) / _USUAL_START_S, 1.0)
 
 
 class _Server:
-    """`warpwatch serve` on a port of its own, which can be killed and comes again."""
+    """`warpwatch serve` on its own port, which can be killed and restarted."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         self._environment, self._process, self._port = environment, None, _port_of_no_connection()
@@ -111,7 +111,7 @@ class _Server:
     _process: subprocess.Popen[bytes] | None
 
     def start(self) -> None:
-        """Waits until it answers."""
+        """Wait until it answers."""
         if self._process is None:
             self._process = subprocess.Popen(
                 [*_COMMAND, "serve", "--port", str(self._port)],
@@ -130,7 +130,7 @@ class _Server:
                 time.sleep(0.1)
 
     def kill(self) -> None:
-        """At once, in the middle of whatever it does."""
+        """Kill at once."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -138,7 +138,7 @@ class _Server:
 
 
 def _port_of_no_connection() -> int:
-    """Below those that outgoing connections get: one of them would hold it while the server is away."""
+    """A free port below the ephemeral range, so that no outgoing connection gets it while the server is down."""
     while True:
         number = random.randrange(20_000, 30_000)
         with suppress(OSError), socket.create_server(("127.0.0.1", number)):
@@ -146,7 +146,7 @@ def _port_of_no_connection() -> int:
 
 
 def _measure(results: Path, number: int, rng: random.Random) -> None:
-    """Four new commits, and further runs of some earlier ones, as asv leaves them."""
+    """Four new commits, and further runs of earlier ones, as asv writes them."""
     place = results / "box"
     place.mkdir(parents=True, exist_ok=True)
     listed = {
@@ -159,10 +159,10 @@ def _measure(results: Path, number: int, rng: random.Random) -> None:
     }
     (results / "benchmarks.json").write_text(json.dumps({_BENCHMARK: listed, "version": 2}))
     (place / "machine.json").write_text(json.dumps({"machine": "box", "version": 1}))
-    new = [4 * number + each for each in range(4)]
+    new = [4 * number + offset for offset in range(4)]
     for commit in [*new, *rng.sample(range(4 * number), min(2, 4 * number))]:
         hash_ = f"{commit:08x}" + "d" * 32
-        values = [1e-5 * (1 + each) * (1 + rng.gauss(0, 0.01)) for each in range(len(_PARAMETERS))]
+        values = [1e-5 * (1 + index) * (1 + rng.gauss(0, 0.01)) for index in range(len(_PARAMETERS))]
         row = [values, [_PARAMETERS], "1", 1_750_000_000_000 + 1_000_000 * number + commit]
         path = place / f"{hash_[:8]}-env.json"
         path.write_text(
@@ -181,7 +181,7 @@ def _measure(results: Path, number: int, rng: random.Random) -> None:
 
 
 def _facts(store: Store) -> State:
-    """Without what only says how it came in."""
+    """The state without the facts of the import itself."""
     return {
         kind: rows
         for kind, rows in state_of(store).items()
@@ -195,7 +195,7 @@ def _facts(store: Store) -> State:
 @click.option("--rounds", default=20, show_default=True, type=click.IntRange(1))
 @click.option("--seed", default=1, show_default=True)
 def main(folder: Path, database: str | None, rounds: int, seed: int) -> None:
-    """Push into a dashboard whose store is empty, FOLDER being new or empty."""
+    """Push into a dashboard with an empty store; FOLDER must be new or empty."""
     folder.mkdir(parents=True, exist_ok=True)
     counts = trial(folder, database or f"sqlite:///{folder / 'history.db'}", rounds=rounds, seed=seed)
     click.echo(

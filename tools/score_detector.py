@@ -1,8 +1,8 @@
-"""Scores the detector on labelled histories: `python -m tools.score_detector FOLDER [--online]`.
+"""Score the detector on labelled histories: `python -m tools.score_detector FOLDER [--online]`.
 
 FOLDER holds `synth`, `null`, `asvnoise` and `asvnull` as `<name>_dev.json.gz`: lists of {"values", "cps", "family",
-"bucket"}, cps being the first values of new levels. A change is found if one is told within five points of it, each
-told change counting once; F1 is pooled over all changes of a set. Online, a series is told point by point.
+"bucket"}, cps being the first values of new levels. A change is found if one is reported within five points of it, each
+report counting once; F1 is pooled over all changes of a set. Online, a series is replayed point by point.
 """
 
 import gzip
@@ -30,17 +30,17 @@ _ONLINE_SERIES, _ONLINE_LONGEST, _ONLINE_FIRST, _ONLINE_PATIENCE = 60, 220, 30, 
 @click.option("--online", is_flag=True, help="Replay short synthetic series point by point, too.")
 @click.option("--jobs", default=2, show_default=True)
 def main(folder: Path, online: bool, jobs: int) -> None:
-    """Print what the detector finds in labelled histories, and what it costs."""
+    """Print the detector's accuracy on labelled histories, and its CPU time."""
     with ProcessPoolExecutor(jobs) as pool:
         for name in _STEPPED:
             series = load(folder, name)
-            found = list(pool.map(told, [each["values"] for each in series], chunksize=8))
+            found = list(pool.map(detected, [one["values"] for one in series], chunksize=8))
             click.echo(f"{name:9} " + _stepped_line(series, found))
             for label, group in _by_bucket(series, found):
                 click.echo(f"  {label:7} " + _stepped_line(*group))
         for name in _PURE_NOISE:
             series = load(folder, name)
-            found = list(pool.map(told, [each["values"] for each in series], chunksize=8))
+            found = list(pool.map(detected, [one["values"] for one in series], chunksize=8))
             click.echo(f"{name:9} {_per_thousand(found, series):.2f} false alarms per 1000 points")
         if online:
             replayed = list(pool.map(replay, _online_series(load(folder, "synth"))))
@@ -52,37 +52,37 @@ def main(folder: Path, online: bool, jobs: int) -> None:
 
 
 def load(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The series of a set; a missing value is the one before it."""
+    """The series of a set, with missing values replaced by the previous one."""
     with gzip.open(folder / f"{name}_dev.json.gz", "rt") as file:
         series: list[dict[str, Any]] = json.load(file)
-    for each in series:
-        values = [each["values"][0]]
-        for value in each["values"][1:]:
+    for one in series:
+        values = [one["values"][0]]
+        for value in one["values"][1:]:
             values.append(values[-1] if value is None else value)
-        each["values"] = values
+        one["values"] = values
     return series
 
 
-def told(values: Sequence[float]) -> list[int]:
-    """The places of the changes that the detector tells."""
+def detected(values: Sequence[float]) -> list[int]:
+    """Indices of the changepoints."""
     return [change.index for change in changepoints(values)]
 
 
 def hits(true: Sequence[int], found: Sequence[int]) -> int:
-    """How many true changes are told, nearest pairs first, each told change for one true one."""
+    """Number of true changes that are found, nearest pairs first, each report for one true change."""
     pairs = sorted((abs(a - b), a, b) for a in true for b in found if abs(a - b) <= MARGIN)
-    taken: tuple[set[int], set[int]] = (set(), set())
+    matched: tuple[set[int], set[int]] = (set(), set())
     for _, a, b in pairs:
-        if a not in taken[0] and b not in taken[1]:
-            taken[0].add(a)
-            taken[1].add(b)
-    return len(taken[0])
+        if a not in matched[0] and b not in matched[1]:
+            matched[0].add(a)
+            matched[1].add(b)
+    return len(matched[0])
 
 
 def f1(series: Sequence[dict[str, Any]], found: Sequence[Sequence[int]]) -> tuple[float, float, float]:
     """Precision, recall and F1, pooled."""
-    hit = sum(hits(each["cps"], places) for each, places in zip(series, found, strict=True))
-    claimed, true = sum(map(len, found)), sum(len(each["cps"]) for each in series)
+    hit = sum(hits(one["cps"], indices) for one, indices in zip(series, found, strict=True))
+    claimed, true = sum(map(len, found)), sum(len(one["cps"]) for one in series)
     return hit / max(claimed, 1), hit / max(true, 1), 2 * hit / max(claimed + true, 1)
 
 
@@ -94,44 +94,41 @@ def _by_bucket(
     series: Sequence[dict[str, Any]], found: Sequence[Sequence[int]]
 ) -> Iterator[tuple[str, tuple[list[dict[str, Any]], list[Sequence[int]]]]]:
     groups: dict[tuple[float, ...], tuple[list[dict[str, Any]], list[Sequence[int]]]] = defaultdict(lambda: ([], []))
-    for each, places in zip(series, found, strict=True):
-        groups[tuple(each["bucket"])][0].append(each)
-        groups[tuple(each["bucket"])][1].append(places)
+    for one, indices in zip(series, found, strict=True):
+        groups[tuple(one["bucket"])][0].append(one)
+        groups[tuple(one["bucket"])][1].append(indices)
     for bucket, group in sorted(groups.items()):
         yield "-".join(f"{edge:g}" for edge in bucket), group
 
 
 def _per_thousand(found: Sequence[Sequence[int]], series: Sequence[dict[str, Any]]) -> float:
-    return 1000 * sum(map(len, found)) / sum(len(each["values"]) for each in series)
+    return 1000 * sum(map(len, found)) / sum(len(one["values"]) for one in series)
 
 
 def _online_series(series: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Short ones without changes, or with changes of at least two noises.
+    """Short series without changes, or with changes of at least two noises.
 
-    The first 60 are what detectors are compared on. A detector raises about ten false reports in them, give or take
-    three, so all of them are told, too.
+    Detectors are compared on the first 60. They have about 10 ± 3 false reports, so all series are scored too.
     """
     return [
-        each
-        for each in series
-        if len(each["values"]) <= _ONLINE_LONGEST and (not each["cps"] or each["bucket"][0] >= 2)
+        one for one in series if len(one["values"]) <= _ONLINE_LONGEST and (not one["cps"] or one["bucket"][0] >= 2)
     ]
 
 
 def replay(series: dict[str, Any]) -> tuple[int, list[int | None], int]:
-    """False reports ever raised, the delay of every true change (None: never told), and the points replayed."""
+    """Number of false reports, delay of every true change (None: never found), and number of points replayed."""
     values, true = series["values"], series["cps"]
     false: list[int] = []
     delays: dict[int, int] = {}
     for count in range(_ONLINE_FIRST, len(values) + 1):
-        for place in told(values[:count]):
-            near = [change for change in true if abs(change - place) <= MARGIN]
+        for index in detected(values[:count]):
+            near = [change for change in true if abs(change - index) <= MARGIN]
             if near:
-                change = min(near, key=lambda each: abs(each - place))
+                change = min(near, key=lambda candidate: abs(candidate - index))
                 if count > change:
                     delays.setdefault(change, count - change)
-            elif all(abs(place - each) > MARGIN for each in false):
-                false.append(place)
+            elif all(abs(index - other) > MARGIN for other in false):
+                false.append(index)
     return len(false), [delays.get(change) for change in true], len(values) - _ONLINE_FIRST
 
 
@@ -146,17 +143,17 @@ def _online_line(replayed: Sequence[tuple[int, list[int | None], int]]) -> str:
 
 
 def _seconds(count: int, places: Sequence[int]) -> float:
-    """Of CPU, for a series with changes of three noises at those places: the median of nine times."""
+    """CPU seconds for a series with changes of three noises at `places`: the median of nine runs."""
     rng = np.random.default_rng(count)
     values = 100 + rng.standard_normal(count)
     for place in places:
         values[place:] += rng.choice([-3, 3])
-    taken = []
+    times = []
     for _ in range(9):
         start = time.process_time()
-        told(values.tolist())
-        taken.append(time.process_time() - start)
-    return median(taken)
+        detected(values.tolist())
+        times.append(time.process_time() - start)
+    return median(times)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Everything a store holds of its projects, by names instead of ids: the same for two stores of the same results."""
+"""State of a store by names instead of ids, equal for two stores of the same results."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ State = dict[str, list[tuple[Any, ...]]]
 
 
 def state_of(store: Store) -> State:
-    """What is in, by kind, each in an order of its own: nothing may be missing, and nothing there twice."""
+    """Rows by kind, sorted, to compare two stores."""
     with store.read() as connection:
         commits = _names(connection, schema.commit, "hash")
         runs = _names(connection, schema.run, "name")

@@ -218,7 +218,7 @@ def test_with_recorded_noise_the_commit_is_right_and_the_confidence_earned(world
     assert told.right >= 11
     assert told.stated >= 0.98
     assert told.runs < 32
-    for _, count, mean, right in calibration(told.told):
+    for _, count, mean, right in calibration(told.predictions):
         assert count < 20 or right > mean - 3 * math.sqrt(max(mean * (1 - mean), 0.01) / count)
 
 

@@ -1,4 +1,4 @@
-"""Kernels that one card measured before and another one after: what of a change is more than the cards differ by."""
+"""Changes of kernels between two GPUs, beyond the difference of the GPUs."""
 
 import math
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 
 from tests.asv_results import hash_of
 from tests.dashboard.suite_results import Suite
-from tools.cards_and_commits import cards
+from tools.cross_gpu_trial import gpu_shifts
 from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.statistics.cross_gpu import FEWEST, cross_gpu_changes
@@ -19,7 +19,7 @@ from warpwatch.dashboard.store import Store, queries
 def test_the_interval_holds_what_the_kernel_did_in_95_of_100_whatever_cards_do(controls: int) -> None:
     dice, own, held = np.random.default_rng(controls), math.log(0.6), 0
     for _ in range(2000):
-        shifts = cards(dice, controls + 1)
+        shifts = gpu_shifts(dice, controls + 1)
         (told,) = cross_gpu_changes([own + shifts[0]], shifts[1:].tolist())
         held += told.ci_low <= math.expm1(own) <= told.ci_high
     assert 0.94 <= held / 2000 <= 0.985  # few baselines tell more widely, not less
@@ -28,7 +28,7 @@ def test_the_interval_holds_what_the_kernel_did_in_95_of_100_whatever_cards_do(c
 def test_of_what_is_significant_among_many_kernels_at_most_a_twentieth_is_chance() -> None:
     dice, false, found, true = np.random.default_rng(5), [], 0, 0
     for _ in range(300):
-        shifts = cards(dice, 400 + 300)
+        shifts = gpu_shifts(dice, 400 + 300)
         own = np.where(np.arange(300) < 40, math.log(0.7), 0.0)
         told = [each.is_significant for each in cross_gpu_changes((own + shifts[:300]).tolist(), shifts[300:].tolist())]
         false.append(sum(told[40:]) / max(sum(told), 1))
@@ -37,7 +37,7 @@ def test_of_what_is_significant_among_many_kernels_at_most_a_twentieth_is_chance
     assert found / true > 0.9
     nothing = [
         any(each.is_significant for each in cross_gpu_changes(s[:300].tolist(), s[300:].tolist()))
-        for s in (cards(dice, 700) for _ in range(300))
+        for s in (gpu_shifts(dice, 700) for _ in range(300))
     ]
     assert np.mean(nothing) <= 0.07
 

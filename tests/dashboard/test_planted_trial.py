@@ -1,4 +1,4 @@
-"""Recorded trials of a planted slowdown, judged: what was told, what was missed, and what was said wrongly."""
+"""Recorded trials of a planted slowdown: detections, misses and false alarms."""
 
 import tarfile
 from pathlib import Path
@@ -57,7 +57,7 @@ def judge(*archives: Path, pairs: int = 50) -> list[str]:
     return done.output.splitlines()
 
 
-def test_a_slowdown_is_told_and_equal_bases_are_not(recorded: Path) -> None:
+def test_a_slowdown_is_detected_and_equal_bases_are_unchanged(recorded: Path) -> None:
     said = judge(record(recorded, 1.02))
     assert "| planted | 4 | in 4 | in 0 |" in said
     assert "| the same code | 4 | | in 0 |" in said
@@ -69,7 +69,7 @@ def test_what_was_missed_and_what_was_wrong_is_named(recorded: Path) -> None:
     said = judge(record(recorded, 1.0, odd=1.03), pairs=1)
     assert "| planted | 4 | in 0 | in 2 |" in said
     assert "| the same code | 1 | | in 1 |" in said
-    assert any(line.startswith("- gpu0-try-2-base and gpu0-try-2-planted: not told; measured") for line in said)
+    assert any(line.startswith("- gpu0-try-2-base and gpu0-try-2-planted: not detected; measured") for line in said)
     assert any(
         line.startswith("- gpu0-try-1-base and gpu0-try-2-base: ") and line.endswith("called changed") for line in said
     )
@@ -89,17 +89,17 @@ def test_pairs_are_of_one_card_and_two_commits_the_nearest_first(recorded: Path)
 
 
 def test_an_archive_without_such_runs_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"holds no <machine>/gpu<n>-try"):
+    with pytest.raises(ValueError, match=r"has no <machine>/gpu<n>-try"):
         runs_of(tmp_path)
 
 
-def test_the_runs_recorded_on_two_h200s_are_told_as_the_readme_says() -> None:
+def test_the_recorded_runs_of_two_h200s_give_the_readme_s_table() -> None:
     trials = Path(__file__).parents[2] / "perf_suite/trials"
     said = judge(trials / "planted-slowdown-h200/runs.tar.gz")
     planted, same = said[2:4]
-    assert "Of 60 kernels that were slower 59 are told." in said
+    assert "Of 60 kernels that were slower, 59 are detected." in said
     assert planted == "| planted | 20 | in 20 | in 0 |"
     assert same == "| the same code | 50 | | in 0 |"
-    told = (trials / "README.md").read_text()
-    assert planted in told
-    assert same in told
+    readme = (trials / "README.md").read_text()
+    assert planted in readme
+    assert same in readme

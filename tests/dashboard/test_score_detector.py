@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.score_detector import f1, hits, load, replay, told
+from tools.score_detector import detected, f1, hits, load, replay
 
 LABELLED = Path(__file__).resolve().parents[3] / "shared" / "data" / "changepoints" / "data"
 labelled = pytest.mark.skipif(not LABELLED.is_dir(), reason="the labelled histories are not on this machine")
@@ -31,12 +31,12 @@ def test_a_replay_counts_each_false_report_once_and_tells_the_delay() -> None:
 @pytest.mark.parametrize(("name", "least"), [("synth", 0.83), ("asvnoise", 0.80)])
 def test_it_finds_what_is_labelled(name: str, least: float) -> None:
     series = load(LABELLED, name)[::8]
-    assert f1(series, [told(each["values"]) for each in series])[2] >= least
+    assert f1(series, [detected(each["values"]) for each in series])[2] >= least
 
 
 @labelled
 @pytest.mark.parametrize(("name", "most"), [("null", 0.2), ("asvnull", 0.2)])
 def test_it_is_quiet_where_nothing_changed(name: str, most: float) -> None:
     series = load(LABELLED, name)[::4]
-    false = sum(len(told(each["values"])) for each in series)
+    false = sum(len(detected(each["values"])) for each in series)
     assert 1000 * false / sum(len(each["values"]) for each in series) <= most

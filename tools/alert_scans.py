@@ -1,6 +1,6 @@
-"""What a look of `warpwatch alert` takes: `python -m tools.alert_looks HISTORY.db`, SQLite.
+"""CPU time of a scan of `warpwatch alert`: `python -m tools.alert_scans HISTORY.db`, SQLite.
 
-Works on a copy of the store, and sends to a webhook that it opens on this machine.
+Works on a copy of the store, and sends to a webhook on this machine.
 """
 
 import shutil
@@ -26,27 +26,27 @@ Result = TypeVar("Result")
 
 @click.command()
 @click.argument("database", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--looks", type=click.IntRange(1), default=3, show_default=True)
-def main(database: Path, looks: int) -> None:
-    """Look several times at the store's one project, and send after each."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Taker)
+@click.option("--scans", type=click.IntRange(1), default=3, show_default=True)
+def main(database: Path, scans: int) -> None:
+    """Scan the store's only project several times, and send after each scan."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Receiver)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory() as folder:
         store = Store(str(shutil.copy(database, folder)))
         policy = AlertsTable()
-        its = Round(
+        alerts = Round(
             store=store,
             project=choose_project(store, None).name,
             policy=policy,
             places=Destinations(policy, [f"http://127.0.0.1:{server.server_port}/"], {}),
             memory=TrustCache(),
         )
-        for number in range(1, looks + 1):
-            look, took = _timed(its.scan)
-            sent, sending = _timed(lambda: its.send(only_due=True))
+        for number in range(1, scans + 1):
+            scan, cpu_s = _timed(alerts.scan)
+            sent, sending_s = _timed(lambda: alerts.send(only_due=True))
             click.echo(
-                f"look {number}: {len(look.messages)} to tell, {took:.2f} s of CPU; "
-                f"{sent.sent} sent, {sending:.2f} s, the receiver's among them"
+                f"scan {number}: {len(scan.messages)} messages, {cpu_s:.2f} s of CPU; "
+                f"{sent.sent} sent, {sending_s:.2f} s, with the receiver's"
             )
         store.close()
     server.shutdown()
@@ -57,7 +57,7 @@ def _timed(work: Callable[[], Result]) -> tuple[Result, float]:
     return work(), time.process_time() - start
 
 
-class _Taker(BaseHTTPRequestHandler):
+class _Receiver(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
         self.send_response(204)

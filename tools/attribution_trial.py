@@ -1,8 +1,8 @@
-"""How well a machine's state is told from a commit, and what the false discovery rate is worth: on simulated machines.
+"""Accuracy of machine attribution and of the false discovery rate.
 
-`python -m tools.machines_and_commits [FOLDER]`: machines of 40 series and two canaries over 60
-commits, of which one moves a series, or the machine, or both; and with FOLDER the labelled histories in it (as
-score_detector takes them), each as one of a family of the size that the table names.
+`python -m tools.attribution_trial [FOLDER]`: simulated machines of 40 series and two canaries over 60 commits, of which
+one changes a series, the machine, or both. With FOLDER also the labelled histories in it (as for score_detector), each
+as one of a family of the printed size.
 """
 
 import gzip
@@ -35,26 +35,28 @@ _MARGIN = 5
 @click.argument("folder", required=False, type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--machines", default=20, show_default=True, help="Of each case.")
 def main(folder: Path | None, machines: int) -> None:
-    """Print what each case is told as, and what remains of the labelled sets at q <= 0.05."""
+    """Print the classification of each case, and the changes of the labelled sets with q <= 0.05."""
     click.echo("machine, commit | a machine's state | step | its magnitude without the machine | interval holds it")
     for machine, commit in _CASES:
         rng = np.random.default_rng(1)
-        told: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         sizes: list[float] = []
         for _ in range(machines):
-            _simulated(rng, machine, commit, told, sizes)
-        count = max(told["told"], 1)
+            _simulate(rng, machine, commit, counts, sizes)
+        count = max(counts["found"], 1)
         rest = np.median(sizes) if sizes else float("nan")
         click.echo(
-            f"{machine:+.0%}, {commit:+.0%} | {told['machine state'] / count:.2f} | "
-            f"{told['step'] / count:.2f} | {rest:+.1%} | {told['held'] / max(len(sizes), 1):.2f}"
+            f"{machine:+.0%}, {commit:+.0%} | {counts['machine state'] / count:.2f} | "
+            f"{counts['step'] / count:.2f} | {rest:+.1%} | {counts['covered'] / max(len(sizes), 1):.2f}"
         )
     for path in sorted(folder.glob("*_dev.json.gz")) if folder else ():
         _labelled(path)
 
 
-def _simulated(rng: np.random.Generator, machine: float, commit: float, told: Counter[str], sizes: list[float]) -> None:
-    """One machine; the commit moves the first series alone. Scatter 0.3 to 1 % with tails of t5, canaries 0.3 %."""
+def _simulate(
+    rng: np.random.Generator, machine: float, commit: float, counts: Counter[str], sizes: list[float]
+) -> None:
+    """One machine; the commit changes the first series only. Scatter 0.3 to 1 % with tails of t5, canaries 0.3 %."""
     scatter = np.append(rng.uniform(0.003, 0.01, _SERIES), [0.003, 0.003])
     logs = rng.standard_t(5, (_SERIES + 2, _COMMITS)) * scatter[:, None]
     logs[:, _AT:] += np.log1p(machine)
@@ -76,10 +78,10 @@ def _simulated(rng: np.random.Generator, machine: float, commit: float, told: Co
         )
         for number, canary in enumerate(is_canary)
     ]
-    found = []
+    changes = []
     for number in range(_SERIES):
         for change in changepoints(np.exp(logs[number]).tolist(), smallest_change=0.01):
-            found.append(
+            changes.append(
                 MachineChange(
                     series=series[number],
                     commit_id=change.index,
@@ -93,26 +95,26 @@ def _simulated(rng: np.random.Generator, machine: float, commit: float, told: Co
                     stored=(),
                 )
             )
-    speakers = [number for number, one in enumerate(series) if one.is_canary]
+    canaries = [number for number, one in enumerate(series) if one.is_canary]
     levels = ControlLevels(
-        places=np.arange(_COMMITS), controls=tuple(series[number] for number in speakers), levels=logs[speakers]
+        places=np.arange(_COMMITS), controls=tuple(series[number] for number in canaries), levels=logs[canaries]
     )
     findings = MachineFindings(
         machine=UnclassifiedMachine(id=1, project_id=1, project="p"),
         findings=1,
         families={1: _SERIES},
-        changes=tuple(found),
+        changes=tuple(changes),
         controls={(1, "latency"): (levels,)},
     )
     for judgement in classified(findings):
-        its, is_commits = judgement.change, commit != 0
-        if abs(its.place - _AT) <= _MARGIN and (its.series.id == 0) == is_commits:
-            told["told"] += 1
-            told[judgement.kind.value] += 1
+        found, is_commits = judgement.change, commit != 0
+        if abs(found.place - _AT) <= _MARGIN and (found.series.id == 0) == is_commits:
+            counts["found"] += 1
+            counts[judgement.kind.value] += 1
             if judgement.kind is ChangeKind.STEP and judgement.share is not None:
-                whole = float(np.log1p(its.magnitude))
+                whole = float(np.log1p(found.magnitude))
                 low, high = sorted(whole * (1 - part) for part in (judgement.share.ci_low, judgement.share.ci_high))
-                told["held"] += low <= np.log1p(commit) <= high
+                counts["covered"] += low <= np.log1p(commit) <= high
                 sizes.append(float(np.expm1(whole * (1 - judgement.share.value))))
 
 
@@ -125,11 +127,11 @@ def _labelled(path: Path) -> None:
         for change in changepoints(row["values"])
     ]
     for family in _FAMILIES:
-        kept = [is_true for chance, is_true in found if chance * family <= SIGNIFICANT_Q]
+        significant = [is_true for p_value, is_true in found if p_value * family <= SIGNIFICANT_Q]
         true = sum(is_true for _, is_true in found)
         click.echo(
-            f"{path.name.partition('_')[0]}, one of {family}: of {true} true changes {sum(kept)} have "
-            f"q <= {SIGNIFICANT_Q}, of {len(found) - true} false ones {len(kept) - sum(kept)}"
+            f"{path.name.partition('_')[0]}, one of {family}: of {true} true changes {sum(significant)} have "
+            f"q <= {SIGNIFICANT_Q}, of {len(found) - true} false ones {len(significant) - sum(significant)}"
         )
 
 
