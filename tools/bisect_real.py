@@ -45,16 +45,17 @@ def main(folder: Path, seed: int, budget: float) -> None:
         )
         if not done.stdout:
             raise click.ClickException(done.stderr)
-        told = json.loads(done.stdout)
-        suspects = [repository.commits.index(each) for each in told["suspects"]]
+        report = json.loads(done.stdout)
+        suspects = [repository.commits.index(each) for each in report["suspects"]]
         right = "the culprit" if suspects == [culprit] else f"{suspects} of {[culprit]}"
         if culprit in suspects and len(suspects) > 1:
             right = f"{len(suspects)} commits, the culprit among them"
-        low, high = told["interval_95"] or (float("nan"), float("nan"))
-        measured = sum(each["runs"] > 0 for each in told["commits"])
+        low, high = report["interval_95"] or (float("nan"), float("nan"))
+        measured = sum(each["runs"] > 0 for each in report["commits"])
+        result = right if report["conclusion"] in ("found", "range") else report["headline"]
         click.echo(
-            f"| {commits} | {change:.0%} | {right if told['end'] in ('found', 'range') else told['says']} "
-            f"| {told['confidence'] or 0:.1%} | {low:+.1%} to {high:+.1%} | {told['runs']} | {measured} "
+            f"| {commits} | {change:.0%} | {result} "
+            f"| {report['confidence'] or 0:.1%} | {low:+.1%} to {high:+.1%} | {report['runs']} | {measured} "
             f"| {(time.monotonic() - began) / 60:.1f} |"
         )
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.random import Generator
 
 from tools.gate_trial import Recorded, recorded
-from warpwatch.ci.bisect.bisect_loop import End, SearchSettings, Suspects, search
+from warpwatch.ci.bisect.bisect_loop import Conclusion, SearchSettings, Suspects, search
 from warpwatch.ci.bisect.measured_runs import ExpectedNoise, Run
 from warpwatch.dashboard.statistics.comparison import RunValue, sample_error
 
@@ -43,7 +43,7 @@ class World:
     controls: bool = False  # whether controls are measured in the same runs
     broken: float = 0.0  # share of commits that cannot be built
     second: float = 0.0  # another change anywhere, in sizes of the planted one
-    place: int | None = None  # of the change; None: anywhere
+    index: int | None = None  # of the change; None: anywhere
 
 
 WORLDS = (
@@ -62,8 +62,8 @@ WORLDS = (
     World(name="a quarter of the commits does not build", broken=0.25),
     World(name="another change of half the size", second=0.5),
     World(name="an improvement of that size too", second=-0.5),
-    World(name="at the first commit", place=1),
-    World(name="at the last commit", place=64),
+    World(name="at the first commit", index=1),
+    World(name="at the last commit", index=64),
 )
 
 
@@ -85,12 +85,12 @@ class SimulatedBench:
     def __post_init__(self) -> None:
         self._center = int(self.rng.integers(len(self.pool)))
 
-    def measure(self, place: int) -> Run | None:
+    def measure(self, index: int) -> Run | None:
         """A run, or a build that fails."""
-        self.seconds += self.cost_s(place)
-        if place in self.broken:
+        self.seconds += self.cost_s(index)
+        if index in self.broken:
             return None
-        self._built.add(place)
+        self._built.add(index)
         world, rng = self.world, self.rng
         self._walk += world.walk * rng.standard_normal()
         self._state ^= bool(rng.random() < 0.1)
@@ -99,12 +99,12 @@ class SimulatedBench:
         if rng.random() < world.wild:
             off += rng.choice([-1, 1]) * rng.uniform(0.02, 0.1)
         controls = tuple(machine + self._off()[0] for _ in range(_CONTROLS)) if world.controls else ()
-        value = self.levels[place] + machine + world.scatter * off
-        return Run(place=place, value=value, error=error, at_s=self.seconds, controls=controls)
+        value = self.levels[index] + machine + world.scatter * off
+        return Run(index=index, value=value, error=error, at_s=self.seconds, controls=controls)
 
-    def cost_s(self, place: int) -> float:
+    def cost_s(self, index: int) -> float:
         """Building what is not built, and a run."""
-        return _RUN_S + (0.0 if place in self._built else _BUILD_S)
+        return _RUN_S + (0.0 if index in self._built else _BUILD_S)
 
     def _off(self) -> tuple[float, float]:
         first = min(max(self._center - _ALIKE // 2, 0), max(len(self.pool) - _ALIKE - 1, 0))
@@ -129,7 +129,7 @@ class Tally:
     halving: int  # right ones of git bisect with three runs of each commit
     halving_runs: float
     every: int  # right ones of one run of every commit
-    told: tuple[tuple[float, bool], ...]  # before each run: the chance of the likeliest, and whether that was right
+    predictions: tuple[tuple[float, bool], ...]  # before each run: probability of the likeliest, whether it was right
 
 
 def trial(
@@ -149,20 +149,24 @@ def trial(
     runs: list[int] = []
     minutes: list[float] = []
     halving_runs: list[int] = []
-    wanted = SearchSettings(confidence=confidence, budget_s=math.inf)
-    told: list[tuple[float, bool]] = []
+    settings = SearchSettings(confidence=confidence, budget_s=math.inf)
+    predictions: list[tuple[float, bool]] = []
     for number in range(tries):
         rng = np.random.default_rng([seed, number])
         bench, culprit = _bench(fitting, world, change, commits, rng)
 
-        def watch(now: object, suspects: Suspects, count: int, culprit: int = culprit) -> None:
-            told.append((suspects.chance, suspects.first <= culprit <= suspects.last))
+        def progress(now: object, suspects: Suspects, count: int, culprit: int = culprit) -> None:
+            predictions.append((suspects.probability, suspects.first <= culprit <= suspects.last))
 
-        done = search(bench, lambda: np.ones(commits), ExpectedNoise(), wanted, clock=lambda: 0.0, watch=watch)
-        if done.end in (End.FOUND, End.RANGE) and done.suspects is not None and done.suspects.chance >= confidence:
+        done = search(bench, lambda: np.ones(commits), ExpectedNoise(), settings, clock=lambda: 0.0, progress=progress)
+        if (
+            done.conclusion in (Conclusion.FOUND, Conclusion.RANGE)
+            and done.suspects is not None
+            and done.suspects.probability >= confidence
+        ):
             hit = done.suspects.first <= culprit <= done.suspects.last
             right, wrong = right + hit, wrong + (not hit)
-            stated.append(done.suspects.chance)
+            stated.append(done.suspects.probability)
         runs.append(len(done.runs))
         minutes.append(bench.seconds / 60)
         again, its = _bench(fitting, world, change, commits, np.random.default_rng([seed, number]))
@@ -185,20 +189,20 @@ def trial(
         halving=halving,
         halving_runs=float(np.mean(halving_runs)),
         every=every,
-        told=tuple(told),
+        predictions=tuple(predictions),
     )
 
 
 def _bench(
     pool: Sequence[Recorded], world: World, change: float, commits: int, rng: Generator
 ) -> tuple[SimulatedBench, int]:
-    culprit = world.place or int(rng.integers(1, commits + 1))
+    culprit = world.index or int(rng.integers(1, commits + 1))
     levels = np.zeros(commits + 1)
     levels[culprit:] += math.log1p(change)
     if world.second:
-        other = int(rng.choice([place for place in range(1, commits + 1) if place != culprit]))
+        other = int(rng.choice([index for index in range(1, commits + 1) if index != culprit]))
         levels[other:] += world.second * math.log1p(change)
-    broken = frozenset(int(place) for place in range(1, commits) if rng.random() < world.broken)
+    broken = frozenset(int(index) for index in range(1, commits) if rng.random() < world.broken)
     return SimulatedBench(pool=pool, levels=levels.tolist(), broken=broken, world=world, rng=rng), culprit
 
 
@@ -206,9 +210,9 @@ def _halved(bench: SimulatedBench, commits: int, repeats: int = 3) -> tuple[tupl
     """git bisect by the middle between the ends' medians: the first and the last commit that it names, and its runs."""
     runs = 0
 
-    def level(place: int) -> float | None:
+    def level(index: int) -> float | None:
         nonlocal runs
-        found = [run.value for _ in range(repeats) if (run := bench.measure(place)) is not None]
+        found = [run.value for _ in range(repeats) if (run := bench.measure(index)) is not None]
         runs += len(found)
         return float(np.median(found)) if found else None
 
@@ -217,21 +221,21 @@ def _halved(bench: SimulatedBench, commits: int, repeats: int = 3) -> tuple[tupl
     assert bad is not None
     middle, up = (good + bad) / 2, bad > good
     low, high, skipped = 0, commits, set[int]()
-    while left := [place for place in range(low + 1, high) if place not in skipped]:
-        place = left[len(left) // 2]
-        value = level(place)
+    while left := [index for index in range(low + 1, high) if index not in skipped]:
+        index = left[len(left) // 2]
+        value = level(index)
         if value is None:
-            skipped.add(place)
+            skipped.add(index)
         elif (value > middle) == up:
-            high = place
+            high = index
         else:
-            low = place
+            low = index
     return (low + 1, high), runs
 
 
 def _every_commit(bench: SimulatedBench, commits: int) -> tuple[int, int]:
     """The commits that may have brought the step that fits one run of every commit best, by least squares."""
-    runs = [(place, run.value) for place in range(commits + 1) if (run := bench.measure(place)) is not None]
+    runs = [(index, run.value) for index in range(commits + 1) if (run := bench.measure(index)) is not None]
     values = np.array([value for _, value in runs])
     costs = [
         float(((values[:n] - values[:n].mean()) ** 2).sum() + ((values[n:] - values[n:].mean()) ** 2).sum())
@@ -241,16 +245,21 @@ def _every_commit(bench: SimulatedBench, commits: int) -> tuple[int, int]:
     return runs[after - 1][0] + 1, runs[after][0]
 
 
-def calibration(told: Sequence[tuple[float, bool]]) -> list[tuple[str, int, float, float]]:
+def calibration(predictions: Sequence[tuple[float, bool]]) -> list[tuple[str, int, float, float]]:
     """Of each bin of stated chances: its name, how many, their mean, and the share that was right."""
-    chances = np.array([chance for chance, _ in told])
-    was_right = np.array([right for _, right in told])
+    probabilities = np.array([probability for probability, _ in predictions])
+    was_right = np.array([right for _, right in predictions])
     rows = []
     for low, high in itertools.pairwise(_BINS):
-        its = (chances >= low) & ((chances < high) | (high == 1.0))
+        its = (probabilities >= low) & ((probabilities < high) | (high == 1.0))
         if its.any():
             rows.append(
-                (f"{low:.1%} to {high:.1%}", int(its.sum()), float(chances[its].mean()), float(was_right[its].mean()))
+                (
+                    f"{low:.1%} to {high:.1%}",
+                    int(its.sum()),
+                    float(probabilities[its].mean()),
+                    float(was_right[its].mean()),
+                )
             )
     return rows
 
@@ -271,10 +280,10 @@ def main(files: tuple[Path, ...], tries: int, confidence: float, seed: int) -> N
         "| git bisect, 3 runs each: right, runs | one run of each commit: right of 65 runs |"
     )
     click.echo("|---|---|---|---|---|---|---|---|---|---|")
-    told: list[tuple[float, bool]] = []
+    predictions: list[tuple[float, bool]] = []
     for world in WORLDS:
         rows = [trial(pool, world, change, tries=tries, seed=seed, confidence=confidence) for change in _CHANGES]
-        told += [each for row in rows for each in row.told]
+        predictions += [each for row in rows for each in row.predictions]
         cells = [
             [f"{row.right}" for row in rows],
             [f"{row.wrong}" for row in rows],
@@ -288,7 +297,7 @@ def main(files: tuple[Path, ...], tries: int, confidence: float, seed: int) -> N
         ]
         click.echo(" | ".join([f"| {world.name}", *(", ".join(cell) for cell in cells)]) + " |")
     click.echo("\n| stated before a run | how often | mean | right |\n|---|---|---|---|")
-    for name, count, mean, share in calibration(told):
+    for name, count, mean, share in calibration(predictions):
         click.echo(f"| {name} | {count} | {mean:.1%} | {share:.1%} |")
 
 

@@ -156,9 +156,7 @@ def test_a_wrong_policy_stops_the_check(repository: JudgedRepository, tmp_path: 
     assert "[gate] has no key thresold; did you mean threshold?" in done.stderr
 
 
-def test_policy_check_lists_matches_and_rules_without_effect(
-    repository: JudgedRepository, tmp_path: Path
-) -> None:
+def test_policy_check_lists_matches_and_rules_without_effect(repository: JudgedRepository, tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text(
         """

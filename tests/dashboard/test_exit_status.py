@@ -72,7 +72,17 @@ def test_an_error_that_no_command_handles_is_no_regression(tmp_path: Path) -> No
 
 def test_an_interrupted_command_ends_with_130(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "warpwatch.ci.cli", "runner", "with-gpu-lock", "--", "sh", "-c", "echo begun; exec sleep 600"],
+        [
+            sys.executable,
+            "-m",
+            "warpwatch.ci.cli",
+            "runner",
+            "with-gpu-lock",
+            "--",
+            "sh",
+            "-c",
+            "echo begun; exec sleep 600",
+        ],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
