@@ -52,8 +52,9 @@ def main(folder: Path, seed: int, budget: float) -> None:
             right = f"{len(suspects)} commits, the culprit among them"
         low, high = report["interval_95"] or (float("nan"), float("nan"))
         measured = sum(commit["runs"] > 0 for commit in report["commits"])
+        result = right if report["conclusion"] in ("found", "range") else report["headline"]
         click.echo(
-            f"| {commits} | {change:.0%} | {right if report['end'] in ('found', 'range') else report['says']} "
+            f"| {commits} | {change:.0%} | {result} "
             f"| {report['confidence'] or 0:.1%} | {low:+.1%} to {high:+.1%} | {report['runs']} | {measured} "
             f"| {(time.monotonic() - began) / 60:.1f} |"
         )

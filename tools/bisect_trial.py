@@ -17,7 +17,7 @@ import numpy as np
 from numpy.random import Generator
 
 from tools.gate_trial import Recorded, recorded
-from warpwatch.ci.bisect.bisect_loop import End, SearchSettings, Suspects, search
+from warpwatch.ci.bisect.bisect_loop import Conclusion, SearchSettings, Suspects, search
 from warpwatch.ci.bisect.measured_runs import ExpectedNoise, Run
 from warpwatch.dashboard.statistics.comparison import RunValue, sample_error
 
@@ -42,7 +42,7 @@ class World:
     controls: bool = False  # whether controls are measured in the same runs
     broken: float = 0.0  # share of commits that do not build
     second: float = 0.0  # another change anywhere, relative to the planted one
-    place: int | None = None  # position of the change; None: random
+    index: int | None = None  # position of the change; None: random
 
 
 WORLDS = (
@@ -61,8 +61,8 @@ WORLDS = (
     World(name="a quarter of the commits does not build", broken=0.25),
     World(name="another change of half the size", second=0.5),
     World(name="an improvement of that size too", second=-0.5),
-    World(name="at the first commit", place=1),
-    World(name="at the last commit", place=64),
+    World(name="at the first commit", index=1),
+    World(name="at the last commit", index=64),
 )
 
 
@@ -84,12 +84,12 @@ class SimulatedBench:
     def __post_init__(self) -> None:
         self._center = int(self.rng.integers(len(self.pool)))
 
-    def measure(self, place: int) -> Run | None:
+    def measure(self, index: int) -> Run | None:
         """Simulate a run; None if the commit does not build."""
-        self.seconds += self.cost_s(place)
-        if place in self.broken:
+        self.seconds += self.cost_s(index)
+        if index in self.broken:
             return None
-        self._built.add(place)
+        self._built.add(index)
         world, rng = self.world, self.rng
         self._walk += world.walk * rng.standard_normal()
         self._state ^= bool(rng.random() < 0.1)
@@ -98,12 +98,12 @@ class SimulatedBench:
         if rng.random() < world.wild:
             off += rng.choice([-1, 1]) * rng.uniform(0.02, 0.1)
         controls = tuple(machine + self._off()[0] for _ in range(_CONTROLS)) if world.controls else ()
-        value = self.levels[place] + machine + world.scatter * off
-        return Run(place=place, value=value, error=error, at_s=self.seconds, controls=controls)
+        value = self.levels[index] + machine + world.scatter * off
+        return Run(index=index, value=value, error=error, at_s=self.seconds, controls=controls)
 
-    def cost_s(self, place: int) -> float:
+    def cost_s(self, index: int) -> float:
         """Seconds of a run, and of the build if it is the first."""
-        return _RUN_S + (0.0 if place in self._built else _BUILD_S)
+        return _RUN_S + (0.0 if index in self._built else _BUILD_S)
 
     def _off(self) -> tuple[float, float]:
         first = min(max(self._center - _ALIKE // 2, 0), max(len(self.pool) - _ALIKE - 1, 0))
@@ -128,9 +128,7 @@ class Tally:
     halving: int  # right ones of git bisect
     halving_runs: float
     every_commit: int  # right ones with one run of every commit
-    predictions: tuple[
-        tuple[float, bool], ...
-    ]  # before each run: probability of the likeliest, and whether it was right
+    predictions: tuple[tuple[float, bool], ...]  # before each run: probability of the likeliest, whether it was right
 
 
 def trial(
@@ -156,14 +154,18 @@ def trial(
         rng = np.random.default_rng([seed, number])
         bench, culprit = _bench(fitting, world, change, commits, rng)
 
-        def watch(now: object, suspects: Suspects, count: int, culprit: int = culprit) -> None:
-            predictions.append((suspects.chance, suspects.first <= culprit <= suspects.last))
+        def progress(now: object, suspects: Suspects, count: int, culprit: int = culprit) -> None:
+            predictions.append((suspects.probability, suspects.first <= culprit <= suspects.last))
 
-        done = search(bench, lambda: np.ones(commits), ExpectedNoise(), settings, clock=lambda: 0.0, watch=watch)
-        if done.end in (End.FOUND, End.RANGE) and done.suspects is not None and done.suspects.chance >= confidence:
+        done = search(bench, lambda: np.ones(commits), ExpectedNoise(), settings, clock=lambda: 0.0, progress=progress)
+        if (
+            done.conclusion in (Conclusion.FOUND, Conclusion.RANGE)
+            and done.suspects is not None
+            and done.suspects.probability >= confidence
+        ):
             hit = done.suspects.first <= culprit <= done.suspects.last
             right, wrong = right + hit, wrong + (not hit)
-            stated.append(done.suspects.chance)
+            stated.append(done.suspects.probability)
         runs.append(len(done.runs))
         minutes.append(bench.seconds / 60)
         again, target = _bench(fitting, world, change, commits, np.random.default_rng([seed, number]))
@@ -193,13 +195,13 @@ def trial(
 def _bench(
     pool: Sequence[Recorded], world: World, change: float, commits: int, rng: Generator
 ) -> tuple[SimulatedBench, int]:
-    culprit = world.place or int(rng.integers(1, commits + 1))
+    culprit = world.index or int(rng.integers(1, commits + 1))
     levels = np.zeros(commits + 1)
     levels[culprit:] += math.log1p(change)
     if world.second:
-        other = int(rng.choice([place for place in range(1, commits + 1) if place != culprit]))
+        other = int(rng.choice([index for index in range(1, commits + 1) if index != culprit]))
         levels[other:] += world.second * math.log1p(change)
-    broken = frozenset(int(place) for place in range(1, commits) if rng.random() < world.broken)
+    broken = frozenset(int(index) for index in range(1, commits) if rng.random() < world.broken)
     return SimulatedBench(pool=pool, levels=levels.tolist(), broken=broken, world=world, rng=rng), culprit
 
 
@@ -207,9 +209,9 @@ def _halved(bench: SimulatedBench, commits: int, repeats: int = 3) -> tuple[tupl
     """git bisect at the middle of the ends' medians: first and last named commit, and number of runs."""
     runs = 0
 
-    def level(place: int) -> float | None:
+    def level(index: int) -> float | None:
         nonlocal runs
-        values = [run.value for _ in range(repeats) if (run := bench.measure(place)) is not None]
+        values = [run.value for _ in range(repeats) if (run := bench.measure(index)) is not None]
         runs += len(values)
         return float(np.median(values)) if values else None
 
@@ -218,21 +220,21 @@ def _halved(bench: SimulatedBench, commits: int, repeats: int = 3) -> tuple[tupl
     assert bad is not None
     middle, up = (good + bad) / 2, bad > good
     low, high, skipped = 0, commits, set[int]()
-    while left := [place for place in range(low + 1, high) if place not in skipped]:
-        place = left[len(left) // 2]
-        value = level(place)
+    while left := [index for index in range(low + 1, high) if index not in skipped]:
+        index = left[len(left) // 2]
+        value = level(index)
         if value is None:
-            skipped.add(place)
+            skipped.add(index)
         elif (value > middle) == up:
-            high = place
+            high = index
         else:
-            low = place
+            low = index
     return (low + 1, high), runs
 
 
 def _every_commit(bench: SimulatedBench, commits: int) -> tuple[int, int]:
     """First and last commit that may have caused the best step of one run of every commit, by least squares."""
-    runs = [(place, run.value) for place in range(commits + 1) if (run := bench.measure(place)) is not None]
+    runs = [(index, run.value) for index in range(commits + 1) if (run := bench.measure(index)) is not None]
     values = np.array([value for _, value in runs])
     costs = [
         float(((values[:n] - values[:n].mean()) ** 2).sum() + ((values[n:] - values[n:].mean()) ** 2).sum())

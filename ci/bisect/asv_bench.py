@@ -1,4 +1,4 @@
-"""Runs of one series at the commits of a range: built and measured by asv, read back from the store."""
+"""Measures one series at the commits of a range by asv, and reads the runs from the store."""
 
 import math
 import re
@@ -16,23 +16,23 @@ from warpwatch.dashboard.store import Store, queries
 
 from ..gate.asv_runner import AsvRuns, bench_pattern
 from ..host_lock import gpu_lock
-from .drift_model import PAUSE_S
+from .drift_model import SESSION_GAP_S
 from .measured_runs import ExpectedNoise, Run
 
-_TRIES = 3  # for a run on a throttled or disturbed machine
-_USUAL_BUILD_S, _USUAL_RUN_S = 60.0, 30.0  # before the first are measured
+_ATTEMPTS = 3  # of a run on a throttled or disturbed machine
+_USUAL_BUILD_S, _USUAL_RUN_S = 60.0, 30.0  # until measured
 _MAX_PRIOR_DF = 6.0
 _RECENT_S = 7 * 24 * 3600.0  # age of runs of earlier calls that are reused
 _BROKEN = {Status.FAILED, Status.WRONG}
-_STILL_BROKEN_S = 24 * 3600.0  # age of a failure that is not retried
+_RETRY_FAILED_S = 24 * 3600.0  # age from which a failed commit is retried
 
 
 class BenchError(Exception):
-    """The runs cannot be compared; the message gives the reason and the remedy."""
+    """The runs cannot be compared; the message gives the reason and the fix."""
 
 
 class AsvBench:
-    """Measures commits for a search. Other measurements may take the GPU between its runs."""
+    """Measures commits for a search, and holds the GPU's lock during each run only."""
 
     def __init__(
         self,
@@ -40,102 +40,100 @@ class AsvBench:
         series: Series,
         commits: Sequence[str],
         *,
-        built_kept: int,
+        cached_builds: int,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        """`commits` are full hashes, the good one first; asv keeps the wheels of `built_kept` commits."""
+        """`commits` are full hashes, the good one first; asv caches the builds of `cached_builds` commits."""
         self._asv, self._series, self._commits, self._say = runs, series, tuple(commits), say
-        self._place_of = {commit: place for place, commit in enumerate(commits)}
+        self._index_of = {commit: index for index, commit in enumerate(commits)}
         self._controls = controls_of(runs.store, series)
-        self._card: str | None = None
+        self._gpu: str | None = None
         self._built: OrderedDict[int, None] = OrderedDict()
-        self._built_kept = max(built_kept, 1)
-        self._seconds: dict[bool, list[float]] = {True: [], False: []}  # of runs with a build, and without
+        self._cached_builds = max(cached_builds, 1)
+        self._seconds: dict[bool, list[float]] = {True: [], False: []}  # by whether the run includes a build
         self.asv_output = ""  # of a failed run
 
-    def measure(self, place: int) -> Run | None:
+    def measure(self, index: int) -> Run | None:
         """Builds and measures a commit once; None if its build or its benchmark fails.
 
-        Raises BenchError if that happened on another card than the last, and GateError where asv itself gave up: the
-        next commit would fare no better.
+        Raises BenchError if the GPU changed, and GateError if asv itself fails, as it would at any commit.
         """
-        commit = self._commits[place]
-        for _ in range(_TRIES):
+        commit = self._commits[index]
+        for _ in range(_ATTEMPTS):
             known = {point.run for point in self._points() if point.commit.hash == commit}
-            began = time.monotonic()
+            started = time.monotonic()
             with gpu_lock(say=self._say) as lock:
                 replace(self._asv, lock_descriptors=lock.descriptors).run(commit)
-            self._seconds[place not in self._built].append(time.monotonic() - began)
-            fresh = [each for each in self._points() if each.commit.hash == commit and each.run not in known]
-            if fresh and fresh[-1].status is Status.OK:
-                self._keep(place)
-                self._same_card(fresh[-1])
-                return self._run(fresh[-1])
-            self.asv_output = (fresh[-1].reason if fresh else None) or f"asv recorded nothing at {commit[:8]}"
-            if not fresh or fresh[-1].status is not Status.INVALID:
+            self._seconds[index not in self._built].append(time.monotonic() - started)
+            new = [point for point in self._points() if point.commit.hash == commit and point.run not in known]
+            if new and new[-1].status is Status.OK:
+                self._note_build(index)
+                self._check_gpu(new[-1])
+                return self._run(new[-1])
+            self.asv_output = (new[-1].reason if new else None) or f"{commit[:8]} has no results"
+            if not new or new[-1].status is not Status.INVALID:
                 return None
             self._say(f"{commit[:8]} again: {self.asv_output}")
         return None
 
-    def cost_s(self, place: int) -> float:
+    def cost_s(self, index: int) -> float:
         """Expected seconds, from the builds and runs so far."""
-        told, usual = self._seconds[place not in self._built], _USUAL_RUN_S
-        if place not in self._built:
+        measured, usual = self._seconds[index not in self._built], _USUAL_RUN_S
+        if index not in self._built:
             usual += _USUAL_BUILD_S
-        return fmean(told) if told else max(usual, *(self._seconds[False] or [0.0]))
+        return fmean(measured) if measured else max(usual, *(self._seconds[False] or [0.0]))
 
     def earlier(self, now: float | None = None) -> tuple[tuple[Run, ...], frozenset[int]]:
-        """What was measured of the range within a week before now, on the card of the newest run, and which commits
-        could not be.
+        """Runs of the range within the last week on the GPU of the newest run, and the commits that failed.
 
-        Earlier sittings with one commit alone are left out: they tell nothing of differences.
+        Earlier sessions with only one commit are left out, as they show no differences.
         """
         now = time.time() if now is None else now
-        points = [p for p in self._points() if p.commit.hash in self._place_of and _at_s(p) >= now - _RECENT_S]
-        numbers = sorted((p for p in points if p.status is Status.OK), key=_at_s)
-        self._card = numbers[-1].gpu if numbers else None
-        numbers = [point for point in numbers if point.gpu == self._card]
-        edges = [n for n, (old, new) in enumerate(pairwise(numbers), 1) if _at_s(new) - _at_s(old) > PAUSE_S]
-        sittings = [numbers[a:b] for a, b in pairwise([0, *edges, len(numbers)])]
-        kept = [
+        points = [p for p in self._points() if p.commit.hash in self._index_of and _at_s(p) >= now - _RECENT_S]
+        valid = sorted((p for p in points if p.status is Status.OK), key=_at_s)
+        self._gpu = valid[-1].gpu if valid else None
+        valid = [point for point in valid if point.gpu == self._gpu]
+        edges = [n for n, (old, new) in enumerate(pairwise(valid), 1) if _at_s(new) - _at_s(old) > SESSION_GAP_S]
+        sessions = [valid[a:b] for a, b in pairwise([0, *edges, len(valid)])]
+        usable = [
             point
-            for its in sittings
-            if its and (len({p.commit.hash for p in its}) > 1 or now - _at_s(its[-1]) < PAUSE_S)
-            for point in its
+            for session in sessions
+            if session and (len({p.commit.hash for p in session}) > 1 or now - _at_s(session[-1]) < SESSION_GAP_S)
+            for point in session
         ]
-        failed = {p.commit.hash for p in points if p.status in _BROKEN and now - _at_s(p) < _STILL_BROKEN_S}
+        failed = {p.commit.hash for p in points if p.status in _BROKEN and now - _at_s(p) < _RETRY_FAILED_S}
         failed -= {point.commit.hash for point in points if point.status is Status.OK}
-        return tuple(map(self._run, kept)), frozenset(self._place_of[commit] for commit in failed)
+        return tuple(map(self._run, usable)), frozenset(self._index_of[commit] for commit in failed)
 
     def noise(self) -> ExpectedNoise:
         """The noise of this series from its re-runs at any commit."""
         groups: dict[tuple[str, str | None], list[list[Point]]] = {}
         for point in sorted(self._points(), key=_at_s):
-            if point.status is Status.OK and point.commit.hash not in self._place_of:
-                sittings = groups.setdefault((point.commit.hash, point.gpu), [[]])
-                if sittings[-1] and _at_s(point) - _at_s(sittings[-1][-1]) > PAUSE_S:
-                    sittings.append([])
-                sittings[-1].append(point)
-        told = rerun_scatter([[_number(p) for p in its] for all_its in groups.values() for its in all_its])
-        if told is None:
+            if point.status is Status.OK and point.commit.hash not in self._index_of:
+                sessions = groups.setdefault((point.commit.hash, point.gpu), [[]])
+                if sessions[-1] and _at_s(point) - _at_s(sessions[-1][-1]) > SESSION_GAP_S:
+                    sessions.append([])
+                sessions[-1].append(point)
+        scatter = rerun_scatter([[_number(p) for p in runs] for sessions in groups.values() for runs in sessions])
+        if scatter is None:
             return ExpectedNoise()
-        return ExpectedNoise(scale=math.sqrt(told.variance), df=min(told.df, _MAX_PRIOR_DF))
+        return ExpectedNoise(sigma=math.sqrt(scatter.variance), df=min(scatter.df, _MAX_PRIOR_DF))
 
     def _points(self) -> tuple[Point, ...]:
         return queries.series_points(self._asv.store, self._series.key)
 
-    def _keep(self, place: int) -> None:
-        self._built[place] = None
-        self._built.move_to_end(place)
-        while len(self._built) > self._built_kept:
+    def _note_build(self, index: int) -> None:
+        self._built[index] = None
+        self._built.move_to_end(index)
+        while len(self._built) > self._cached_builds:
             self._built.popitem(last=False)
 
-    def _same_card(self, point: Point) -> None:
-        if self._card is None:
-            self._card = point.gpu
-        if point.gpu != self._card:
+    def _check_gpu(self, point: Point) -> None:
+        if self._gpu is None:
+            self._gpu = point.gpu
+        if point.gpu != self._gpu:
             raise BenchError(
-                f"runs go to different cards, {self._card} and {point.gpu}: set CUDA_VISIBLE_DEVICES to one of them"
+                f"runs used two GPUs, {self._gpu} and {point.gpu}: set CUDA_VISIBLE_DEVICES to one of them"
             )
 
     def _run(self, point: Point) -> Run:
@@ -145,10 +143,10 @@ class AsvBench:
         own = RunValue(value=value, q25=point.q25, q75=point.q75, sample_count=point.sample_count)
         controls = []
         for control in self._controls:
-            its = [each for each in queries.series_points(self._asv.store, control.key) if each.run == point.run]
-            controls.append(math.log(its[-1].value) if its and its[-1].value else math.nan)
+            points = [p for p in queries.series_points(self._asv.store, control.key) if p.run == point.run]
+            controls.append(math.log(points[-1].value) if points and points[-1].value else math.nan)
         return Run(
-            place=self._place_of[point.commit.hash],
+            index=self._index_of[point.commit.hash],
             value=math.log(value),
             error=sample_error(own),
             at_s=_at_s(point),
@@ -160,12 +158,13 @@ def controls_of(store: Store, series: Series) -> tuple[Series, ...]:
     """Controls of a latency: canaries of its machine and environment, and baselines of its workload."""
     if not series.metric.follows_machine:
         return ()
-    found = queries.find_series(
+    series_of_metric = queries.find_series(
         store, series.project, machine=series.machine, metric=series.metric.name, listed=True, limit=100_000
     ).series
-    near = [each for each in found if each.environment == series.environment]
-    rivals = [e for e in near if e.is_baseline and (e.suite, e.case) == (series.suite, series.case)]
-    return tuple([each for each in near if each.is_control and each.metric.is_latency] + rivals)
+    related = [each for each in series_of_metric if each.environment == series.environment]
+    canaries = [each for each in related if each.is_control and each.metric.is_latency]
+    baselines = [e for e in related if e.is_baseline and (e.suite, e.case) == (series.suite, series.case)]
+    return (*canaries, *baselines)
 
 
 def patterns(store: Store, series: Series) -> tuple[str, ...]:
@@ -184,6 +183,6 @@ def _at_s(point: Point) -> float:
 
 
 def _number(point: Point) -> float:
-    """Of a point that has one."""
+    """The value of a valid point."""
     assert point.value is not None
     return point.value

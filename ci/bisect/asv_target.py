@@ -31,33 +31,31 @@ class NoSeriesError(SeriesError):
 
 
 def is_key(text: str) -> bool:
-    """Whether the text has the form of a series key."""
+    """Whether the text looks like a series key."""
     return bool(_KEY.fullmatch(text))
 
 
 def which_series(
     store: Store, project: str, text: str, *, machine: str | None = None, metric: str | None = None
 ) -> Series:
-    """The one series of ours with that key, or whose "benchmark(parameters)" the regular expression finds.
+    """The only series of asv with that key, or whose "benchmark(parameters)" matches the regular expression.
 
-    Judged metrics alone, unless a metric is named. Raises SeriesError.
+    Without `metric` only metrics that get verdicts count. Raises SeriesError.
     """
-    found = [
+    matches = [
         series
         for series in queries.find_series(store, project, machine=machine, metric=metric, limit=_ALL).series
         if series.is_from_asv and (series.key == text or (not is_key(text) and _matches(series, text, metric)))
     ]
-    if len(found) == 1:
-        return found[0]
+    if len(matches) == 1:
+        return matches[0]
     where = f" on {machine}" if machine else ""
-    if not found:
-        raise NoSeriesError(
-            f"{project} has no series {text!r}{where} that asv measured; the dashboard finds them by words"
-        )
-    listed = [f"  {each.key}  {each.title}, {each.metric.name}, {each.machine}" for each in found[:_SHOWN]]
-    if len(found) > _SHOWN:
-        listed.append(f"  and {len(found) - _SHOWN} more")
-    raise SeriesError(f"{len(found)} series are {text!r}{where}; name one by its key:\n" + "\n".join(listed))
+    if not matches:
+        raise NoSeriesError(f"{project} has no asv series {text!r}{where}; search for it on the dashboard")
+    listed = [f"  {each.key}  {each.title}, {each.metric.name}, {each.machine}" for each in matches[:_SHOWN]]
+    if len(matches) > _SHOWN:
+        listed.append(f"  and {len(matches) - _SHOWN} more")
+    raise SeriesError(f"{len(matches)} series match {text!r}{where}; give the key of one:\n" + "\n".join(listed))
 
 
 def _matches(series: Series, text: str, metric: str | None) -> bool:
@@ -65,20 +63,20 @@ def _matches(series: Series, text: str, metric: str | None) -> bool:
     return watched and re.search(text, series.title) is not None
 
 
-_ASVS_CACHE, _ASVS_BENCHMARKS = 2, "benchmarks"  # unless asv.conf.json says otherwise
+_DEFAULT_CACHE, _DEFAULT_BENCHMARKS = 2, "benchmarks"  # asv's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AsvPlace:
+class AsvTarget:
     """An asv project on this machine."""
 
     folder: Path  # of asv.conf.json
     store: Store
     project: str
     repository: Path
-    machine: str  # asv's name of it
+    machine: str  # asv's name of this machine
     arguments: tuple[str, ...]  # further arguments of asv run
-    wheels_kept: int  # commits whose builds asv keeps
+    cached_builds: int  # commits whose builds asv keeps
     benchmarks: str  # folder of the benchmarks, always from this checkout
 
     def runs(self, patterns: Sequence[str]) -> AsvRuns:
@@ -89,24 +87,24 @@ class AsvPlace:
 
     def commit(self, name: str) -> str:
         """The full hash of a commit. Raises CannotTellError."""
-        found = resolve(self.repository, name)
-        if found is None:
+        commit = resolve(self.repository, name)
+        if commit is None:
             raise CannotTellError(f"{self.repository} has no commit {name!r}")
-        return found
+        return commit
 
     def series_of_key(self, key: str, metric: str | None = None) -> Series:
         """The series of that key, if this machine measures it. Raises SeriesError."""
-        found = which_series(self.store, self.project, key, metric=metric)
-        if found.machine != self.machine:
+        series = which_series(self.store, self.project, key, metric=metric)
+        if series.machine != self.machine:
             raise SeriesError(
-                f"{found.title} was measured on {found.machine}, and this is {self.machine}: bisect it there"
+                f"{series.title} was measured on {series.machine}, but this is {self.machine}: bisect it there"
             )
-        return found
+        return series
 
     def series(self, text: str, metric: str | None, *, measure_at: str, say: Callable[[str], None]) -> Series:
-        """The series that a key or a name means; what has never been measured here is, at that commit.
+        """The series with a key, or that matches a regular expression.
 
-        Raises SeriesError, and GateError where that cannot be measured.
+        A series without results on this machine is measured at `measure_at` first. Raises SeriesError and GateError.
         """
         if is_key(text):
             return self.series_of_key(text, metric)
@@ -117,32 +115,32 @@ class AsvPlace:
         try:
             return which_series(self.store, self.project, text, machine=self.machine, metric=metric)
         except NoSeriesError:
-            say(f"{text} has not been measured on {self.machine}: {measure_at[:8]} goes first")
+            say(f"{text} has no results on {self.machine}: measuring {measure_at[:8]} first")
         with gpu_lock(say=say) as lock:
             replace(self.runs((text,)), lock_descriptors=lock.descriptors).run(measure_at)
         return which_series(self.store, self.project, text, machine=self.machine, metric=metric)
 
 
-def asv_place(folder: Path, project: str | None, store: Store, arguments: Sequence[str]) -> AsvPlace:
+def asv_target(folder: Path, project: str | None, store: Store, arguments: Sequence[str]) -> AsvTarget:
     """The project in a folder with asv.conf.json. Raises CannotTellError."""
     path = folder / "asv.conf.json"
     try:
-        asvs = asv_project(path)
+        asv = asv_project(path)
     except NoResultsError as error:
         raise CannotTellError(str(error)) from error
-    if asvs.repository is None:
+    if asv.repository is None:
         raise CannotTellError(f"{path} names no git repository on this machine: nothing to build")
     machine = asv_machine(arguments)
     if machine is None:
-        raise CannotTellError("asv does not know this machine yet: `asv machine --yes` tells it")
+        raise CannotTellError("asv has no name for this machine: run `asv machine --yes`")
     conf = json5.loads(path.read_text(encoding="utf-8"))
-    return AsvPlace(
+    return AsvTarget(
         folder=folder,
         store=store,
-        project=project or asvs.name or project_name(asvs.results.resolve()),
-        repository=asvs.repository,
+        project=project or asv.name or project_name(asv.results.resolve()),
+        repository=asv.repository,
         machine=machine,
         arguments=tuple(arguments),
-        wheels_kept=int(conf.get("build_cache_size", _ASVS_CACHE)),
-        benchmarks=str(conf.get("benchmark_dir", _ASVS_BENCHMARKS)),
+        cached_builds=int(conf.get("build_cache_size", _DEFAULT_CACHE)),
+        benchmarks=str(conf.get("benchmark_dir", _DEFAULT_BENCHMARKS)),
     )

@@ -21,59 +21,63 @@ from ..asv_checkout import uncommitted_warnings
 from ..gate.asv_runner import GateError
 from ..host_lock import HostLockError
 from .asv_bench import AsvBench, BenchError, patterns
-from .asv_target import AsvPlace, SeriesError, asv_place
-from .bisect_loop import End, SearchSettings, Suspects, search
-from .bisect_report import BisectReport, as_json, as_markdown, as_table, headline, sure
-from .commit_range import RangeCommit, RangeError, commit_range, suspicion
+from .asv_target import AsvTarget, SeriesError, asv_target
+from .bisect_loop import Conclusion, SearchSettings, Suspects, search
+from .bisect_report import BisectReport, as_json, as_markdown, as_table, headline, percent
+from .commit_range import RangeCommit, RangeError, commit_range, prior_weights
 from .measured_runs import Floats
 from .posterior import Posterior
 
-_ENOUGH_BUILDS = 8  # kept by asv: both ends, and the commits around a step
+_ENOUGH_BUILDS = 8  # cached by asv: both ends, and the commits around a step
 
 
 def bisect_series(
-    place: AsvPlace,
+    target: AsvTarget,
     series: Series,
     commits: Sequence[RangeCommit],
     paths: Sequence[str],
-    wanted: SearchSettings,
+    settings: SearchSettings,
     say: Callable[[str], None],
 ) -> BisectReport:
-    """Measures until a commit is found; `paths` are the sources of the series. Raises BenchError, GateError."""
+    """Measures until a commit is found. `paths` are globs of the series' sources. Raises BenchError, GateError."""
     hashes = [commit.hash for commit in commits]
-    bench = AsvBench(place.runs(patterns(place.store, series)), series, hashes, built_kept=place.wheels_kept, say=say)
+    bench = AsvBench(
+        target.runs(patterns(target.store, series)), series, hashes, cached_builds=target.cached_builds, say=say
+    )
     known, skipped = bench.earlier()
-    say(f"{series.title}, {series.metric.name}, on {series.machine}: {len(commits) - 1} commits are suspected")
+    say(f"{series.title}, {series.metric.name}, on {series.machine}: {len(commits) - 1} suspected commits")
     if known:
         say(f"{len(known)} runs of the last week count too")
-    if place.wheels_kept < _ENOUGH_BUILDS:
+    if target.cached_builds < _ENOUGH_BUILDS:
         say(
-            f'asv keeps the builds of {place.wheels_kept} commits: with "build_cache_size": {_ENOUGH_BUILDS} in '
-            "asv.conf.json nothing is built twice"
+            f'asv caches the builds of {target.cached_builds} commits: with "build_cache_size": {_ENOUGH_BUILDS} in '
+            "asv.conf.json no commit is built twice"
         )
-    began = time.monotonic()
+    started = time.monotonic()
 
     def prior() -> Floats:
-        codes = queries.ran_codes(place.store, series.key, hashes)
-        return suspicion(commits, wanted_paths=paths, carried=place.benchmarks, codes=codes)
+        code_hashes = queries.ran_codes(target.store, series.key, hashes)
+        return prior_weights(commits, source_paths=paths, benchmarks_folder=target.benchmarks, code_hashes=code_hashes)
 
-    def watch(now: Posterior, suspects: Suspects, count: int) -> None:
+    def progress(posterior: Posterior, suspects: Suspects, count: int) -> None:
         say(
-            f"{count} runs of {len(now.measured)} commits, {(time.monotonic() - began) / 60:.1f} min: "
-            f"{commits[suspects.last].hash[:8]}, {sure(suspects.chance)}"
+            f"{count} runs of {len(posterior.measured)} commits, {(time.monotonic() - started) / 60:.1f} min: "
+            f"{commits[suspects.last].hash[:8]}, probability {percent(suspects.probability)}"
         )
 
-    done = search(bench, prior, bench.noise(), wanted, runs=known, skipped=skipped, watch=watch)
+    done = search(bench, prior, bench.noise(), settings, runs=known, skipped=skipped, progress=progress)
     return BisectReport(series=series, commits=tuple(commits), search=done, asv_output=bench.asv_output)
 
 
-def record(place: AsvPlace, report: BisectReport) -> None:
+def record(target: AsvTarget, report: BisectReport) -> None:
     """Records a final result in the store."""
-    if report.search.end is End.SPENT:
+    if report.search.conclusion is Conclusion.BUDGET:
         return
-    culprit, its = None, report.search.suspects
-    if report.is_named and its is not None and report.first_bad is not None and report.last_good is not None:
-        culprit = Culprit(commit=report.first_bad.hash, previous=report.last_good.hash, confidence=sure(its.chance))
+    culprit, suspects = None, report.search.suspects
+    if report.is_named and suspects is not None and report.first_bad is not None and report.last_good is not None:
+        culprit = Culprit(
+            commit=report.first_bad.hash, previous=report.last_good.hash, confidence=percent(suspects.probability)
+        )
     bisected = BisectResult(
         series=report.series.key,
         good=report.commits[0].hash,
@@ -81,15 +85,15 @@ def record(place: AsvPlace, report: BisectReport) -> None:
         summary=headline(report),
         culprit=culprit,
     )
-    record_bisect(place.store, place.project, bisected, now_ms=time.time_ns() // 1_000_000)
+    record_bisect(target.store, target.project, bisected, now_ms=time.time_ns() // 1_000_000)
 
 
-_MOST = 1000  # alerts that are considered
+_MOST = 1000  # alerts considered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
-    """The worst series of an alert, and its commit range."""
+class OpenAlert:
+    """An alert without a bisect: its worst series and commit range."""
 
     alert: int
     series: Series
@@ -97,31 +101,33 @@ class Waiting:
     bad: str
 
 
-def next_alert(store: Store, project: str, machine: str, repository: Path) -> Waiting | None:
-    """The worst alert of the machine to bisect; None without any that spans several commits."""
-    return next(_waiting(store, project, machine, repository), None)
+def next_alert(store: Store, project: str, machine: str, repository: Path) -> OpenAlert | None:
+    """The machine's worst alert without a bisect that spans several commits; None if there is none."""
+    return next(_open_alerts(store, project, machine, repository), None)
 
 
-def _waiting(store: Store, project: str, machine: str, repository: Path) -> Iterator[Waiting]:
-    """Open and acknowledged alerts of asv's series with commits in git and no bisect yet, worst first."""
-    wanted = TriageFilter(states=(TriageState.OPEN, TriageState.ACKNOWLEDGED), machine=machine, order=TriageOrder.WORST)
-    found = queries.triage_items(store, project, wanted, limit=_MOST, rows=1).items
-    done = bisected_alerts(store, [card.alert.id for card in found if card.alert is not None])
-    for card in found:
-        if card.alert is None or card.alert.id in done or card.alert.stated is not None or not card.regressions:
+def _open_alerts(store: Store, project: str, machine: str, repository: Path) -> Iterator[OpenAlert]:
+    """Open and acknowledged alerts of asv series with commits in git and without a bisect, worst first."""
+    filter_ = TriageFilter(
+        states=(TriageState.OPEN, TriageState.ACKNOWLEDGED), machine=machine, order=TriageOrder.WORST
+    )
+    items = queries.triage_items(store, project, filter_, limit=_MOST, rows=1).items
+    done = bisected_alerts(store, [item.alert.id for item in items if item.alert is not None])
+    for item in items:
+        if item.alert is None or item.alert.id in done or item.alert.stated is not None or not item.regressions:
             continue
-        worst = card.regressions[0]
+        worst = item.regressions[0]
         good, bad = worst.change.range_start.hash, worst.change.range_end.hash
         try:
             count = len(commit_range(repository, good, bad))
         except RangeError:
             continue
         if worst.series.is_from_asv and count > 2:
-            yield Waiting(alert=card.alert.id, series=worst.series, good=good, bad=bad)
+            yield OpenAlert(alert=item.alert.id, series=worst.series, good=good, bad=bad)
 
 
 _WRITERS = {"table": as_table, "json": as_json, "markdown": as_markdown}
-_NOT_REPRODUCED, _COULD_NOT_TELL = 1, 2
+_NOT_REPRODUCED, _INCONCLUSIVE = 1, 2
 
 
 @click.command()
@@ -132,22 +138,22 @@ _NOT_REPRODUCED, _COULD_NOT_TELL = 1, 2
     "--next",
     "is_next",
     is_flag=True,
-    help="In place of SERIES GOOD BAD: this machine's worst alert that spans several commits.",
+    help="Instead of SERIES GOOD BAD: bisect this machine's worst alert that spans several commits.",
 )
 @click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=".",
-    help="Of asv.conf.json; default: here.",
+    help="Folder of asv.conf.json; default: here.",
 )
-@click.option("--project", metavar="NAME", help="In the store; default: asv.conf.json's.")
-@click.option("--metric", metavar="NAME", help="Where a benchmark's name leaves several: latency, time, peak memory.")
+@click.option("--project", metavar="NAME", help="The store's project; default: asv.conf.json's.")
+@click.option("--metric", metavar="NAME", help="If SERIES matches several metrics: latency, time, peak memory.")
 @click.option(
     "--path",
     "paths",
     multiple=True,
     metavar="GLOB",
-    help="What the series is made of: who changed other files is hardly suspected.",
+    help="Sources of the series: commits that change none of them get a low prior.",
 )
 @click.option("--asv", "arguments", multiple=True, metavar="ARGUMENT", help="A further argument of asv run.")
 @click.option(
@@ -155,13 +161,13 @@ _NOT_REPRODUCED, _COULD_NOT_TELL = 1, 2
     type=click.FloatRange(0.5, 1, max_open=True),
     default=SearchSettings().confidence,
     show_default=True,
-    help="How sure it must be of a commit.",
+    help="Required posterior probability of a commit.",
 )
 @click.option(
     "--smallest",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     metavar="SHARE",
-    help="Ends that differ by less are not searched; default: half of a check's threshold.",
+    help="Smallest change to search for; default: half of a check's threshold.",
 )
 @click.option(
     "--budget",
@@ -169,11 +175,11 @@ _NOT_REPRODUCED, _COULD_NOT_TELL = 1, 2
     default=60,
     show_default=True,
     metavar="MINUTES",
-    help="No run begins that would end later; the first two of each end are always made.",
+    help="No run starts that would end later, except the first two of each end.",
 )
 @click.option("--format", "layout", type=click.Choice(list(_WRITERS)), default="table", show_default=True)
-@click.option("--output", type=OutputFile(), help="Write there instead of printing.")
-@click.option("--no-record", is_flag=True, help="Leave no note on the commit and none in alerts.")
+@click.option("--output", type=OutputFile(), help="Write to this file instead of printing.")
+@click.option("--no-record", is_flag=True, help="Write no note on the commit and none in alerts.")
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
 def bisect(
     series: str | None,
@@ -195,55 +201,53 @@ def bisect(
 ) -> None:
     """Find the commit that changed SERIES between GOOD and BAD, by building and measuring on this machine.
 
-    SERIES is its key on the dashboard, or a regular expression that finds one "benchmark(parameters)". GOOD and BAD are
-    hashes, branches or tags. Both ends are measured first; then whichever commit tells most, again and again, until one
-    is named with the confidence wanted. Killed or out of time, the same command goes on with what was measured. Exit
-    status: 0 a commit is named, or neighbours of which all but one do not build, or --next finds no alert to bisect; 1
-    the change does not reproduce here; 2 could not tell.
+    SERIES is its key on the dashboard, or a regular expression that matches one "benchmark(parameters)". GOOD and BAD
+    are hashes, branches or tags. Both ends are measured first, then the commits with the most expected information,
+    until one reaches the required confidence. After a kill or a spent budget, the same command continues. Exit status:
+    0 a commit is found, or neighbours of which only one builds, or --next finds no alert; 1 the change does not
+    reproduce here; 2 inconclusive.
     """
     if is_next == (bad is not None) or is_next == (series is not None):
-        raise click.UsageError("a bisect takes SERIES GOOD BAD, or --next and none of them")
-    settings = read_settings()
-    wanted = SearchSettings(
-        confidence=confidence, smallest=math.log1p(smallest or settings.threshold / 2), budget_s=60 * budget
-    )
+        raise click.UsageError("a bisect takes SERIES GOOD BAD, or only --next")
+    smallest = smallest or read_settings().threshold / 2
+    settings = SearchSettings(confidence=confidence, smallest=math.log1p(smallest), budget_s=60 * budget)
     store = open_or_create_store(database)
     try:
-        place = asv_place(folder, project, store, arguments)
-        for warning in uncommitted_warnings(place.repository, folder / place.benchmarks):
+        target = asv_target(folder, project, store, arguments)
+        for warning in uncommitted_warnings(target.repository, folder / target.benchmarks):
             _say(warning)
         if series is None or good is None or bad is None:
-            chosen = _next(place)
+            chosen = _next(target)
             if chosen is None:
-                click.echo(f"no open alert of {place.machine} waits for a bisect")
+                click.echo(f"{target.machine} has no open alert to bisect")
                 return
-            its, commits = chosen
+            bisected, commits = chosen
         else:
-            commits = commit_range(place.repository, place.commit(good), place.commit(bad))
-            its = place.series(series, metric, measure_at=commits[-1].hash, say=_say)
-        report = bisect_series(place, its, commits, paths, wanted, _say)
+            commits = commit_range(target.repository, target.commit(good), target.commit(bad))
+            bisected = target.series(series, metric, measure_at=commits[-1].hash, say=_say)
+        report = bisect_series(target, bisected, commits, paths, settings, _say)
         analyse(store)
         if not no_record:
-            record(place, report)
+            record(target, report)
     except (RangeError, SeriesError, BenchError, GateError, HostLockError) as error:
         raise CannotTellError(str(error)) from error
     except KeyboardInterrupt:
-        _say("Finished runs are kept: the same command continues with them.")
+        _say("Finished runs are stored: the same command continues with them.")
         raise
     finally:
         store.close()
     text = _WRITERS[layout](report)
     write(text, output)
     if not report.is_named:
-        sys.exit(_NOT_REPRODUCED if report.search.end is End.NOT_REPRODUCED else _COULD_NOT_TELL)
+        sys.exit(_NOT_REPRODUCED if report.search.conclusion is Conclusion.NOT_REPRODUCED else _INCONCLUSIVE)
 
 
-def _next(place: AsvPlace) -> tuple[Series, tuple[RangeCommit, ...]] | None:
-    waiting = next_alert(place.store, place.project, place.machine, place.repository)
-    if waiting is None:
+def _next(target: AsvTarget) -> tuple[Series, tuple[RangeCommit, ...]] | None:
+    alert = next_alert(target.store, target.project, target.machine, target.repository)
+    if alert is None:
         return None
-    _say(f"alert {waiting.alert}: {waiting.good[:8]} to {waiting.bad[:8]}")
-    return place.series_of_key(waiting.series.key), commit_range(place.repository, waiting.good, waiting.bad)
+    _say(f"alert {alert.alert}: {alert.good[:8]} to {alert.bad[:8]}")
+    return target.series_of_key(alert.series.key), commit_range(target.repository, alert.good, alert.bad)
 
 
 def _say(line: str) -> None:

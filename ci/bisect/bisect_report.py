@@ -15,7 +15,7 @@ from warpwatch.dashboard.model.series import Series
 from warpwatch.dashboard.text.markdown import code_span
 from warpwatch.dashboard.text.tables import text_table
 
-from .bisect_loop import End, Search, Suspects
+from .bisect_loop import Conclusion, Search, Suspects
 from .commit_range import RangeCommit
 
 _SHOWN = 0.001  # least probability of an unmeasured commit with its own row
@@ -32,121 +32,137 @@ class BisectReport:
     series: Series
     commits: tuple[RangeCommit, ...]  # the good end first
     search: Search
-    asv_output: str  # of what could not be measured last
+    asv_output: str  # of the last failed run
 
     @property
     def culprit(self) -> RangeCommit | None:
-        """The culprit."""
-        its = self.search.suspects
-        return self.commits[its.first] if self.search.end is End.FOUND and its is not None else None
+        """The commit that caused the change, if one is found."""
+        suspects = self.search.suspects
+        return (
+            self.commits[suspects.first]
+            if self.search.conclusion is Conclusion.FOUND and suspects is not None
+            else None
+        )
 
     @property
     def last_good(self) -> RangeCommit | None:
-        """The newest commit before the suspects that was measured."""
-        its = self.search.suspects
-        if its is None:
+        """The newest measured commit before the suspects."""
+        suspects = self.search.suspects
+        if suspects is None:
             return None
-        return self.commits[max(run.place for run in self.search.runs if run.place < its.first)]
+        return self.commits[max(run.index for run in self.search.runs if run.index < suspects.first)]
 
     @property
     def first_bad(self) -> RangeCommit | None:
-        """The last of the suspects: that one, or one that cannot be told from it, brought the change."""
+        """The last of the suspects."""
         return self.commits[self.search.suspects.last] if self.search.suspects is not None else None
 
     @property
     def is_named(self) -> bool:
-        """Whether a commit is named with the confidence wanted, or some that cannot be told apart."""
-        return self.search.end in (End.FOUND, End.RANGE)
+        """Whether a commit, or commits that no run can distinguish, reached the required confidence."""
+        return self.search.conclusion in (Conclusion.FOUND, Conclusion.RANGE)
 
 
 def headline(report: BisectReport, quote: Quote = str) -> str:
-    """The answer in a sentence. `quote` gets what others wrote: subjects, authors, asv's words."""
-    search, its = report.search, report.search.suspects
+    """The result in a sentence. `quote` escapes untrusted text: subjects, authors, asv's output."""
+    search, suspects = report.search, report.search.suspects
     good, bad = report.commits[0], report.commits[-1]
-    match search.end:
-        case End.FOUND if its is not None:
-            return f"{_named(report.commits[its.first], quote)} brought {size(report)}, {sure(its.chance)} sure"
-        case End.RANGE if its is not None:
-            return f"{_range(report, its)} brought {size(report)}, {sure(its.chance)} sure; the others do not build"
-        case End.BLOCKED if its is not None:
-            return f"no run tells more: {_range(report, its)} is the likeliest to have brought it, {sure(its.chance)}"
-        case End.NOT_REPRODUCED:
+    probability = percent(suspects.probability) if suspects is not None else ""
+    match search.conclusion:
+        case Conclusion.FOUND if suspects is not None:
+            culprit = _commit_text(report.commits[suspects.first], quote)
+            return f"{culprit} caused {change_text(report)}, probability {probability}"
+        case Conclusion.RANGE if suspects is not None:
+            commits = _range_text(report, suspects)
+            return f"{commits} caused {change_text(report)}, probability {probability}; the others do not build"
+        case Conclusion.UNINFORMATIVE if suspects is not None:
+            commits = _range_text(report, suspects)
+            return f"no further run has information: {commits} is the likeliest cause, probability {probability}"
+        case Conclusion.NOT_REPRODUCED:
             return (
-                f"the change does not reproduce here: {bad.hash[:8]} against {good.hash[:8]} is {size(report)}, "
+                f"the change does not reproduce here: {bad.hash[:8]} against {good.hash[:8]} is {change_text(report)}, "
                 f"{_end_runs(report)} runs"
             )
-        case End.UNSURE_ENDS:
+        case Conclusion.INCONCLUSIVE_ENDS:
             return (
-                f"too noisy to tell whether there is a change: {bad.hash[:8]} against {good.hash[:8]} is "
-                f"{size(report)}, {_end_runs(report)} runs"
+                f"too noisy to detect a change: {bad.hash[:8]} against {good.hash[:8]} is "
+                f"{change_text(report)}, {_end_runs(report)} runs"
             )
-        case End.NO_END:
+        case Conclusion.END_FAILED:
             end = bad if len(report.commits) - 1 in search.skipped else good
-            return f"{end.hash[:8]}, an end of the range, cannot be measured: {quote(_words(report))}"
-    if its is None:
-        return f"the budget is spent, and it is not sure yet that {bad.hash[:8]} differs from {good.hash[:8]}"
-    likeliest = report.commits[its.last]
-    return f"not sure yet, and the budget is spent: {_named(likeliest, quote)} is the likeliest, {sure(its.chance)}"
+            return f"{end.hash[:8]}, an end of the range, cannot be measured: {quote(_asv_line(report))}"
+    if suspects is None:
+        return f"the budget is spent, and whether {bad.hash[:8]} differs from {good.hash[:8]} is still inconclusive"
+    likeliest = _commit_text(report.commits[suspects.last], quote)
+    return f"the budget is spent: {likeliest} is the likeliest cause, probability {probability}"
 
 
 def remarks(report: BisectReport, quote: Quote = str) -> tuple[str, ...]:
-    """Remarks to the answer."""
-    found, now, search = [], report.search.now, report.search
-    if search.suspects is not None and now is not None and sum(now.steps[1:]) > _SEVERAL:
-        gap = int(np.argmax(now.other_gaps))
-        low, high = (report.commits[place].hash[:8] for place in now.measured[gap - 1 : gap + 1])
-        found.append(f"This is the largest change of several: another came after {low} and by {high}.")
+    """Remarks on the result."""
+    sentences, posterior, search = [], report.search.posterior, report.search
+    if search.suspects is not None and posterior is not None and sum(posterior.steps[1:]) > _SEVERAL:
+        gap = int(np.argmax(posterior.other_gaps))
+        low, high = (report.commits[index].hash[:8] for index in posterior.measured[gap - 1 : gap + 1])
+        sentences.append(f"This is the largest change of several: another came after {low} and by {high}.")
     culprit = report.culprit
     if culprit is not None and culprit.is_merge:
         side = f"{culprit.hash[:12]}^2"
-        found.append(
+        sentences.append(
             f"It is a merge. If the change came with its branch, `warpwatch bisect {report.series.key} "
-            f"$(git merge-base {culprit.hash[:12]}^1 {side}) {side}` looks into it."
+            f"$(git merge-base {culprit.hash[:12]}^1 {side}) {side}` bisects the branch."
         )
-    if search.skipped and search.end is not End.NO_END:
-        found.append(
-            f"{len(search.skipped)} commits could not be built or measured; of the last: {quote(_words(report))}"
+    if search.skipped and search.conclusion is not Conclusion.END_FAILED:
+        sentences.append(
+            f"{len(search.skipped)} commits could not be built or measured; of the last: {quote(_asv_line(report))}"
         )
-    if search.end is End.SPENT:
-        found.append("The same command goes on with what was measured.")
-    return tuple(found)
+    if search.conclusion is Conclusion.BUDGET:
+        sentences.append("The same command continues with these runs.")
+    return tuple(sentences)
 
 
 def as_table(report: BisectReport) -> str:
     """Plain text of 100 columns."""
-    rows = [(row.hash, row.subject, row.runs, row.level, row.chance) for row in _rows(report)]
-    header = ("commit", "", "runs", "to good", "chance")
+    rows = [(row.hash, row.subject, row.runs, row.level, row.probability) for row in _rows(report)]
+    header = ("commit", "", "runs", "to good", "probability")
     table = text_table(header, rows, align="llrrr", width=_WIDTH, shrink=1)
-    return "\n".join([f"{report.series.title}: {headline(report)}", "", table, "", *remarks(report), cost(report)])
+    return "\n".join([f"{report.series.title}: {headline(report)}", "", table, "", *remarks(report), effort(report)])
 
 
 def as_markdown(report: BisectReport) -> str:
     """Markdown for an issue or a chat."""
-    place = f"{code_span(report.series.title)} on {code_span(report.series.machine)}"
-    lines = [f"### warpwatch bisect: {headline(report, code_span)}", "", place, ""]
-    lines += ["| commit | | runs | against good | chance |", "|---|---|--:|--:|--:|"]
+    series = f"{code_span(report.series.title)} on {code_span(report.series.machine)}"
+    lines = [f"### warpwatch bisect: {headline(report, code_span)}", "", series, ""]
+    lines += ["| commit | | runs | against good | probability |", "|---|---|--:|--:|--:|"]
     for row in _rows(report):
         subject = code_span(row.subject) if row.is_commit else row.subject
-        cells = (row.hash, subject, row.runs, row.level, f"**{row.chance}**" if row.is_likeliest else row.chance)
+        cells = (
+            row.hash,
+            subject,
+            row.runs,
+            row.level,
+            f"**{row.probability}**" if row.is_likeliest else row.probability,
+        )
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join([*lines, "", *remarks(report, code_span), cost(report)])
+    return "\n".join([*lines, "", *remarks(report, code_span), effort(report)])
 
 
 def as_json(report: BisectReport) -> str:
-    """All commits. Relative changes are fractions, times seconds."""
-    search, now, its = report.search, report.search.now, report.search.suspects
+    """JSON with every commit. Relative changes are fractions, times are in seconds."""
+    search, posterior, suspects = report.search, report.search.posterior, report.search.suspects
     counts, levels = _counts(report), _levels(report)
     commits: list[dict[str, Any]] = [
         {
             "hash": commit.hash,
             "subject": commit.subject,
             "author": commit.author,
-            "runs": counts[place],
-            "measurable": place not in search.skipped,
-            "change_to_good": levels.get(place),
-            "chance": float(now.chance[place - 1]) if now is not None and its is not None and place else None,
+            "runs": counts[index],
+            "measurable": index not in search.skipped,
+            "change_to_good": levels.get(index),
+            "probability": float(posterior.probability[index - 1])
+            if posterior is not None and suspects is not None and index
+            else None,
         }
-        for place, commit in enumerate(report.commits)
+        for index, commit in enumerate(report.commits)
     ]
     data = {
         "schema": 1,
@@ -156,37 +172,41 @@ def as_json(report: BisectReport) -> str:
         "metric": report.series.metric.name,
         "project": report.series.project,
         "machine": report.series.machine,
-        "end": search.end.value,
+        "conclusion": search.conclusion.value,
         "culprit": report.culprit.hash if report.culprit is not None else None,
-        "suspects": [commit.hash for commit in report.commits[its.first : its.last + 1]] if its is not None else [],
-        "confidence": its.chance if its is not None else None,
-        "change": relative_change(now.change) if now is not None else None,
+        "suspects": [commit.hash for commit in report.commits[suspects.first : suspects.last + 1]]
+        if suspects is not None
+        else [],
+        "confidence": suspects.probability if suspects is not None else None,
+        "change": relative_change(posterior.change) if posterior is not None else None,
         "interval_95": _interval(report),
-        "chance_of_several_changes": sum(now.steps[1:]) if now is not None and its is not None else None,
+        "probability_of_several_changes": sum(posterior.steps[1:])
+        if posterior is not None and suspects is not None
+        else None,
         "runs": len(search.runs),
         "seconds": round(search.seconds, 1),
-        "says": headline(report),
+        "headline": headline(report),
         "remarks": remarks(report),
         "commits": commits,
     }
     return json.dumps(data, indent=1)
 
 
-def size(report: BisectReport) -> str:
+def change_text(report: BisectReport) -> str:
     """The change with its interval: "+3.1 % (+2.8 % to +3.4 %)"."""
-    now, ends = report.search.now, _interval(report)
-    if now is None or ends is None:
+    posterior, ends = report.search.posterior, _interval(report)
+    if posterior is None or ends is None:
         return "an unknown change"
-    return f"{change(relative_change(now.change))} ({change(ends[0])} to {change(ends[1])})"
+    return f"{change(relative_change(posterior.change))} ({change(ends[0])} to {change(ends[1])})"
 
 
-def sure(chance: float) -> str:
+def percent(probability: float) -> str:
     """A probability as "99.4 %", never rounded up to 100 %."""
-    return f"{min(math.floor(chance * 1000) / 10, 99.9):.1f} %"
+    return f"{min(math.floor(probability * 1000) / 10, 99.9):.1f} %"
 
 
-def cost(report: BisectReport) -> str:
-    """Number of runs and minutes."""
+def effort(report: BisectReport) -> str:
+    """Numbers of runs and commits, and minutes."""
     search = report.search
     measured = len(_counts(report))
     return (
@@ -201,44 +221,48 @@ class _Row:
     subject: str
     runs: str
     level: str
-    chance: str
+    probability: str
     is_likeliest: bool = False
 
     @property
     def is_commit(self) -> bool:
-        """Or it counts those that were not measured."""
+        """Whether the row is a commit; else it counts unmeasured commits."""
         return self.hash != _REST
 
 
 def _rows(report: BisectReport) -> Sequence[_Row]:
-    """Ends, what was measured or could not be, and what is likely; the rest is counted."""
-    search, its = report.search, report.search.suspects
+    """A row for each end and each measured, failed or likely commit; the other commits are counted."""
+    search, suspects = report.search, report.search.suspects
     counts, levels = _counts(report), _levels(report)
-    chances = [0.0, *search.now.chance.tolist()] if search.now is not None and its is not None else None
+    probabilities = (
+        [0.0, *search.posterior.probability.tolist()] if search.posterior is not None and suspects is not None else None
+    )
     rows: list[_Row] = []
     left_out: list[int] = []
 
     def count_left_out() -> None:
         if left_out:
-            chance = sure(sum(chances[place] for place in left_out)) if chances else ""
-            rows.append(_Row(hash=_REST, subject=f"{len(left_out)} not measured", runs="", level="", chance=chance))
+            probability = percent(sum(probabilities[index] for index in left_out)) if probabilities else ""
+            rows.append(
+                _Row(hash=_REST, subject=f"{len(left_out)} not measured", runs="", level="", probability=probability)
+            )
             left_out.clear()
 
-    for place, commit in enumerate(report.commits):
-        chance = chances[place] if chances else 0.0
-        if not counts[place] and place not in search.skipped and chance < _SHOWN:
-            left_out.append(place)
+    for index, commit in enumerate(report.commits):
+        probability = probabilities[index] if probabilities else 0.0
+        if not counts[index] and index not in search.skipped and probability < _SHOWN:
+            left_out.append(index)
             continue
         count_left_out()
-        level = change(levels[place]) if place in levels else "no build" if place in search.skipped else ""
+        level = change(levels[index]) if index in levels else "no build" if index in search.skipped else ""
         rows.append(
             _Row(
                 hash=commit.hash[:8],
                 subject=commit.subject,
-                runs=str(counts[place] or ""),
+                runs=str(counts[index] or ""),
                 level=level,
-                chance=sure(chance) if chances and place else "",
-                is_likeliest=its is not None and its.first <= place <= its.last,
+                probability=percent(probability) if probabilities and index else "",
+                is_likeliest=suspects is not None and suspects.first <= index <= suspects.last,
             )
         )
     count_left_out()
@@ -246,25 +270,27 @@ def _rows(report: BisectReport) -> Sequence[_Row]:
 
 
 def _counts(report: BisectReport) -> Counter[int]:
-    return Counter(run.place for run in report.search.runs)
+    return Counter(run.index for run in report.search.runs)
 
 
 def _levels(report: BisectReport) -> dict[int, float]:
-    """Of each measured commit against the good end, as a fraction."""
+    """Relative change of each measured commit to the good end."""
     values: dict[int, list[float]] = {}
     for run in report.search.runs:
-        values.setdefault(run.place, []).append(run.value)
+        values.setdefault(run.index, []).append(run.value)
     if 0 not in values:
         return {}
     good = median(values[0])
-    return {place: relative_change(median(its) - good) for place, its in values.items()}
+    return {index: relative_change(median(own) - good) for index, own in values.items()}
 
 
 def _interval(report: BisectReport) -> tuple[float, float] | None:
-    now = report.search.now
-    if now is None:
+    posterior = report.search.posterior
+    if posterior is None:
         return None
-    return relative_change(now.change - 1.96 * now.spread), relative_change(now.change + 1.96 * now.spread)
+    return relative_change(posterior.change - 1.96 * posterior.spread), relative_change(
+        posterior.change + 1.96 * posterior.spread
+    )
 
 
 def _end_runs(report: BisectReport) -> str:
@@ -272,14 +298,15 @@ def _end_runs(report: BisectReport) -> str:
     return f"{counts[0]} and {counts[len(report.commits) - 1]}"
 
 
-def _range(report: BisectReport, its: Suspects) -> str:
-    first, last = (report.commits[place].hash[:8] for place in (its.first, its.last))
-    return f"one of {its.last - its.first + 1} commits, {first} to {last}," if its.last > its.first else last
+def _range_text(report: BisectReport, suspects: Suspects) -> str:
+    first, last = (report.commits[index].hash[:8] for index in (suspects.first, suspects.last))
+    count = suspects.last - suspects.first + 1
+    return f"one of {count} commits, {first} to {last}," if count > 1 else last
 
 
-def _named(commit: RangeCommit, quote: Quote) -> str:
+def _commit_text(commit: RangeCommit, quote: Quote) -> str:
     return f"{commit.hash[:8]} “{quote(commit.subject)}” by {quote(commit.author)}"
 
 
-def _words(report: BisectReport) -> str:
+def _asv_line(report: BisectReport) -> str:
     return " ".join(report.asv_output.split())

@@ -12,61 +12,61 @@ from .measured_runs import ExpectedNoise, Floats, Run, columns
 
 # Stationary machine: Student's t noise.
 #
-# Levels and the scale of the noise are integrated out on a grid. Given the scale, the sides of a step are
-# independent, so sums of log likelihoods over commits serve all places of all steps at once (Fearnhead, "Exact and
-# efficient Bayesian inference for multiple changepoint problems", Statistics and Computing 16:203, 2006).
+# Levels and sigma are integrated out on a grid. Given sigma, the sides of a step are independent, so cumulative sums of
+# log likelihoods over commits serve all segmentations (Fearnhead, "Exact and efficient Bayesian inference for multiple
+# changepoint problems", Statistics and Computing 16:203, 2006).
 
 TAIL_DF = 4.0  # Student's t of one run, as in dashboard/statistics/comparison.py
-_SCALES = 0.25 * 1.4 ** np.arange(10)  # of the guessed one: to five times as much
-_REACH, _SPACING = 6.0, 0.2  # noise scales: of the levels around each value, and between two of them
+_SIGMAS = 0.25 * 1.4 ** np.arange(10)  # times the estimated one: 0.25 to 5.2
+_MARGIN, _SPACING = 6.0, 0.2  # in sigmas: of the levels around each value, and between two levels
 _MOST_LEVELS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fit:
-    """Fits of segmentations, a row each."""
+    """Fits of segmentations, one row each."""
 
     log_evidence: Floats
-    mean: Floats  # reading x level
+    mean: Floats  # segmentation x level
     variance: Floats  # of the level
-    scale: Floats  # of one run
+    sigma: Floats  # of one run
 
 
 class StationaryFits:
-    """Fits of runs whose commits are `where` among so many measured ones."""
+    """Fits on a stationary machine; `commit_of_run` are indices among `count` measured commits."""
 
     def __init__(
-        self, runs: Sequence[Run], where: NDArray[np.intp], count: int, scale: float, noise: ExpectedNoise
+        self, runs: Sequence[Run], commit_of_run: NDArray[np.intp], count: int, sigma: float, noise: ExpectedNoise
     ) -> None:
         values, _, errors = columns(runs)
-        levels, width = _support(values, scale)
-        self._scales = np.asarray(scale * _SCALES)
-        self._expected = -noise.df * (np.log(self._scales) + 0.5 * (noise.scale / self._scales) ** 2)
-        spread = np.hypot(self._scales[:, None], errors)  # scale x run
+        levels, width = _support(values, sigma)
+        self._sigmas = np.asarray(sigma * _SIGMAS)
+        self._expected = -noise.df * (np.log(self._sigmas) + 0.5 * (noise.sigma / self._sigmas) ** 2)
+        spread = np.hypot(self._sigmas[:, None], errors)  # sigma x run
         away = (values[:, None] - levels) / spread[..., None]
         density = -np.log(spread)[..., None] - (TAIL_DF + 1) / 2 * np.log1p(away**2 / TAIL_DF)
-        by_commit = np.zeros((count, len(self._scales), len(levels)))
-        np.add.at(by_commit, where, density.transpose(1, 0, 2))
+        by_commit = np.zeros((count, len(self._sigmas), len(levels)))
+        np.add.at(by_commit, commit_of_run, density.transpose(1, 0, 2))
         sums = np.concatenate([np.zeros((1, *by_commit.shape[1:])), np.cumsum(by_commit, axis=0)])
-        first, last = np.triu_indices(count)  # of each stretch that may be one level
+        first, last = np.triu_indices(count)  # of each possible segment
         total = sums[last + 1] - sums[first]
         peak = total.max(axis=2)
-        held = np.exp(total - peak[..., None]) * (width / width.sum())
-        whole = held.sum(axis=2)
-        shape = (count, count, len(self._scales))
+        likelihood = np.exp(total - peak[..., None]) * (width / width.sum())
+        whole = likelihood.sum(axis=2)
+        shape = (count, count, len(self._sigmas))
         self._evidence, self._mean, self._square = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         self._evidence[first, last] = np.log(whole) + peak
-        self._mean[first, last] = (held @ levels) / whole
-        self._square[first, last] = (held @ levels**2) / whole
+        self._mean[first, last] = (likelihood @ levels) / whole
+        self._square[first, last] = (likelihood @ levels**2) / whole
         self._count = count
 
     def of(self, gaps: NDArray[np.intp]) -> Fit:
-        """Steps lie in these gaps, a row for each reading; gap g lies before measured commit g."""
+        """Fits of segmentations with steps in these gaps, one row each; gap g is before measured commit g."""
         first = np.column_stack([np.zeros(len(gaps), np.intp), gaps])
         last = np.column_stack([gaps - 1, np.full(len(gaps), self._count - 1)])
-        by_scale = self._expected + self._evidence[first, last].sum(axis=1)
-        peak = by_scale.max(axis=1, keepdims=True)
-        weight = np.exp(by_scale - peak)
+        by_sigma = self._expected + self._evidence[first, last].sum(axis=1)
+        peak = by_sigma.max(axis=1, keepdims=True)
+        weight = np.exp(by_sigma - peak)
         whole = weight.sum(axis=1, keepdims=True)
         weight /= whole
         mean = np.einsum("rls,rs->rl", self._mean[first, last], weight)
@@ -75,22 +75,22 @@ class StationaryFits:
             log_evidence=(np.log(whole) + peak)[:, 0],
             mean=mean,
             variance=np.maximum(square - mean**2, 0.0),
-            scale=weight @ self._scales,
+            sigma=weight @ self._sigmas,
         )
 
 
-def level_range(values: Floats, scale: float) -> float:
+def level_range(values: Floats, sigma: float) -> float:
     """Width of the range of levels."""
-    return float(_support(values, scale)[1].sum())
+    return float(_support(values, sigma)[1].sum())
 
 
-def _support(values: Floats, scale: float) -> tuple[Floats, Floats]:
-    """Levels to integrate over, and how much of the line each stands for: around the values, evenly."""
+def _support(values: Floats, sigma: float) -> tuple[Floats, Floats]:
+    """Evenly spaced levels around the values to integrate over, and the width that each represents."""
     ordered = np.sort(values)
-    starts, ends = ordered - _REACH * scale, ordered + _REACH * scale
+    starts, ends = ordered - _MARGIN * sigma, ordered + _MARGIN * sigma
     edge = np.flatnonzero(starts[1:] > ends[:-1])
     parts = list(zip(starts[np.concatenate([[0], edge + 1])], ends[np.concatenate([edge, [-1]])], strict=True))
-    spacing = max(_SPACING * scale, sum(end - start for start, end in parts) / _MOST_LEVELS)
+    spacing = max(_SPACING * sigma, sum(end - start for start, end in parts) / _MOST_LEVELS)
     levels, width = [], []
     for start, end in parts:
         count = math.ceil((end - start) / spacing)
@@ -102,37 +102,36 @@ def _support(values: Floats, scale: float) -> tuple[Floats, Floats]:
 
 # Drifting machine: noise that is correlated between neighbouring runs.
 #
-# Generalised least squares with a level for each stretch between steps; levels and the noise's variance are
-# integrated out. Noise is normal here: tails and a walk together have no closed form, and a run that lies off its
-# like is measured again before a commit is named.
+# Generalised least squares with a level for each segment; levels and the noise's variance are integrated out. Noise is
+# normal here, since heavy tails with a random walk have no closed form; outliers are re-run before a commit is named.
 
 
 class DriftFits:
-    """Fits of one world's runs, whose commits are `where` among the measured ones."""
+    """Fits under one drift model; `commit_of_run` are indices among the `count` measured commits."""
 
     def __init__(
         self,
-        world: DriftModel,
-        where: NDArray[np.intp],
-        inside: Floats,
+        model: DriftModel,
+        commit_of_run: NDArray[np.intp],
+        within_run: Floats,
         count: int,
         noise: ExpectedNoise,
         width: float,
     ) -> None:
-        """`inside` are the runs' own errors in variances of a run, `width` the range that a level may lie in."""
-        covariance = np.diag(1 + inside) + world.covariance
+        """`within_run` are error variances in variances of a run, `width` is the width of the range of levels."""
+        covariance = np.diag(1 + within_run) + model.covariance
         inverse = np.linalg.inv(covariance)
-        at = np.equal.outer(where, np.arange(count)).astype(float)  # runs x measured commits
+        at = np.equal.outer(commit_of_run, np.arange(count)).astype(float)  # runs x measured commits
         self._products = np.zeros((count + 1, count + 1))
         self._products[1:, 1:] = (at.T @ inverse @ at).cumsum(axis=0).cumsum(axis=1)
-        self._sums = np.concatenate([[0.0], (at.T @ inverse @ world.values).cumsum()])
-        self._squares = float(world.values @ inverse @ world.values)
-        self._runs, self._noise, self._width = len(where), noise, width
+        self._sums = np.concatenate([[0.0], (at.T @ inverse @ model.values).cumsum()])
+        self._squares = float(model.values @ inverse @ model.values)
+        self._runs, self._noise, self._width = len(commit_of_run), noise, width
         self._determinant = float(np.linalg.slogdet(covariance)[1])
         self._count = count
 
     def of(self, gaps: NDArray[np.intp]) -> Fit:
-        """Steps lie in these gaps, a row for each reading."""
+        """Fits of segmentations with steps in these gaps, one row each."""
         rows, steps = gaps.shape
         edges = np.column_stack([np.zeros(rows, np.intp), gaps, np.full(rows, self._count)])
         low, high = edges[:, :-1], edges[:, 1:]
@@ -148,7 +147,7 @@ class DriftFits:
         mean = np.einsum("rab,rb->ra", inverse, right)
         levels = steps + 1
         half = (self._runs - levels + self._noise.df) / 2
-        rest = np.maximum(self._squares - (mean * right).sum(axis=1), 0.0) + self._noise.df * self._noise.scale**2
+        rest = np.maximum(self._squares - (mean * right).sum(axis=1), 0.0) + self._noise.df * self._noise.sigma**2
         evidence = (
             -0.5 * (self._determinant + np.linalg.slogdet(normal)[1])
             - levels * math.log(self._width)
@@ -156,6 +155,6 @@ class DriftFits:
             + levels / 2 * math.log(2 * math.pi)
             - half * np.log(rest / 2)
         )
-        of_a_run = rest / (2 * half)
-        variance = np.diagonal(inverse, axis1=1, axis2=2) * of_a_run[:, None]
-        return Fit(log_evidence=evidence, mean=mean, variance=variance, scale=np.sqrt(of_a_run))
+        run_variance = rest / (2 * half)
+        variance = np.diagonal(inverse, axis1=1, axis2=2) * run_variance[:, None]
+        return Fit(log_evidence=evidence, mean=mean, variance=variance, sigma=np.sqrt(run_variance))

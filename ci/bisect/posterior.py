@@ -1,12 +1,11 @@
-"""Which commit is the first bad one, as far as the runs tell: noisy bisection as Bayesian inference.
+"""Posterior probability that a commit is the first bad one: noisy bisection as Bayesian inference.
 
-Probabilistic bisection keeps a distribution over where the step is and moves it by each noisy answer (Horstein,
-"Sequential transmission using noiseless feedback", IEEE Trans. Inf. Theory 9:136, 1963; Waeber, Frazier and Henderson,
-"Bisection search with noisy responses", SIAM J. Control Optim. 51:2261, 2013). Here an answer is no yes or no but a
-measurement, and how noisy it is is not known: the levels and the noise are integrated out, in a world where the machine
-stands still (noise_models.py) and in some where it walks (noise_models.py), as likely as commits that were measured
-again say (drift_model.py). There may be two or three steps between the ends; the culprit is the largest that goes
-the way the ends do.
+Probabilistic bisection updates a distribution of the step's position by noisy answers (Horstein, "Sequential
+transmission using noiseless feedback", IEEE Trans. Inf. Theory 9:136, 1963; Waeber, Frazier and Henderson, "Bisection
+search with noisy responses", SIAM J. Control Optim. 51:2261, 2013). Here answers are measurements with unknown noise:
+levels and noise are integrated out for a stationary and for a drifting machine (noise_models.py), weighted by the
+probabilities of drift_model.py. There may be up to three steps between the ends; the culprit is the largest in the
+direction of the ends' change.
 """
 
 import itertools
@@ -18,17 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .drift_model import DriftModel, drift_models, without_drift
-from .measured_runs import ExpectedNoise, Floats, Run, columns, guessed_scale
+from .measured_runs import ExpectedNoise, Floats, Run, columns, estimated_sigma
 from .noise_models import DriftFits, StationaryFits, level_range
 
-_CHANCE_OF_STEPS = (0.9, 0.08, 0.02)  # of one, two, three
-_NEGLIGIBLE = 1e-4  # chance of a world that is not looked into
-_KEPT = 60  # readings that the choice of the next run looks at
+_PRIOR_OF_STEPS = (0.9, 0.08, 0.02)  # prior probabilities of one, two and three steps
+_NEGLIGIBLE = 1e-4  # probability of a drift model that is ignored
+_MOST_SEGMENTATIONS = 60  # used to choose the next run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Segmentations:
-    """The most probable segmentations of the runs: a row each, a column a measured commit."""
+    """The most probable segmentations: one row each, one column per measured commit."""
 
     weight: Floats
     culprit: NDArray[np.intp]  # the gap of the largest step; gap g lies before measured commit g
@@ -38,54 +37,57 @@ class Segmentations:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Posterior:
-    """The posterior after some runs. `chance` sums to 1 over the commits 1 to n; 0 is the good end."""
+    """The posterior after some runs. `probability` sums to 1 over the commits 1 to n; 0 is the good end."""
 
-    measured: NDArray[np.intp]  # places with a run, in order; both ends are among them
-    chance: Floats  # of each place from 1 on to be the culprit, at index place - 1
-    gaps: Floats  # the same between neighbouring measured places; index 0 is unused
-    steps: tuple[float, ...]  # chances of one, two, three steps, as far as the runs could tell so many
+    measured: NDArray[np.intp]  # indices of commits with a run, in order, both ends included
+    probability: Floats  # that commit n is the culprit, at index n - 1
+    gaps: Floats  # the same between neighbouring measured commits; index 0 is unused
+    steps: tuple[float, ...]  # probabilities of one, two, three steps, at most one per gap
     change: float  # of the culprit, log
     spread: float  # its standard deviation
-    sign_chance: float  # that the last level lies on the side of the first where it seems to
-    scale: float  # of one run
-    readings: Segmentations
-    other_gaps: Floats  # chance that a further step lies in each gap
-    steady: tuple[Run, ...]  # the runs in order of time, with the machine's way taken off
+    sign_probability: float  # of the sign of the ends' change
+    sigma: float  # of one run
+    segmentations: Segmentations
+    other_gaps: Floats  # probability of a further step in each gap
+    runs_without_drift: tuple[Run, ...]  # in order of time
 
 
-def posterior(prior: Floats, runs: Sequence[Run], noise: ExpectedNoise) -> Posterior:
-    """`prior` holds a weight for each place from 1 to n. Raises ValueError unless both ends have a run."""
+def posterior_of(prior: Floats, runs: Sequence[Run], noise: ExpectedNoise) -> Posterior:
+    """The posterior of runs; `prior` has a weight for each commit from 1 to n.
+
+    Raises ValueError unless both ends have a run.
+    """
     runs = sorted(runs, key=lambda run: run.at_s)
-    measured, where = np.unique(columns(runs)[1], return_inverse=True)
+    measured, commit_of_run = np.unique(columns(runs)[1], return_inverse=True)
     if len(measured) < 2 or measured[0] != 0 or measured[-1] != len(prior):
-        raise ValueError(f"a bisect wants runs at both ends, 0 and {len(prior)}; it has {measured.tolist()}")
+        raise ValueError(f"a bisect needs runs of both ends, 0 and {len(prior)}; it has {measured.tolist()}")
     share = prior / prior.sum()
     mass = np.diff(np.concatenate([[0.0], np.cumsum(share)])[measured], prepend=0.0)
-    its = drift_models(runs, noise)
+    models = drift_models(runs, noise)
     sets = [_of_steps(count, mass) for count in (1, 2, 3) if count < len(measured)]
-    _weigh(sets, runs, where, its, noise)
-    return _summed(measured, mass, share, sets, without_drift(runs, its))
+    _weigh(sets, runs, commit_of_run, models, noise)
+    return _summed(measured, mass, share, sets, without_drift(runs, models))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Steps:
-    """All segmentations with so many steps; weights, levels and noise over all drift hypotheses."""
+    """All segmentations with the same number of steps; weights, levels and noise over all drift models."""
 
-    gaps: NDArray[np.intp]  # reading x step
+    gaps: NDArray[np.intp]  # segmentation x step
     log_prior: Floats
     weight: Floats
-    mean: Floats  # reading x level
+    mean: Floats  # segmentation x level
     square: Floats  # of the level
-    scale: float = 0.0  # its part of the mean
+    sigma: float = 0.0  # share of these segmentations in the mean
 
 
 def _of_steps(count: int, mass: Floats) -> _Steps:
     gaps = np.array(list(itertools.combinations(range(1, len(mass)), count)), dtype=np.intp)
-    chance = _CHANCE_OF_STEPS[count - 1] * math.factorial(count) * mass[gaps].prod(axis=1)
+    probability = _PRIOR_OF_STEPS[count - 1] * math.factorial(count) * mass[gaps].prod(axis=1)
     if count == 1:
-        chance = chance + _CHANCE_OF_STEPS[1] * mass[gaps[:, 0]] ** 2  # two steps with no run between them
+        probability = probability + _PRIOR_OF_STEPS[1] * mass[gaps[:, 0]] ** 2  # two steps with no run between them
     with np.errstate(divide="ignore"):
-        log_prior = np.log(chance)
+        log_prior = np.log(probability)
     levels = np.zeros((len(gaps), count + 1))
     return _Steps(gaps=gaps, log_prior=log_prior, weight=np.zeros(len(gaps)), mean=levels, square=levels.copy())
 
@@ -93,49 +95,49 @@ def _of_steps(count: int, mass: Floats) -> _Steps:
 def _weigh(
     sets: Sequence[_Steps],
     runs: Sequence[Run],
-    where: NDArray[np.intp],
-    its: Sequence[DriftModel],
+    commit_of_run: NDArray[np.intp],
+    models: Sequence[DriftModel],
     noise: ExpectedNoise,
 ) -> None:
     values, at, errors = columns(runs)
-    scale, count = guessed_scale(values, at, noise), sets[0].gaps.shape[0] + 1
-    still = [world for world in its if not world.walks]
+    sigma, count = estimated_sigma(values, at, noise), sets[0].gaps.shape[0] + 1
+    stationary = [model for model in models if not model.is_drifting]
     sources: list[tuple[float, StationaryFits | DriftFits]] = [
         (
-            sum(world.chance for world in still),
-            StationaryFits(without_drift(runs, still), where, count, scale, noise),
+            sum(model.probability for model in stationary),
+            StationaryFits(without_drift(runs, stationary), commit_of_run, count, sigma, noise),
         )
     ]
-    width = level_range(values, scale)
+    width = level_range(values, sigma)
     sources += [
-        (world.chance, DriftFits(world, where, (errors / scale) ** 2, count, noise, width))
-        for world in its
-        if world.walks and world.chance > _NEGLIGIBLE
+        (model.probability, DriftFits(model, commit_of_run, (errors / sigma) ** 2, count, noise, width))
+        for model in models
+        if model.is_drifting and model.probability > _NEGLIGIBLE
     ]
-    for chance, source in sources:
+    for probability, source in sources:
         fits = [source.of(each.gaps) for each in sets]
         weights = [each.log_prior + fit.log_evidence for each, fit in zip(sets, fits, strict=True)]
         peak = max(float(each.max()) for each in weights)
         whole = sum(float(np.exp(each - peak).sum()) for each in weights)
         for each, fit, log_weight in zip(sets, fits, weights, strict=True):
-            weight = chance * np.exp(log_weight - peak) / whole
+            weight = probability * np.exp(log_weight - peak) / whole
             each.weight += weight
             each.mean += weight[:, None] * fit.mean
             each.square += weight[:, None] * (fit.variance + fit.mean**2)
-            each.scale += float(weight @ fit.scale)
+            each.sigma += float(weight @ fit.sigma)
     total = sum(float(each.weight.sum()) for each in sets)
     for each in sets:
         with np.errstate(invalid="ignore"):
             each.mean = np.nan_to_num(each.mean / each.weight[:, None])
             each.square = np.nan_to_num(each.square / each.weight[:, None])
         each.weight /= total
-        each.scale /= total
+        each.sigma /= total
 
 
 def _summed(
-    measured: NDArray[np.intp], mass: Floats, share: Floats, sets: Sequence[_Steps], steady: tuple[Run, ...]
+    measured: NDArray[np.intp], mass: Floats, share: Floats, sets: Sequence[_Steps], runs_without_drift: tuple[Run, ...]
 ) -> Posterior:
-    direction, sign_chance = _direction(sets)
+    direction, sign_probability = _direction(sets)
     gaps, others = np.zeros(len(measured)), np.zeros(len(measured))
     moments = np.zeros((len(measured), 2))
     rows: list[tuple[Floats, NDArray[np.intp], Floats, Floats]] = []
@@ -151,25 +153,25 @@ def _summed(
         size = jumps[row, largest]
         square = size**2 + spread[row, largest] + spread[row, largest + 1]
         np.add.at(moments, culprit, np.column_stack([each.weight * size, each.weight * square]))
-        level_at = (np.arange(len(measured)) >= each.gaps[:, :, None]).sum(axis=1)  # reading x measured
+        level_at = (np.arange(len(measured)) >= each.gaps[:, :, None]).sum(axis=1)  # segmentation x measured
         rows.append((each.weight, culprit, each.mean[row[:, None], level_at], spread[row[:, None], level_at]))
     best = int(np.argmax(gaps))
     change = moments[best, 0] / gaps[best]
-    chance = share.copy()
+    probability = share.copy()
     for gap, (low, high) in enumerate(itertools.pairwise(measured.tolist()), start=1):
-        chance[low:high] *= gaps[gap] / mass[gap]
+        probability[low:high] *= gaps[gap] / mass[gap]
     return Posterior(
         measured=measured,
-        chance=chance,
+        probability=probability,
         gaps=gaps,
         steps=tuple(float(each.weight.sum()) for each in sets),
         change=float(change),
         spread=float(np.sqrt(max(moments[best, 1] / gaps[best] - change**2, 0.0))),
-        sign_chance=sign_chance,
-        scale=sum(each.scale for each in sets),
-        readings=_likeliest(rows),
+        sign_probability=sign_probability,
+        sigma=sum(each.sigma for each in sets),
+        segmentations=_likeliest(rows),
         other_gaps=others,
-        steady=steady,
+        runs_without_drift=runs_without_drift,
     )
 
 
@@ -184,13 +186,13 @@ def _direction(sets: Sequence[_Steps]) -> tuple[float, float]:
 
 
 def _normal(z: Floats) -> Floats:
-    """The normal distribution's lower tail."""
+    """The cumulative normal distribution."""
     return np.vectorize(lambda one: 0.5 * math.erfc(-one / math.sqrt(2)), otypes=[float])(z)
 
 
 def _likeliest(rows: Sequence[tuple[Floats, NDArray[np.intp], Floats, Floats]]) -> Segmentations:
     weight, culprit, level, variance = (np.concatenate(parts) for parts in zip(*rows, strict=True))
-    kept = np.argsort(weight)[::-1][:_KEPT]
+    kept = np.argsort(weight)[::-1][:_MOST_SEGMENTATIONS]
     return Segmentations(
         weight=weight[kept] / weight[kept].sum(),
         culprit=culprit[kept],

@@ -1,4 +1,4 @@
-"""What a bisect looks at and accuses: real git histories and stores, and what its command says of slips of the pen."""
+"""Range, prior and series of a bisect, with real git histories and stores; and errors of its command."""
 
 import math
 import os
@@ -14,7 +14,7 @@ from tests.dashboard.suite_results import TRIAD, Suite
 from warpwatch.ci.bisect.asv_bench import AsvBench, controls_of, patterns
 from warpwatch.ci.bisect.asv_target import NoSeriesError, SeriesError, which_series
 from warpwatch.ci.bisect.bisect_command import next_alert
-from warpwatch.ci.bisect.commit_range import RangeCommit, RangeError, commit_range, suspicion
+from warpwatch.ci.bisect.commit_range import RangeCommit, RangeError, commit_range, prior_weights
 from warpwatch.ci.gate.asv_runner import AsvRuns
 from warpwatch.dashboard.model.alert import AlertState
 from warpwatch.dashboard.store import Store, queries
@@ -62,7 +62,7 @@ def git(tmp_path: Path) -> Git:
     return Git(tmp_path / "repository")
 
 
-def test_a_range_goes_along_first_parents_and_a_merge_changed_what_its_branch_did(git: Git) -> None:
+def test_a_range_follows_first_parents_and_a_merge_has_the_changes_of_its_branch(git: Git) -> None:
     good = git.commit("src/a.c")
     git("checkout", "--quiet", "-b", "side")
     side = [git.commit("src/b.c"), git.commit("src/ü.c")]
@@ -78,15 +78,15 @@ def test_a_range_goes_along_first_parents_and_a_merge_changed_what_its_branch_di
     assert [set(commit.paths) for commit in found[1:]] == [{"README.md"}, {"src/b.c", "src/ü.c"}, {"src/a.c"}]
     assert found[1].subject == "change 4"
 
-    with pytest.raises(RangeError, match=f"came with a merge. {good[:12]} lies there"):
+    with pytest.raises(RangeError, match=f"came with a merge. The line has {good[:12]} before it"):
         commit_range(git.folder, side[0], bad)
-    with pytest.raises(RangeError, match=f"no ancestor .* merge base is {good[:12]}"):
+    with pytest.raises(RangeError, match=f"not an ancestor .* merge base is {good[:12]}"):
         commit_range(git.folder, middle, side[1])
     with pytest.raises(RangeError, match="same commit"):
         commit_range(git.folder, good, good)
 
 
-def test_whatever_stands_in_a_commit_its_range_is_read(git: Git) -> None:
+def test_a_range_with_odd_characters_is_read(git: Git) -> None:
     good = git.commit("a.c")
     (git.folder / "line\u2028end.c").write_text("")
     git("add", "--all")
@@ -102,7 +102,7 @@ def _changed(number: int, *paths: str) -> RangeCommit:
     return RangeCommit(hash=f"{number:040x}", parents=(), author="A", subject="", paths=frozenset(paths))
 
 
-def test_who_changed_nothing_that_runs_is_hardly_suspected() -> None:
+def test_commits_without_relevant_changes_get_a_low_prior() -> None:
     commits = [
         _changed(0),
         _changed(1, "kernels/rope.cu"),
@@ -112,20 +112,20 @@ def test_who_changed_nothing_that_runs_is_hardly_suspected() -> None:
         _changed(5, "requirements.txt"),
         _changed(6, "kernels/rope.cu"),
     ]
-    weights = suspicion(commits, carried="perf_suite")
+    weights = prior_weights(commits, benchmarks_folder="perf_suite")
     assert (weights == 1.0).tolist() == [True, False, True, False, True, True]
     assert weights[[1, 3]].max() < 0.01
-    told = suspicion(commits, wanted_paths=["kernels/rope.cu"], carried="perf_suite")
-    assert (told == 1.0).tolist() == [True, False, False, False, False, True]
-    assert told[2] > told[1]
-    folder = suspicion(commits, wanted_paths=["kernels"], carried="perf_suite")
+    narrow = prior_weights(commits, source_paths=["kernels/rope.cu"], benchmarks_folder="perf_suite")
+    assert (narrow == 1.0).tolist() == [True, False, False, False, False, True]
+    assert narrow[2] > narrow[1]
+    folder = prior_weights(commits, source_paths=["kernels"], benchmarks_folder="perf_suite")
     assert (folder == 1.0).tolist() == [True, False, True, False, False, True]
 
 
-def test_between_commits_that_ran_the_same_machine_code_nobody_is_suspected() -> None:
+def test_commits_between_equal_machine_code_get_a_low_prior() -> None:
     commits = [_changed(number, "a.cu") for number in range(7)]
-    codes = {commits[0].hash: "x", commits[3].hash: "x", commits[6].hash: "y"}
-    assert (suspicion(commits, codes=codes) == 1.0).tolist() == [False, False, False, True, True, True]
+    code_hashes = {commits[0].hash: "x", commits[3].hash: "x", commits[6].hash: "y"}
+    assert (prior_weights(commits, code_hashes=code_hashes) == 1.0).tolist() == [False, False, False, True, True, True]
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def store(tmp_path: Path):
     opened.close()
 
 
-def test_a_series_is_meant_by_key_or_by_a_name_that_fits_one(store: Store, tmp_path: Path) -> None:
+def test_a_series_is_given_by_key_or_by_a_pattern_that_matches_one(store: Store, tmp_path: Path) -> None:
     results = AsvResults(tmp_path / "results")
     results.benchmark("suite.Bench.track_latency", n=["10", "100"])
     results.benchmark("suite.Bench.track_bandwidth", unit="GB/s")
@@ -150,15 +150,15 @@ def test_a_series_is_meant_by_key_or_by_a_name_that_fits_one(store: Store, tmp_p
     assert (one.parameters, one.machine) == ((("n", "10"),), "box")
     assert which_series(store, "demo", one.key) == one
     assert which_series(store, "demo", "Bench", machine="box", metric="bandwidth").metric.name == "bandwidth"
-    with pytest.raises(SeriesError, match=rf"2 series are 'Bench' on box; name one by its key:\n  .*{one.key}"):
+    with pytest.raises(SeriesError, match=rf"2 series match 'Bench' on box; give the key of one:\n  .*{one.key}"):
         which_series(store, "demo", "Bench", machine="box")
-    with pytest.raises(NoSeriesError, match="no series 'Bunch'"):
+    with pytest.raises(NoSeriesError, match="no asv series 'Bunch'"):
         which_series(store, "demo", "Bunch")
     assert patterns(store, one) == (r"^suite\.Bench\.track_latency\(.?10.?\)$",)
     assert controls_of(store, one) == ()
 
 
-def test_earlier_runs_come_with_their_controls_from_the_card_of_the_newest(store: Store, tmp_path: Path) -> None:
+def test_earlier_runs_have_their_controls_and_the_gpu_of_the_newest(store: Store, tmp_path: Path) -> None:
     suite = Suite(AsvResults(tmp_path / "results"))
     suite.commit(0, card="GPU-other", code="x")
     suite.commit(0, hour=40, code="x")
@@ -180,10 +180,10 @@ def test_earlier_runs_come_with_their_controls_from_the_card_of_the_newest(store
     } == {True, False}
 
     hashes = [hash_of(number) for number in range(3)]
-    bench = AsvBench(AsvRuns(folder=tmp_path, store=store, project="demo"), series, hashes, built_kept=2)
+    bench = AsvBench(AsvRuns(folder=tmp_path, store=store, project="demo"), series, hashes, cached_builds=2)
     newest = max(point.run_time for point in queries.series_points(store, series.key) if point.run_time).timestamp()
     runs, failed = bench.earlier(newest + 60)
-    assert [run.place for run in runs] == [0, 2]
+    assert [run.index for run in runs] == [0, 2]
     assert failed == {1}
     before, after = runs
     assert after.value - before.value == pytest.approx(math.log(1.1), abs=0.003)
@@ -193,7 +193,7 @@ def test_earlier_runs_come_with_their_controls_from_the_card_of_the_newest(store
     assert queries.ran_codes(store, series.key, hashes) == {hashes[0]: "x", hashes[2]: "y"}
 
 
-def test_the_next_alert_is_the_worst_that_waits_here_and_spans_several_commits(
+def test_the_next_alert_is_the_worst_of_this_machine_that_spans_several_commits(
     store: Store, git: Git, tmp_path: Path
 ) -> None:
     hashes = [git.commit("a.c") for _ in range(40)]
@@ -212,10 +212,10 @@ def test_the_next_alert_is_the_worst_that_waits_here_and_spans_several_commits(
     assert next_alert(store, "demo", "box", git.folder) is None  # nobody was alerted
     for group in new_regressions(store, "demo"):
         open_regression_alert(store, group, messages={}, now_ms=1)
-    found = next_alert(store, "demo", "box", git.folder)
-    assert found is not None
-    assert found.series.benchmark == "suite.Large.track_latency"
-    assert (found.good, found.bad) == (hashes[9], hashes[30])
+    alert = next_alert(store, "demo", "box", git.folder)
+    assert alert is not None
+    assert alert.series.benchmark == "suite.Large.track_latency"
+    assert (alert.good, alert.bad) == (hashes[9], hashes[30])
     assert next_alert(store, "demo", "elsewhere", git.folder) is None
     assert next_alert(store, "demo", "box", tmp_path) is None  # git does not know the commits there
     for alert in regression_alerts(store, "demo"):
@@ -225,16 +225,16 @@ def test_the_next_alert_is_the_worst_that_waits_here_and_spans_several_commits(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["time_it"], "takes SERIES GOOD BAD"),
         (["--next", "time_it", "a", "b"], "takes SERIES GOOD BAD"),
         (["time_it", "HEAD", "no-such-branch"], "has no commit 'no-such-branch'"),
         (["(", "HEAD~1", "HEAD"], "neither a series' key nor a regular expression"),
-        (["0123456789abcdef", "HEAD~1", "HEAD"], "no series '0123456789abcdef'"),
+        (["0123456789abcdef", "HEAD~1", "HEAD"], "no asv series '0123456789abcdef'"),
     ],
 )
-def test_slips_of_the_pen_are_named(words: list[str], said: str, git: Git, tmp_path: Path) -> None:
+def test_invalid_arguments_are_named(words: list[str], message: str, git: Git, tmp_path: Path) -> None:
     git.commit("a.c")
     git.commit("a.c")
     (git.folder / "asv.conf.json").write_text('{"version": 1, "project": "demo", "repo": "."}')
@@ -247,4 +247,4 @@ def test_slips_of_the_pen_are_named(words: list[str], said: str, git: Git, tmp_p
         env=os.environ | {"HOME": str(tmp_path), "WARPWATCH_DATABASE": f"sqlite:///{tmp_path / 'history.db'}"},
     )
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr

@@ -1,4 +1,4 @@
-"""What a bisect tells in words; real ones are in tests/end_to_end/test_bisect.py."""
+"""Reports of a bisect; real bisects are in tests/end_to_end/test_bisect.py."""
 
 import math
 
@@ -18,24 +18,24 @@ SUBJECT = "rope: @org/all | <img src=x> [here](https://example.org)"
 
 
 def _report(asv_output: str = "") -> BisectReport:
-    """Of 16 commits whose eleventh is 3 % slower, and whose thirteenth does not build."""
-    levels = [math.log1p(0.03) * (place >= 11) for place in range(17)]
+    """A report on 16 commits: from the eleventh on 3 % slower; the thirteenth does not build."""
+    levels = [math.log1p(0.03) * (index >= 11) for index in range(17)]
     bench = SimulatedBench(
         pool=CALM, levels=levels, broken=frozenset({13}), world=World(name=""), rng=np.random.default_rng(1)
     )
     done = search(
         bench,
         lambda: np.ones(16),
-        ExpectedNoise(scale=0.002, df=4),
+        ExpectedNoise(sigma=0.002, df=4),
         SearchSettings(budget_s=math.inf),
         skipped={13},
         clock=lambda: bench.seconds,
     )
     commits = tuple(
         RangeCommit(
-            hash=f"{place:08x}" + "c" * 32, parents=("a" * 40,), author="Ann *", subject=SUBJECT, paths=frozenset()
+            hash=f"{index:08x}" + "c" * 32, parents=("a" * 40,), author="Ann *", subject=SUBJECT, paths=frozenset()
         )
-        for place in range(17)
+        for index in range(17)
     )
     series = Series(
         key="0" * 16,
@@ -53,15 +53,14 @@ def _report(asv_output: str = "") -> BisectReport:
     return BisectReport(series=series, commits=commits, search=done, asv_output=asv_output)
 
 
-def test_the_table_says_subject_and_author_as_they_are() -> None:
-    told = as_table(_report())
-    assert f"0000000b “{SUBJECT}” by Ann * brought +3" in told
+def test_the_table_has_subject_and_author_unchanged() -> None:
+    assert f"0000000b “{SUBJECT}” by Ann * caused +3" in as_table(_report())
 
 
-def test_what_others_wrote_is_no_markdown() -> None:
-    told = as_markdown(_report(asv_output="error:\n\n# <b>no</b>"))
+def test_markdown_escapes_untrusted_text() -> None:
+    text = as_markdown(_report(asv_output="error:\n\n# <b>no</b>"))
     cell = SUBJECT.replace("|", "\\|")
-    assert told.startswith(f"### warpwatch bisect: 0000000b “`{SUBJECT}`” by `Ann *` brought")
-    assert told.count(SUBJECT) + told.count(cell) == told.count(f"`{SUBJECT}`") + told.count(f"`{cell}`")
-    assert "``b.Rope.track_latency(a`b)`` on `m`" in told
-    assert "of the last: `error: # <b>no</b>`" in told
+    assert text.startswith(f"### warpwatch bisect: 0000000b “`{SUBJECT}`” by `Ann *` caused")
+    assert text.count(SUBJECT) + text.count(cell) == text.count(f"`{SUBJECT}`") + text.count(f"`{cell}`")
+    assert "``b.Rope.track_latency(a`b)`` on `m`" in text
+    assert "of the last: `error: # <b>no</b>`" in text

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from tools.bisect_trial import SimulatedBench, World, calibration, trial
 from tools.gate_trial import Recorded, recorded
-from warpwatch.ci.bisect.bisect_loop import End, Search, SearchSettings, likeliest, search
+from warpwatch.ci.bisect.bisect_loop import Conclusion, Search, SearchSettings, likeliest, search
 from warpwatch.ci.bisect.measured_runs import ExpectedNoise, Run
-from warpwatch.ci.bisect.posterior import posterior
+from warpwatch.ci.bisect.posterior import posterior_of
 
 RECORDED = sorted((Path(__file__).parents[2] / "perf_suite/trials/repeatability-h200").glob("run-*.json.gz"))
 CALM = (Recorded(level=1e-5, off=(-0.002, -0.001, 0.0, 0.001, 0.002), spread=((0.999, 1.001, 50),) * 5),)
-NOISE = ExpectedNoise(scale=0.002, df=4)
+NOISE = ExpectedNoise(sigma=0.002, df=4)
 
 
 def _bench(culprit: int, change: float = 0.03, commits: int = 64, broken: tuple[int, ...] = (), seed: int = 1):
-    levels = [math.log1p(change) * (place >= culprit) for place in range(commits + 1)]
+    levels = [math.log1p(change) * (index >= culprit) for index in range(commits + 1)]
     return SimulatedBench(
         pool=CALM,
         levels=levels,
@@ -33,75 +33,77 @@ def _bench(culprit: int, change: float = 0.03, commits: int = 64, broken: tuple[
 
 
 def _search(bench: SimulatedBench, commits: int = 64, **more) -> Search:
-    wanted = more.pop("wanted", SearchSettings(budget_s=math.inf))
+    settings = more.pop("settings", SearchSettings(budget_s=math.inf))
     prior = more.pop("prior", np.ones(commits))
-    return search(bench, lambda: prior, NOISE, wanted, clock=lambda: bench.seconds, **more)
+    return search(bench, lambda: prior, NOISE, settings, clock=lambda: bench.seconds, **more)
 
 
-def _slow_chances(prior: np.ndarray, runs: list[Run], noise: ExpectedNoise) -> np.ndarray:
-    """One step alone, each place by a plain sum over both levels and the scale of the noise."""
+def _plain_probabilities(prior: np.ndarray, runs: list[Run], noise: ExpectedNoise) -> np.ndarray:
+    """Probabilities under one step, by plain sums over both levels and the noise's sigma."""
     values = np.array([run.value for run in runs])
     levels = np.linspace(values.min() - 0.05, values.max() + 0.05, 2001)
-    scales = np.geomspace(2e-4, 0.05, 60)
-    chances = []
-    for place in range(1, len(prior) + 1):
+    sigmas = np.geomspace(2e-4, 0.05, 60)
+    probabilities = []
+    for index in range(1, len(prior) + 1):
         total = 0.0
-        for scale in scales:
-            expected = math.exp(-noise.df * (math.log(scale / noise.scale) + 0.5 * (noise.scale / scale) ** 2))
+        for sigma in sigmas:
+            expected = math.exp(-noise.df * (math.log(sigma / noise.sigma) + 0.5 * (noise.sigma / sigma) ** 2))
             sides = []
             for is_after in (False, True):
                 likelihood = np.ones_like(levels)
                 for run in runs:
-                    if (run.place >= place) == is_after:
-                        away = (run.value - levels) / math.hypot(scale, run.error)
-                        likelihood *= (1 + away**2 / 4) ** -2.5 / math.hypot(scale, run.error) * 1e-3
+                    if (run.index >= index) == is_after:
+                        away = (run.value - levels) / math.hypot(sigma, run.error)
+                        likelihood *= (1 + away**2 / 4) ** -2.5 / math.hypot(sigma, run.error) * 1e-3
                 sides.append(likelihood.sum())
             total += expected * sides[0] * sides[1]
-        chances.append(prior[place - 1] * total)
-    return np.array(chances) / sum(chances)
+        probabilities.append(prior[index - 1] * total)
+    return np.array(probabilities) / sum(probabilities)
 
 
-def test_chances_are_those_of_the_plain_sum() -> None:
-    # A step so clear that a second one is out of the question, and a commit near the middle of it.
-    places = {0: (0.0, 0.003), 3: (-0.001,), 5: (0.016,), 8: (0.03, 0.027)}
-    runs = [Run(place=place, value=value, error=0.001) for place, its in places.items() for value in its]
+def test_probabilities_equal_those_of_the_plain_sum() -> None:
+    # A clear step, which excludes a second one, and a commit near its middle.
+    values = {0: (0.0, 0.003), 3: (-0.001,), 5: (0.016,), 8: (0.03, 0.027)}
+    runs = [Run(index=index, value=value, error=0.001) for index, own in values.items() for value in own]
     prior = np.array([1.0, 1.0, 0.2, 1.0, 3.0, 1.0, 1.0, 1.0])
-    told = posterior(prior, runs, NOISE)
-    one_step = _slow_chances(prior, runs, NOISE)
-    assert math.isclose(told.chance.sum(), 1.0)
-    assert told.chance[:3].sum() < 0.01
-    assert np.allclose(told.chance[3:5] / told.chance[3], one_step[3:5] / one_step[3])  # by the prior alone
-    assert told.steps[0] > 0.5
-    assert abs(told.chance[3:5].sum() - one_step[3:5].sum()) < 0.1
+    result = posterior_of(prior, runs, NOISE)
+    one_step = _plain_probabilities(prior, runs, NOISE)
+    assert math.isclose(result.probability.sum(), 1.0)
+    assert result.probability[:3].sum() < 0.01
+    assert np.allclose(
+        result.probability[3:5] / result.probability[3], one_step[3:5] / one_step[3]
+    )  # by the prior alone
+    assert result.steps[0] > 0.5
+    assert abs(result.probability[3:5].sum() - one_step[3:5].sum()) < 0.1
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.floats(-0.01, 0.01), min_size=5, max_size=9), st.sampled_from([-3.0, 7.5]))
-def test_what_is_told_depends_neither_on_the_unit_nor_on_which_way_is_worse(values: list[float], unit: float) -> None:
-    values = [value + 0.05 * (place >= 3) for place, value in enumerate(values)]
+def test_probabilities_depend_neither_on_the_unit_nor_on_the_direction(values: list[float], unit: float) -> None:
+    values = [value + 0.05 * (index >= 3) for index, value in enumerate(values)]
 
-    def chances(values: list[float]) -> np.ndarray:
-        runs = [Run(place=place, value=value) for place, value in enumerate(values)]
-        return posterior(np.ones(len(runs) - 1), runs, NOISE).chance
+    def probabilities(values: list[float]) -> np.ndarray:
+        runs = [Run(index=index, value=value) for index, value in enumerate(values)]
+        return posterior_of(np.ones(len(runs) - 1), runs, NOISE).probability
 
-    told = chances(values)
-    assert math.isclose(told.sum(), 1.0)
-    assert (told >= 0).all()
-    assert np.allclose(chances([value + unit for value in values]), told, atol=1e-3)
-    assert np.allclose(chances([-value for value in values]), told, atol=1e-3)
+    result = probabilities(values)
+    assert math.isclose(result.sum(), 1.0)
+    assert (result >= 0).all()
+    assert np.allclose(probabilities([value + unit for value in values]), result, atol=1e-3)
+    assert np.allclose(probabilities([-value for value in values]), result, atol=1e-3)
 
 
 @pytest.mark.parametrize("culprit", [1, 2, 33, 63, 64])
-def test_the_commit_is_named_wherever_it_is(culprit: int) -> None:
+def test_the_culprit_is_found_anywhere(culprit: int) -> None:
     bench = _bench(culprit)
     done = _search(bench)
-    assert done.end is End.FOUND
+    assert done.conclusion is Conclusion.FOUND
     assert done.suspects is not None
     assert (done.suspects.first, done.suspects.last) == (culprit, culprit)
-    assert done.suspects.chance >= 0.98
-    assert done.now is not None
-    assert abs(done.now.change - math.log(1.03)) < 0.003
-    counts = Counter(run.place for run in done.runs)
+    assert done.suspects.probability >= 0.98
+    assert done.posterior is not None
+    assert abs(done.posterior.change - math.log(1.03)) < 0.003
+    counts = Counter(run.index for run in done.runs)
     assert counts[culprit] >= 2 <= counts[culprit - 1]
     assert len(done.runs) <= 20
 
@@ -109,96 +111,98 @@ def test_the_commit_is_named_wherever_it_is(culprit: int) -> None:
 def test_commits_that_do_not_build_end_in_a_range() -> None:
     broken = (30, 31, 32)
     done = _search(_bench(31, broken=broken))
-    assert done.end is End.RANGE
+    assert done.conclusion is Conclusion.RANGE
     assert done.suspects is not None
     assert (done.suspects.first, done.suspects.last) == (30, 33)
     assert {30, 31, 32} & done.skipped
     assert done.skipped <= set(broken)
-    assert math.isclose(done.now.chance[29:33].sum(), done.suspects.chance)
+    assert math.isclose(done.posterior.probability[29:33].sum(), done.suspects.probability)
 
 
-def test_a_change_that_is_not_there_is_not_looked_for() -> None:
+def test_without_a_change_there_is_no_search() -> None:
     done = _search(_bench(10, change=0.0))
-    assert done.end is End.NOT_REPRODUCED
+    assert done.conclusion is Conclusion.NOT_REPRODUCED
     assert done.suspects is None
-    assert {run.place for run in done.runs} == {0, 64}
+    assert {run.index for run in done.runs} == {0, 64}
 
 
-def test_an_end_that_does_not_build_ends_it() -> None:
+def test_an_end_that_does_not_build_ends_the_bisect() -> None:
     done = _search(_bench(10, broken=(64,)))
-    assert (done.end, done.now) == (End.NO_END, None)
+    assert (done.conclusion, done.posterior) == (Conclusion.END_FAILED, None)
 
 
-def test_the_budget_ends_it_after_the_ends_and_says_what_is_known() -> None:
+def test_the_budget_ends_the_search_with_the_likeliest_commit() -> None:
     bench = _bench(10)
-    done = _search(bench, wanted=SearchSettings(budget_s=600))
-    assert done.end is End.SPENT
+    done = _search(bench, settings=SearchSettings(budget_s=600))
+    assert done.conclusion is Conclusion.BUDGET
     assert bench.seconds <= 600
     assert done.suspects is not None
-    assert done.suspects.chance < 0.98
+    assert done.suspects.probability < 0.98
 
 
-def test_what_cannot_be_the_culprit_is_not_measured() -> None:
+def test_unlikely_commits_are_not_measured() -> None:
     prior = np.full(64, 1e-4)
     prior[[9, 40]] = 1.0
     done = _search(_bench(41), prior=prior)
     assert done.suspects is not None
-    assert (done.suspects.first, done.suspects.chance > 0.98) == (41, True)
-    assert {run.place for run in done.runs} == {0, 10, 41, 64}
+    assert (done.suspects.first, done.suspects.probability > 0.98) == (41, True)
+    assert {run.index for run in done.runs} == {0, 10, 41, 64}
 
 
-def test_a_killed_search_goes_on_with_what_it_measured() -> None:
-    first, made = _bench(23), []
-    measured = [0, 64, 64, 0, *_search(_bench(23)).now.measured.tolist()[1:-1]]
-    runs = [run for place in measured if (run := first.measure(place)) is not None]
-    for kept in range(1, len(runs) + 1, 3):
+def test_a_killed_search_continues_with_its_runs() -> None:
+    first, new_runs = _bench(23), []
+    measured = [0, 64, 64, 0, *_search(_bench(23)).posterior.measured.tolist()[1:-1]]
+    runs = [run for index in measured if (run := first.measure(index)) is not None]
+    for known in range(1, len(runs) + 1, 3):
         bench = _bench(23, seed=2)
         bench.seconds = first.seconds
-        again = _search(bench, runs=runs[:kept])
+        again = _search(bench, runs=runs[:known])
         assert again.suspects is not None
         assert (again.suspects.first, again.suspects.last) == (23, 23)
-        made.append(len(again.runs) - kept)
-    assert made[-1] < made[0]
+        new_runs.append(len(again.runs) - known)
+    assert new_runs[-1] < new_runs[0]
 
 
-def test_of_two_changes_the_larger_is_named_and_the_other_told() -> None:
+def test_of_two_changes_the_larger_is_found_and_the_other_reported() -> None:
     levels = [0.0] * 20 + [0.02] * 20 + [0.06] * 25
     bench = SimulatedBench(
         pool=CALM, levels=levels, broken=frozenset(), world=World(name=""), rng=np.random.default_rng(3)
     )
     done = _search(bench)
-    assert done.now is not None
+    assert done.posterior is not None
     assert done.suspects is not None
     assert done.suspects.first == 40
-    assert sum(done.now.steps[1:]) > 0.9
-    other = done.now.measured[int(np.argmax(done.now.other_gaps)) - 1 :][:2]
+    assert sum(done.posterior.steps[1:]) > 0.9
+    other = done.posterior.measured[int(np.argmax(done.posterior.other_gaps)) - 1 :][:2]
     assert other[0] < 20 <= other[1]
 
 
-def test_the_machines_way_is_taken_off_but_no_change_of_commits() -> None:
+def test_drift_is_removed_but_no_change_of_commits() -> None:
     rng = np.random.default_rng(5)
     order = [0, 8, 8, 0, 4, 6, 0, 5, 8, 4, 0, 5, 8, 6, 0, 4, 8, 5]
     walk = np.linspace(0.0, 0.05, len(order))
-    true = np.array([0.03 * (place >= 5) for place in order])
+    true = np.array([0.03 * (index >= 5) for index in order])
     own = 0.001 * rng.standard_normal(len(order))
     for controls in ((), tuple(zip(*(walk + 0.001 * rng.standard_normal(len(walk)) for _ in range(3)), strict=True))):
         runs = [
-            Run(place=place, value=float(value), at_s=60.0 * n, controls=controls[n] if controls else ())
-            for n, (place, value) in enumerate(zip(order, walk + true + own, strict=True))
+            Run(index=index, value=float(value), at_s=60.0 * n, controls=controls[n] if controls else ())
+            for n, (index, value) in enumerate(zip(order, walk + true + own, strict=True))
         ]
-        rest = np.array([run.value for run in posterior(np.ones(8), runs, NOISE).steady]) - true
+        rest = np.array([run.value for run in posterior_of(np.ones(8), runs, NOISE).runs_without_drift]) - true
         assert rest.std() < 0.1 * walk.std()
-    once = [Run(place=place, value=0.01 * place) for place in range(9)]
-    assert [run.value for run in posterior(np.ones(8), once, NOISE).steady] == [run.value for run in once]
+    once = [Run(index=index, value=0.01 * index) for index in range(9)]
+    assert [run.value for run in posterior_of(np.ones(8), once, NOISE).runs_without_drift] == [
+        run.value for run in once
+    ]
 
 
-def test_runs_of_another_day_tell_differences_alone() -> None:
+def test_only_differences_count_between_sessions() -> None:
     days = itertools.product((0.0, 1e5), (0, 8, 0, 8))
     runs = [
-        Run(place=place, value=0.03 * (place > 0) + 0.02 * (day > 0) + 1e-4 * n, at_s=day + 60.0 * n)
-        for n, (day, place) in enumerate(days)
+        Run(index=index, value=0.03 * (index > 0) + 0.02 * (day > 0) + 1e-4 * n, at_s=day + 60.0 * n)
+        for n, (day, index) in enumerate(days)
     ]
-    values = np.array([run.value for run in posterior(np.ones(8), runs, NOISE).steady])
+    values = np.array([run.value for run in posterior_of(np.ones(8), runs, NOISE).runs_without_drift])
     at_zero = values[::2]
     assert np.ptp(at_zero) < 0.004
 
@@ -213,19 +217,19 @@ def test_runs_of_another_day_tell_differences_alone() -> None:
     ],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_with_recorded_noise_the_commit_is_right_and_the_confidence_earned(world: World, change: float) -> None:
-    told = trial(recorded(RECORDED), world, change, tries=12, seed=11)
-    assert told.right >= 11
-    assert told.stated >= 0.98
-    assert told.runs < 32
-    for _, count, mean, right in calibration(told.predictions):
+def test_with_recorded_noise_the_commit_is_right_and_the_confidence_calibrated(world: World, change: float) -> None:
+    tally = trial(recorded(RECORDED), world, change, tries=12, seed=11)
+    assert tally.right >= 11
+    assert tally.stated >= 0.98
+    assert tally.runs < 32
+    for _, count, mean, right in calibration(tally.predictions):
         assert count < 20 or right > mean - 3 * math.sqrt(max(mean * (1 - mean), 0.01) / count)
 
 
-def test_neighbours_that_nobody_can_tell_apart_stand_together() -> None:
-    runs = [Run(place=place, value=0.03 * (place > 4)) for place in (0, 0, 4, 4, 8, 8)]
-    now = posterior(np.ones(8), runs, NOISE)
-    assert likeliest(now, set()).chance < 0.3
-    together = likeliest(now, {5, 6, 7})
+def test_indistinguishable_neighbours_are_suspects_together() -> None:
+    runs = [Run(index=index, value=0.03 * (index > 4)) for index in (0, 0, 4, 4, 8, 8)]
+    result = posterior_of(np.ones(8), runs, NOISE)
+    assert likeliest(result, set()).probability < 0.3
+    together = likeliest(result, {5, 6, 7})
     assert (together.first, together.last) == (5, 8)
-    assert together.chance > 0.95
+    assert together.probability > 0.95
