@@ -100,7 +100,7 @@ def login_link(app: Flask, address: str) -> str | None:
 
 def _who_may(access: AccessSettings) -> str:
     """Who reads and who writes where there is no local login, in a sentence."""
-    if access.reading_wants_login:
+    if access.reading_requires_login:
         return "Reading wants a login; so does writing, and a role."
     if access.login is not None:
         return "Everybody who reaches it reads; writing wants a login and a role."

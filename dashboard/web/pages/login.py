@@ -4,7 +4,7 @@ from flask import Blueprint, abort, redirect, render_template, request, session,
 from flask.typing import ResponseReturnValue
 
 from ...store import queries
-from ..auth import person, without_login
+from ..auth import person, public
 from ..auth.identity import access_settings, can_log_in, has_local_login, is_logged_in, log_in, log_in_locally, log_out
 from ..auth.rate_limits import LOGINS, limited
 from ..request_context import own_page, store
@@ -14,7 +14,7 @@ _NEXT = "next"
 
 
 @bp.get("/login")
-@without_login
+@public
 def show() -> ResponseReturnValue:
     """The way to the provider, or the page one asked for if one is logged in already."""
     if not can_log_in() and not has_local_login():
@@ -33,7 +33,7 @@ def page(sentence: str | None) -> str:
 
 @bp.get("/login/local")
 @limited(LOGINS)
-@without_login
+@public
 def local() -> ResponseReturnValue:
     """Log in by the link that `warpwatch serve` printed, and leave its address, which holds the token."""
     if not has_local_login():
@@ -49,7 +49,7 @@ def local() -> ResponseReturnValue:
 
 @bp.get("/login/start")
 @limited(LOGINS)
-@without_login
+@public
 def start() -> ResponseReturnValue:
     """On to the provider."""
     if not can_log_in():
@@ -66,7 +66,7 @@ def start() -> ResponseReturnValue:
 
 @bp.get("/login/callback")
 @limited(LOGINS)
-@without_login
+@public
 def callback() -> ResponseReturnValue:
     """Back from the provider: the session begins."""
     if not can_log_in():
@@ -83,7 +83,7 @@ def callback() -> ResponseReturnValue:
 
 
 @bp.post("/logout")
-@without_login
+@public
 def end() -> ResponseReturnValue:
     """The session ends in this browser; the provider's own goes on."""
     log_out()

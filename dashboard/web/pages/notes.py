@@ -7,14 +7,14 @@ from flask.typing import ResponseReturnValue
 
 from ...store.notes import NothingToAnnotateError, add_annotation, annotation, delete_annotation
 from ...store.triage import MOST_TEXT
-from ..auth import Role, needs, person
+from ..auth import Role, person, require_role
 from ..request_context import back_to, project_or_404, store
 
 bp = Blueprint("notes", __name__)
 
 
 @bp.post("/<project:project>/notes")
-@needs(Role.TRIAGER)
+@require_role(Role.TRIAGER)
 def add(project: str) -> ResponseReturnValue:
     """A note with the form's `text` on its `commit` (full hash), or on its `series` (key) there; then back."""
     found = project_or_404(project)
@@ -43,7 +43,7 @@ def add(project: str) -> ResponseReturnValue:
 
 
 @bp.post("/<project:project>/notes/<int:number>/delete")
-@needs(Role.TRIAGER)
+@require_role(Role.TRIAGER)
 def delete(project: str, number: int) -> ResponseReturnValue:
     """Deletes a note of one's own; an admin deletes any."""
     found = project_or_404(project)

@@ -7,7 +7,7 @@ from flask import Blueprint, abort, make_response, redirect, render_template, re
 from flask.typing import ResponseReturnValue
 
 from ...store.tokens import Scope, create_token, revoke_token, tokens
-from ..auth import Role, needs
+from ..auth import Role, require_role
 from ..request_context import project_or_404, store
 
 bp = Blueprint("tokens", __name__)
@@ -16,14 +16,14 @@ _DAY_MS = 86_400_000
 
 
 @bp.get("/<project:project>/tokens")
-@needs(Role.ADMIN)
+@require_role(Role.ADMIN)
 def show(project: str) -> str:
     """All tokens of a project, newest first."""
     return _page(project, made=None)
 
 
 @bp.post("/<project:project>/tokens")
-@needs(Role.ADMIN)
+@require_role(Role.ADMIN)
 def create(project: str) -> ResponseReturnValue:
     """A new token, in the answer alone."""
     found = project_or_404(project)
@@ -46,7 +46,7 @@ def create(project: str) -> ResponseReturnValue:
 
 
 @bp.post("/<project:project>/tokens/<int:token_id>/revoke")
-@needs(Role.ADMIN)
+@require_role(Role.ADMIN)
 def revoke(project: str, token_id: int) -> ResponseReturnValue:
     """The token works no more."""
     found = project_or_404(project)

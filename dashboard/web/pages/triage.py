@@ -11,7 +11,7 @@ from ...model.alert import AlertState
 from ...model.triage_item import Seen
 from ...store.triage import ChangedMeanwhileError, Decision, NoSuchPlaceError, triage
 from ...text.labels import count
-from ..auth import Role, needs, person
+from ..auth import Role, person, require_role
 from ..request_context import back_to, project_or_404, store
 
 bp = Blueprint("triage", __name__)
@@ -21,7 +21,7 @@ _MOVES = {"": 0, "earlier": -1, "later": 1}
 
 
 @bp.post("/<project:project>/regressions")
-@needs(Role.TRIAGER)
+@require_role(Role.TRIAGER)
 def decide(project: str) -> ResponseReturnValue:
     """Applies the form's decision to each `card` ("KEY VERSION") in it, and shows the list again.
 

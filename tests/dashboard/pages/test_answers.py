@@ -220,8 +220,8 @@ def test_a_write_while_an_answer_is_made_is_in_the_next(
 ) -> None:
     made: list[int] = []
 
-    def slowly(*asked: Any, **named: Any) -> tuple[Annotation, ...]:
-        found = annotations(*asked, **named)
+    def slowly(*asked: Any, **arguments: Any) -> tuple[Annotation, ...]:
+        found = annotations(*asked, **arguments)
         if not made:
             _note(store, asv)
         made.append(1)
@@ -263,7 +263,7 @@ def behind_a_proxy(own: Settings) -> Settings:
             proxies=(ipaddress.ip_network("127.0.0.1"),),
             admins=("ada",),
             readers=("bob", "*@example.org"),
-            reading_wants_login=True,
+            reading_requires_login=True,
         ),
     )
 

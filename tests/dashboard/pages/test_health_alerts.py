@@ -118,7 +118,7 @@ def test_who_may_only_read_has_no_forms_of_health_alerts(troubled: Troubled) -> 
 @pytest.mark.parametrize(
     ("said", "status", "sentence"),
     [
-        ({"state": "expected", "csrf_token": "forged"}, 403, "out of date"),
+        ({"state": "expected", "csrf_token": "forged"}, 403, "has expired"),
         ({"state": "resolved"}, 400, "resolves by itself"),
         ({"state": "odd"}, 400, "There is no state “odd”"),
         ({"link": "javascript:alert(1)"}, 400, "A link begins with http"),

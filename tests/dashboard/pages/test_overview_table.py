@@ -105,8 +105,8 @@ def test_rows_that_are_no_workload_are_named_where_they_are_counted(history_stor
             int(found[1]) if (found := re.search(rf"(\d+) {word}", text)) else 1
             for word in ("workloads?", "implementations")
         )
-        named = re.search(r"incl\. ((?:\d+ [a-z ]+,? ?)+)", text)
-        others = sum(int(number) for number in re.findall(r"\d+", named[1])) if named else 0
+        listed = re.search(r"incl\. ((?:\d+ [a-z ]+,? ?)+)", text)
+        others = sum(int(number) for number in re.findall(r"\d+", listed[1])) if listed else 0
         series = re.search(r"· (\d+) series", text)
         of = re.search(r"\d+ of (\d+)", text)
         if of is not None:

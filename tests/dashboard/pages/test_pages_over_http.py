@@ -46,7 +46,7 @@ def test_an_empty_store_says_what_to_do(empty: FlaskClient) -> None:
         ("/kernels/series/feedfeedfeedfeed", "no series “feedfeedfeedfeed”"),
         ("/kernels/commit/feedfeed", "starts with “feedfeed”"),
         ("/kernels/roofline?machine=toaster", "no roofline for a machine named “toaster”"),
-        ("/kernels/nothing/here", "no page at this address"),
+        ("/kernels/nothing/here", "no page at this URL"),
     ],
 )
 def test_what_is_not_there_is_a_404_with_a_sentence(client: FlaskClient, path: str, sentence: str) -> None:

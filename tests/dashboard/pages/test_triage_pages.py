@@ -142,7 +142,7 @@ def test_who_may_only_read_sees_no_forms_and_changes_nothing(own: Settings, stor
         ({"state": "expected", "card": ""}, 409, "not as you saw it"),
         ({"move": "sideways"}, 400, "earlier or later"),
         ({"note": "x" * 10_001}, 400, "longer than 10,000"),
-        ({"state": "expected", "csrf_token": "forged"}, 403, "out of date"),
+        ({"state": "expected", "csrf_token": "forged"}, 403, "has expired"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_a_sentence(
@@ -352,10 +352,10 @@ def test_a_note_is_deleted_by_who_wrote_it_and_a_reader_writes_none(own: Setting
 
     def send(who: str, path: str, **said: str) -> int:
         client = app.test_client()
-        named = {"X-Forwarded-User": who}
-        token = re.search(r'name="csrf_token" value="([^"]*)"', client.get(LIST, headers=named).text)
+        headers = {"X-Forwarded-User": who}
+        token = re.search(r'name="csrf_token" value="([^"]*)"', client.get(LIST, headers=headers).text)
         said |= {"csrf_token": token[1] if token else "", "commit": card.commit.hash}
-        return client.post(path, data=said, headers=named).status_code
+        return client.post(path, data=said, headers=headers).status_code
 
     assert send("ada", "/kernels/notes", text="mine") == 303
     (note,) = annotations(store, "kernels")
