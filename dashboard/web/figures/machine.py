@@ -19,7 +19,7 @@ from .themes import figure
 _CLOCK, _HEAT, _HELD = BLUE, ORANGE, WORSE
 _RUN_LOOKS = ((BLUE, "solid"), (ORANGE, "dash"), (GREEN, "dot"))
 _SHARES = np.linspace(0.0, 1.0, 51)
-MOST_TOLD = 9.0  # tenfold: what wants more is not told at all
+MAX_CHANGE = 9.0  # tenfold: what wants more is not told at all
 _LEAST_SPAN = 1.0  # per cent either way, so that noise does not fill the strip
 
 
@@ -190,7 +190,7 @@ def detectable_figure(told: Sequence[Detectable]) -> go.Figure:
     """Share of the series across, smallest change up: one line for each number of runs a side."""
     traces: list[go.Scatter] = []
     for place, runs in enumerate(RUNS):
-        changes = np.quantile([min(one.changes[place], MOST_TOLD) for one in told], _SHARES)
+        changes = np.quantile([min(one.changes[place], MAX_CHANGE) for one in told], _SHARES)
         colour, dash = _RUN_LOOKS[place]
         side = f"{runs} run{'s' if runs > 1 else ''} of each commit"
         traces.append(

@@ -1,4 +1,4 @@
-"""What got worse: cards by commit range and machine, newest or worst first, for people to say what each is."""
+"""Regressions as triage items by commit range and machine, newest or worst first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ from ...store.alerts import health_alerts
 from ...store.notes import Annotation, annotations
 from ...store.policy import stated_limits
 from .. import clock
-from ..request_context import page_number, pages, project_or_404, store, words_asked
+from ..request_context import page_number, pagination, project_or_404, search_query, store
 
 bp = Blueprint("regressions", __name__)
 
 _KINDS = tuple(kind for kind in ChangeKind if kind is not ChangeKind.UNJUDGED)
-_CARDS_OF_A_PAGE = 15
-_ROWS_OF_A_CARD = 5
+_ITEMS_OF_A_PAGE = 15
+_ROWS_OF_AN_ITEM = 5
 _ROWS_OF_A_GROUP = 10
 PERIODS = {"7": "last 7 days", "30": "last 30 days", "90": "last 90 days", "365": "last 365 days"}
-# What an address may ask for: one standing, all that wait for somebody (the first), or all.
+# Values of `state` in the URL: one standing, all that are not triaged (default), or all.
 STATES: dict[str, tuple[Standing, ...]] = {
     "": WAITING,
     **{standing.value.replace(" ", "-"): (standing,) for standing in Standing},
@@ -36,49 +36,49 @@ STATES: dict[str, tuple[Standing, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateChoice:
-    """A link to the cards of a state."""
+    """A link to the items of a state."""
 
-    name: str  # in the address
+    name: str  # in the URL
     label: str
     count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownCard:
-    """A card with what it explains, and the notes on its commit."""
+class ShownItem:
+    """A triage item with its explanation, and the notes on its commit."""
 
-    card: Card
+    item: Card
     story: CardStory
     notes: tuple[Annotation, ...]
 
 
 @bp.get("/<project:project>/regressions")
 def show(project: str) -> str:
-    """The cards, narrowed by state, machine, words and period.
+    """Triage items, filtered by state, machine, words and period.
 
-    Another kind than steps, and with `direction=better` what improved, is listed and not triaged.
+    Changes of other kinds than steps, and improvements (`direction=better`), are listed without triage.
     """
-    found = project_or_404(project)
-    asked = request.args.get("kind", "")
-    kind = ChangeKind(asked) if asked in set(_KINDS) else ChangeKind.STEP
+    current = project_or_404(project)
+    value = request.args.get("kind", "")
+    kind = ChangeKind(value) if value in set(_KINDS) else ChangeKind.STEP
     is_worse = request.args.get("direction", "") != "better"
     if kind is not ChangeKind.STEP or not is_worse:
-        return _other_kind(found, kind, is_worse=is_worse)
-    wanted = _filter()
+        return _other_kind(current, kind, is_worse=is_worse)
+    filters = _filter()
     listed = queries.cards(
         store(),
-        found.name,
-        wanted,
-        limit=_CARDS_OF_A_PAGE,
-        offset=(page_number() - 1) * _CARDS_OF_A_PAGE,
-        rows=_ROWS_OF_A_CARD,
+        current.name,
+        filters,
+        limit=_ITEMS_OF_A_PAGE,
+        offset=(page_number() - 1) * _ITEMS_OF_A_PAGE,
+        rows=_ROWS_OF_AN_ITEM,
     )
-    health = [each for each in health_alerts(store(), found.name) if wanted.machine in {None, each.machine}]
+    health = [alert for alert in health_alerts(store(), current.name) if filters.machine in {None, alert.machine}]
     return render_template(
         "regressions.html",
-        shown=_shown(found, listed.cards),
+        shown=_shown(current, listed.cards),
         listed=listed,
-        stated=stated_limits(store(), found.name),
+        stated=stated_limits(store(), current.name),
         choices=[
             StateChoice(
                 name=name,
@@ -88,60 +88,60 @@ def show(project: str) -> str:
             for name, standings in STATES.items()
         ],
         state=_state(),
-        order=wanted.order,
-        place=pages(_CARDS_OF_A_PAGE, listed.total),
-        live_health=[each for each in health if each.state in LIVE],
-        silenced_health=[each for each in health if each.state not in LIVE],
-        **_frame(found, kind, is_worse=True),
+        order=filters.order,
+        pagination=pagination(_ITEMS_OF_A_PAGE, listed.total),
+        live_health=[alert for alert in health if alert.state in LIVE],
+        silenced_health=[alert for alert in health if alert.state not in LIVE],
+        **_frame(current, kind, is_worse=True),
     )
 
 
-@bp.get("/<project:project>/regressions/<key>")
-def one(project: str, key: str) -> ResponseReturnValue:
-    """One regression with all its series: what to link from an issue. A health alert is shown in the list."""
-    found = project_or_404(project)
-    card = queries.card(store(), found.name, key)
-    if card is None and key in {f"alert-{alert.id}" for alert in health_alerts(store(), found.name)}:
-        return redirect(url_for(".show", project=project, _anchor=key))
-    if card is None:
+@bp.get("/<project:project>/regressions/<item>")
+def one(project: str, item: str) -> ResponseReturnValue:
+    """One regression with all its series, for links in issues. A health alert redirects to the list."""
+    current = project_or_404(project)
+    triage_item = queries.card(store(), current.name, item)
+    if triage_item is None and item in {f"alert-{alert.id}" for alert in health_alerts(store(), current.name)}:
+        return redirect(url_for(".show", project=project, _anchor=item))
+    if triage_item is None:
         abort(
             404,
-            "There is no such regression any more: it was triaged meanwhile, or analysed again. "
-            "The list of regressions has what became of it.",
+            "This regression no longer exists: it was triaged or analysed again. "
+            "The list of regressions has its current state.",
         )
-    return render_template("regression.html", one=_shown(found, [card])[0])
+    return render_template("regression.html", one=_shown(current, [triage_item])[0])
 
 
-def _shown(project: Project, cards: Sequence[Card]) -> tuple[ShownCard, ...]:
-    between = queries.code_between(store(), project.name, cards)
+def _shown(project: Project, items: Sequence[Card]) -> tuple[ShownItem, ...]:
+    between = queries.code_between(store(), project.name, items)
     notes: dict[str, list[Annotation]] = {}
-    for note in annotations(store(), project.name, commits=[card.commit.hash for card in cards]):
+    for note in annotations(store(), project.name, commits=[item.commit.hash for item in items]):
         notes.setdefault(note.commit, []).append(note)
     return tuple(
-        ShownCard(card=card, story=card_story(card, code), notes=tuple(notes.get(card.commit.hash, ())))
-        for card, code in zip(cards, between, strict=True)
+        ShownItem(item=item, story=card_story(item, code), notes=tuple(notes.get(item.commit.hash, ())))
+        for item, code in zip(items, between, strict=True)
     )
 
 
 def _filter() -> CardFilter:
-    asked = request.args.get("order", "")
+    order = request.args.get("order", "")
     return CardFilter(
         standings=STATES[_state()],
         machine=request.args.get("machine") or None,
-        words=words_asked(),
+        words=search_query(),
         since=_since(),
-        order=CardOrder(asked) if asked in set(CardOrder) else CardOrder.NEWEST,
+        order=CardOrder(order) if order in set(CardOrder) else CardOrder.NEWEST,
     )
 
 
 def _state() -> str:
-    asked = request.args.get("state", "")
-    return asked if asked in STATES else ""
+    state = request.args.get("state", "")
+    return state if state in STATES else ""
 
 
 def _period() -> str:
-    asked = request.args.get("period", "")
-    return asked if asked in PERIODS else ""
+    period = request.args.get("period", "")
+    return period if period in PERIODS else ""
 
 
 def _since() -> datetime | None:
@@ -149,10 +149,10 @@ def _since() -> datetime | None:
 
 
 def _frame(project: Project, kind: ChangeKind, *, is_worse: bool) -> dict[str, object]:
-    """What the form of both lists shows."""
+    """Template variables of the filter form of both lists."""
     return {
         "machine": request.args.get("machine", ""),
-        "words": words_asked(),
+        "words": search_query(),
         "period": _period(),
         "periods": PERIODS,
         "kind": kind,
@@ -163,7 +163,7 @@ def _frame(project: Project, kind: ChangeKind, *, is_worse: bool) -> dict[str, o
 
 
 def _other_kind(project: Project, kind: ChangeKind, *, is_worse: bool) -> str:
-    """Changes that nobody has to do anything about: no commit is accused of them, or they are for the better."""
+    """Changes without triage: of other kinds than steps, or improvements."""
     frame = _frame(project, kind, is_worse=is_worse)
     machine = request.args.get("machine") or None
     listed = queries.unaccused(
@@ -171,13 +171,19 @@ def _other_kind(project: Project, kind: ChangeKind, *, is_worse: bool) -> str:
         project.name,
         kind,
         machine=machine,
-        words=words_asked(),
+        words=search_query(),
         since=_since(),
         is_worse=is_worse,
-        limit=_CARDS_OF_A_PAGE,
-        offset=(page_number() - 1) * _CARDS_OF_A_PAGE,
+        limit=_ITEMS_OF_A_PAGE,
+        offset=(page_number() - 1) * _ITEMS_OF_A_PAGE,
     )
-    place = pages(_CARDS_OF_A_PAGE, listed.total)
+    pager = pagination(_ITEMS_OF_A_PAGE, listed.total)
     return render_template(
-        "regressions_of_a_kind.html", listed=listed, place=place, rows=_ROWS_OF_A_GROUP, state="", order=None, **frame
+        "regressions_of_a_kind.html",
+        listed=listed,
+        pagination=pager,
+        rows=_ROWS_OF_A_GROUP,
+        state="",
+        order=None,
+        **frame,
     )

@@ -61,7 +61,7 @@ def test_the_whole_flow_lets_a_person_in_and_out_again(provider: Provider, dashb
     assert page.status_code == 200
     assert urlsplit(page.url).path == "/account"
     assert "ada@example.org" in page.text
-    assert "Triager: may read, and say" in page.text
+    assert "Triager: may read and triage" in page.text
     (asked,) = provider.asked
     assert (asked["response_type"], asked["code_challenge_method"], asked["client_id"]) == ("code", "S256", CLIENT_ID)
     assert asked["nonce"]

@@ -326,8 +326,8 @@ def test_the_form_of_a_page_works_for_each_browser_and_for_no_other(own: Setting
         assert again != found  # masked anew
         tokens += found
     assert tokens[0] != tokens[1]
-    card = html.unescape(re.findall(r'name="card" value="([^"]+)"', browsers[0].get(LIST).text)[0])
-    said = {"card": card, "state": "acknowledged", "note": "looking"}
+    card = html.unescape(re.findall(r'name="item" value="([^"]+)"', browsers[0].get(LIST).text)[0])
+    said = {"item": card, "state": "acknowledged", "note": "looking"}
     for wrong in (tokens[1], "x" * 32, ""):
         assert browsers[0].post(LIST, data={**said, "csrf_token": wrong}).status_code == 403
     assert browsers[0].post(LIST, data={**said, "csrf_token": tokens[0]}).status_code == 303

@@ -141,7 +141,7 @@ def test_on_a_phone_machines_are_named_in_full_and_numbers_have_labels(
             assert name.evaluate("cell => cell.scrollWidth <= cell.clientWidth")
         changes = tab.page.locator(".ww-line").first.locator(".ww-in-change")
         labels = [each.evaluate("cell => getComputedStyle(cell, '::before').content") for each in changes.all()]
-        assert labels == ['"30 days"', '"Since first data"']
+        assert labels == ['"30 days"', '"Since first run"']
         assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 

@@ -55,7 +55,7 @@ def field_of(page: str, name: str) -> str:
 def fields(client: FlaskClient, card: Card, **said: str) -> dict[str, str]:
     """What the form of that card sends."""
     page = client.get(LIST).text
-    return {"csrf_token": field_of(page, "csrf_token"), "card": f"{card.seen.key} {card.seen.version}", **said}
+    return {"csrf_token": field_of(page, "csrf_token"), "item": f"{card.seen.key} {card.seen.version}", **said}
 
 
 def test_a_form_without_a_script_sets_a_state_with_its_note_and_shows_the_list_again(
@@ -127,7 +127,7 @@ def test_who_may_only_read_sees_no_forms_and_changes_nothing(own: Settings, stor
     page = client.get(LIST).text
     assert "<form" in page
     assert 'method="post"' not in page
-    answer = client.post(LIST, data={"card": "x 1", "state": "expected"})
+    answer = client.post(LIST, data={"item": "x 1", "state": "expected"})
     assert answer.status_code in {401, 403}
     assert all(card.alert is None for card in the_cards(store))
     app.extensions["store"].close()
@@ -138,14 +138,14 @@ def test_who_may_only_read_sees_no_forms_and_changes_nothing(own: Settings, stor
     [
         ({"state": "wrong"}, 400, "There is no state “wrong”"),
         ({"link": "javascript:alert(1)"}, 400, "A link begins with http"),
-        ({"assignee": "", "link": ""}, 400, "Nothing was said"),
-        ({"state": "expected", "card": ""}, 409, "not as you saw it"),
-        ({"move": "sideways"}, 400, "earlier or later"),
+        ({"assignee": "", "link": ""}, 400, "The form is empty"),
+        ({"state": "expected", "item": ""}, 409, "not as you saw it"),
+        ({"move": "sideways"}, 400, "“earlier” or “later”"),
         ({"note": "x" * 10_001}, 400, "longer than 10,000"),
         ({"state": "expected", "csrf_token": "forged"}, 403, "has expired"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_a_sentence(
+def test_an_invalid_decision_is_refused_with_a_message(
     client: FlaskClient, store: Store, said: dict[str, str], status: int, sentence: str
 ) -> None:
     answer = client.post(LIST, data=fields(client, the_cards(store)[0]) | said)
@@ -155,9 +155,9 @@ def test_what_cannot_be_meant_is_refused_with_a_sentence(
 
 def test_no_card_chosen_is_said(client: FlaskClient, store: Store) -> None:
     said = fields(client, the_cards(store)[0], state="expected")
-    answer = client.post(LIST, data={name: value for name, value in said.items() if name != "card"})
+    answer = client.post(LIST, data={name: value for name, value in said.items() if name != "item"})
     assert answer.status_code == 400
-    assert "No regression was chosen" in answer.text
+    assert "No regression is selected" in answer.text
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_states_and_periods_narrow_and_stay_in_the_address(client: FlaskClient, 
     worst = client.get(f"{LIST}?state=all&order=worst&period=365").text
     assert worst.count("<article") == 2
     assert "worst first" in worst
-    assert "Nothing to do" not in worst
+    assert "No open regressions" not in worst
     assert "No regression matches" in client.get(f"{LIST}?state=resolved").text
     assert client.get(f"{LIST}?state=x&order=y&period=z&page=0").status_code == 200
     assert client.get(f"{LIST}/alert-99").status_code == 404
@@ -333,7 +333,7 @@ def test_a_hostile_project_is_triaged_too(client: FlaskClient, store: Store) -> 
     said = {
         "csrf_token": field_of(page.text, "csrf_token"),
         "state": "expected",
-        "card": f"{cards[0].seen.key} {cards[0].seen.version}",
+        "item": f"{cards[0].seen.key} {cards[0].seen.version}",
     }
     assert client.post(f"/{name}/regressions", data=said).status_code == 303
     assert the_cards(store, HOSTILE)[0].standing.value == "expected"
