@@ -19,7 +19,7 @@ bp = Blueprint("kernel", __name__, url_prefix="/<project:project>/kernel")
 _REFERENCES = (
     (Reference.FIRST, "first level"),
     (Reference.NEWEST, "newest level"),
-    (Reference.OWN_CARD, "its own GPU"),
+    (Reference.OWN_GPU, "its own GPU"),
 )
 COMMITS = (30, 60, 120)  # columns of the heat map
 _HEIGHTS = (4, 8, 12, 16, 24, 32, 48, 64)  # rows per height in series.css

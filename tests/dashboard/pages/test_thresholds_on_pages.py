@@ -94,7 +94,7 @@ def test_a_series_tells_its_limit_and_which_of_its_steps_lie_below(store: Store,
     page = _page(client, f"series/{_key(store, 'Bench')}")
     assert f"threshold 12.5 %, by {NAME}" in page
     assert page.count("below 12.5 %") == 1
-    assert '"name":"below the limit"' in page
+    assert '"name":"below the threshold"' in page
     assert '"name":"regression"' not in page
     other = _page(client, f"series/{_key(store, 'Other')}")
     assert f"threshold 3 %, by {NAME}" in other

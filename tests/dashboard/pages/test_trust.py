@@ -83,7 +83,7 @@ def test_the_figures_say_what_the_records_do(history_store: Settings) -> None:
     assert made is not None
     figure = as_page(made)
     names = {trace["name"] for trace in figure["data"]}
-    assert {"SM clock", "median", "highest", "held back", "canary triad", "canary matmul"} == names
+    assert {"SM clock", "median", "highest", "throttled", "canary triad", "canary matmul"} == names
     clock = next(trace for trace in figure["data"] if trace["name"] == "SM clock")
     assert clock["y"] == pytest.approx([run.clock_hz / 1e6 for run in runs if run.clock_hz])
     axes: dict[str, Any] = {name: each for name, each in figure["layout"].items() if name.startswith("yaxis")}
