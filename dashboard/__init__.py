@@ -1,4 +1,4 @@
-"""The dashboard room: importers, the history store, the statistics and the pages. Needs no GPU and no torch."""
+"""Importers, history store, statistics and pages. Needs no GPU and no torch."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ __all__ = ["history"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "history":  # on demand, as every command imports this package
+    if name == "history":  # lazily: every command imports this package
         from .cli.exports.data_frame import history
 
         return history

@@ -1,4 +1,4 @@
-"""Settings of the dashboard's programs, read from the environment once, checked, and handed down."""
+"""Settings, read from the environment once and checked; README.md documents the variables."""
 
 import ipaddress
 import os
@@ -7,20 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-# Who may come in: read from the environment once, checked, and handed down. What each variable means: README.md.
-
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-_SHORTEST_KEY = 32  # characters
-_LONGEST_SESSION_HOURS = 24 * 30
+_MIN_KEY_LENGTH = 32
+_MAX_SESSION_HOURS = 24 * 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenIdLogin:
-    """People log in at an OpenID provider."""
+    """Login at an OpenID provider."""
 
-    issuer: str  # its discovery document lies under it
+    issuer: str  # base URL of its discovery document
     client_id: str
-    client_secret: str | None  # none for a public client, which PKCE alone protects
+    client_secret: str | None  # None: a public client, protected by PKCE
     scopes: str = "openid email profile"
     name_claim: str = "email"
     groups_claim: str = "groups"
@@ -28,59 +26,59 @@ class OpenIdLogin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyLogin:
-    """A reverse proxy has logged them in, and names them in headers."""
+    """Login by a reverse proxy, which sends the user name in a header."""
 
     user_header: str = "X-Forwarded-User"
-    groups_header: str | None = None  # None: the proxy names no groups
+    groups_header: str | None = None  # None: no groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessSettings:
-    """The part of the settings that says who may read and write."""
+    """Settings of authentication and authorization."""
 
-    served_on: str | None = None  # the address `warpwatch serve` listens on; None under another server
-    public_url: str | None = None  # where people reach the dashboard, without a slash at its end
-    hosts: tuple[str, ...] = ()  # further names it goes by
-    proxies: tuple[Network, ...] = ()  # whose X-Forwarded headers count
+    served_on: str | None = None  # address of `warpwatch serve`; None under another server
+    public_url: str | None = None  # without a trailing slash
+    hosts: tuple[str, ...] = ()  # additional allowed host names
+    proxies: tuple[Network, ...] = ()  # trusted: their X-Forwarded headers count
     secret_key: str | None = None
     login: OpenIdLogin | ProxyLogin | None = None
-    reading_wants_login: bool = False
-    readers: tuple[str, ...] = ("*",)  # names, *@domain, group:NAME, or * for everybody who logs in
+    reading_requires_login: bool = False
+    readers: tuple[str, ...] = ("*",)  # names, *@domain, group:NAME, or * for every user
     triagers: tuple[str, ...] = ()
     admins: tuple[str, ...] = ()
     session_hours: int = 12
     rate_storage: str = "memory://"
-    requests_per_minute: int = 600  # of one address, person or token; 0 is no limit
+    requests_per_minute: int = 600  # per address, person or token; 0: no limit
 
     @property
     def has_local_login(self) -> bool:
-        """Whether the one who runs the server logs in by the link that it prints: it listens to this machine alone."""
-        is_alone = self.served_on is not None and is_loopback(self.served_on)
-        return is_alone and self.login is None and not self.proxies
+        """Whether the link that the server prints logs in: it listens on a loopback address, without login or proxy."""
+        is_local = self.served_on is not None and is_loopback(self.served_on)
+        return is_local and self.login is None and not self.proxies
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> "AccessSettings":
-        """Raises ValueError with the variable and what to do where one cannot be meant so."""
+        """Read the variables. Raises ValueError that names the variable and the fix."""
         login = _login(environ)
         url = _url(environ, "WARPWATCH_URL")
         proxies = _networks(environ.get("WARPWATCH_PROXIES", ""))
         if isinstance(login, OpenIdLogin):
             if url is None:
                 raise ValueError(
-                    "WARPWATCH_LOGIN=openid wants WARPWATCH_URL, the address to which the provider sends "
-                    "people back, such as https://perf.example.org"
+                    "WARPWATCH_LOGIN=openid requires WARPWATCH_URL, the URL to which the provider redirects, "
+                    "such as https://perf.example.org"
                 )
-            _encrypted("WARPWATCH_URL", url)
+            _require_https("WARPWATCH_URL", url)
         if isinstance(login, ProxyLogin) and not proxies:
             raise ValueError(
-                "WARPWATCH_LOGIN=proxy wants WARPWATCH_PROXIES, the addresses whose word counts, such as "
+                "WARPWATCH_LOGIN=proxy requires WARPWATCH_PROXIES, the addresses of the trusted proxies, such as "
                 "127.0.0.1 or 10.0.0.0/24"
             )
         key = environ.get("WARPWATCH_SECRET_KEY") or None
-        if key is not None and len(key) < _SHORTEST_KEY:
+        if key is not None and len(key) < _MIN_KEY_LENGTH:
             raise ValueError(
-                f"WARPWATCH_SECRET_KEY has {len(key)} characters; wanted {_SHORTEST_KEY} at least, as "
-                "python -c 'import secrets; print(secrets.token_hex(32))' makes"
+                f"WARPWATCH_SECRET_KEY has {len(key)} characters; expected at least {_MIN_KEY_LENGTH}, such as from "
+                "python -c 'import secrets; print(secrets.token_hex(32))'"
             )
         return cls(
             public_url=url,
@@ -88,13 +86,13 @@ class AccessSettings:
             proxies=proxies,
             secret_key=key,
             login=login,
-            reading_wants_login=_reading(environ, login),
+            reading_requires_login=_reading(environ, login),
             readers=_names(environ.get("WARPWATCH_READERS", "*")),
             triagers=_names(environ.get("WARPWATCH_TRIAGERS", "")),
             admins=_names(environ.get("WARPWATCH_ADMINS", "")),
-            session_hours=_number(environ, "WARPWATCH_SESSION_HOURS", 12, least=1, most=_LONGEST_SESSION_HOURS),
+            session_hours=_number(environ, "WARPWATCH_SESSION_HOURS", 12, minimum=1, maximum=_MAX_SESSION_HOURS),
             rate_storage=environ.get("WARPWATCH_RATE_STORAGE") or "memory://",
-            requests_per_minute=_number(environ, "WARPWATCH_REQUESTS_PER_MINUTE", 600, least=0, most=1_000_000),
+            requests_per_minute=_number(environ, "WARPWATCH_REQUESTS_PER_MINUTE", 600, minimum=0, maximum=1_000_000),
         )
 
 
@@ -108,18 +106,18 @@ def _login(environ: Mapping[str, str]) -> OpenIdLogin | ProxyLogin | None:
             groups_header=environ.get("WARPWATCH_GROUPS_HEADER") or None,
         )
     if kind != "openid":
-        raise ValueError(f"WARPWATCH_LOGIN is {kind!r}; wanted openid, proxy or none")
-    issuer = environ.get("WARPWATCH_OPENID_ISSUER", "")  # as the provider writes it: a slash at its end is part of it
+        raise ValueError(f"WARPWATCH_LOGIN is {kind!r}; expected openid, proxy or none")
+    issuer = environ.get("WARPWATCH_OPENID_ISSUER", "")  # with a trailing slash if the provider has one
     client_id = environ.get("WARPWATCH_OPENID_CLIENT_ID", "")
     if not _url(environ, "WARPWATCH_OPENID_ISSUER") or not client_id:
         raise ValueError(
-            "WARPWATCH_LOGIN=openid wants WARPWATCH_OPENID_ISSUER and WARPWATCH_OPENID_CLIENT_ID, as the "
+            "WARPWATCH_LOGIN=openid requires WARPWATCH_OPENID_ISSUER and WARPWATCH_OPENID_CLIENT_ID, as the "
             "provider's page of this client shows them"
         )
-    _encrypted("WARPWATCH_OPENID_ISSUER", issuer)
+    _require_https("WARPWATCH_OPENID_ISSUER", issuer)
     scopes = environ.get("WARPWATCH_OPENID_SCOPES") or "openid email profile"
     if "openid" not in scopes.split():
-        raise ValueError(f"WARPWATCH_OPENID_SCOPES is {scopes!r}; openid must be among them")
+        raise ValueError(f"WARPWATCH_OPENID_SCOPES is {scopes!r}; it must contain openid")
     return OpenIdLogin(
         issuer=issuer,
         client_id=client_id,
@@ -133,35 +131,35 @@ def _login(environ: Mapping[str, str]) -> OpenIdLogin | ProxyLogin | None:
 def _reading(environ: Mapping[str, str], login: object) -> bool:
     reading = environ.get("WARPWATCH_READING") or ("open" if login is None else "login")
     if reading not in {"open", "login"}:
-        raise ValueError(f"WARPWATCH_READING is {reading!r}; wanted open or login")
+        raise ValueError(f"WARPWATCH_READING is {reading!r}; expected open or login")
     if reading == "login" and login is None:
-        raise ValueError("WARPWATCH_READING=login wants a way to log in: set WARPWATCH_LOGIN to openid or proxy")
+        raise ValueError("WARPWATCH_READING=login requires a login: set WARPWATCH_LOGIN to openid or proxy")
     return reading == "login"
 
 
 def _url(environ: Mapping[str, str], name: str) -> str | None:
-    said = environ.get(name) or None
-    if said is None:
+    url = environ.get(name) or None
+    if url is None:
         return None
     try:
-        parts = urlsplit(said)
-        good = parts.scheme in {"http", "https"} and bool(parts.hostname) and not parts.query and not parts.fragment
+        parts = urlsplit(url)
+        is_valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and not parts.query and not parts.fragment
         _ = parts.port
     except ValueError:
-        good = False
-    if not good:
-        raise ValueError(f"{name} is {said!r}; wanted an address such as https://perf.example.org")
-    return said.rstrip("/")
+        is_valid = False
+    if not is_valid:
+        raise ValueError(f"{name} is {url!r}; expected a URL such as https://perf.example.org")
+    return url.rstrip("/")
 
 
-def _encrypted(name: str, url: str) -> None:
+def _require_https(name: str, url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
-        raise ValueError(f"{name} is {url!r}; a login wants https, for everybody on the way could take it over")
+        raise ValueError(f"{name} is {url!r}; a login requires https")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the address or name is a machine's own alone."""
+    """Whether the address or name is a loopback one."""
     if host == "localhost":
         return True
     try:
@@ -170,24 +168,24 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _networks(said: str) -> tuple[Network, ...]:
+def _networks(text: str) -> tuple[Network, ...]:
     try:
-        return tuple(ipaddress.ip_network(each) for each in _names(said))
+        return tuple(ipaddress.ip_network(name) for name in _names(text))
     except ValueError as error:
         raise ValueError(
-            f"WARPWATCH_PROXIES: {error}; wanted addresses or networks such as 127.0.0.1,10.0.0.0/24"
+            f"WARPWATCH_PROXIES: {error}; expected addresses or networks such as 127.0.0.1,10.0.0.0/24"
         ) from error
 
 
-def _names(said: str) -> tuple[str, ...]:
-    return tuple(each.strip() for each in said.split(",") if each.strip())
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _number(environ: Mapping[str, str], name: str, default: int, *, least: int, most: int) -> int:
-    said = environ.get(name) or str(default)
-    if not said.isdecimal() or not least <= int(said) <= most:
-        raise ValueError(f"{name} is {said!r}; wanted a whole number from {least} to {most}")
-    return int(said)
+def _number(environ: Mapping[str, str], name: str, default: int, *, minimum: int, maximum: int) -> int:
+    text = environ.get(name) or str(default)
+    if not text.isdecimal() or not minimum <= int(text) <= maximum:
+        raise ValueError(f"{name} is {text!r}; expected an integer from {minimum} to {maximum}")
+    return int(text)
 
 
 DEFAULT_THRESHOLD = 0.02
@@ -195,19 +193,18 @@ DEFAULT_THRESHOLD = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """One program's settings. `from_env` reads them; tests and commands make their own."""
+    """Settings of one program, from `from_env` or created by a command or test."""
 
     database: str  # SQLAlchemy URL
     threshold: float = DEFAULT_THRESHOLD  # smallest relative change that matters
-    upload_limit_mib: int = 128  # of one request
+    upload_limit_mib: int = 128  # per request
     access: AccessSettings = field(default_factory=AccessSettings)
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None, *, cwd: Path | None = None) -> "Settings":
-        """WARPWATCH_DATABASE (a URL), WARPWATCH_THRESHOLD and WARPWATCH_UPLOAD_LIMIT_MIB.
+        """Read the variables; the default database is .warpwatch/warpwatch.db below cwd.
 
-        The database's default is .warpwatch/warpwatch.db under cwd. Raises ValueError if the threshold is no number
-        between 0 and 1, or the limit no whole number from 1 on.
+        Raises ValueError that names the variable and the fix.
         """
         environ = os.environ if environ is None else environ
         default = f"sqlite:///{(cwd or Path.cwd()) / '.warpwatch' / 'warpwatch.db'}"
@@ -217,10 +214,10 @@ class Settings:
         except ValueError:
             value = -1.0
         if not 0 < value < 1:
-            raise ValueError(f"WARPWATCH_THRESHOLD is {threshold!r}; wanted a share such as 0.02")
+            raise ValueError(f"WARPWATCH_THRESHOLD is {threshold!r}; expected a fraction such as 0.02")
         limit = environ.get("WARPWATCH_UPLOAD_LIMIT_MIB", "128")
         if not limit.isdecimal() or int(limit) < 1:
-            raise ValueError(f"WARPWATCH_UPLOAD_LIMIT_MIB is {limit!r}; wanted whole mebibytes such as 128")
+            raise ValueError(f"WARPWATCH_UPLOAD_LIMIT_MIB is {limit!r}; expected an integer such as 128")
         return cls(
             database=environ.get("WARPWATCH_DATABASE") or default,
             threshold=value,

@@ -20,7 +20,7 @@ import click
 from sqlalchemy import select
 
 from warpwatch.dashboard.analysis.series_analysis import analyse
-from warpwatch.dashboard.executors import cluster, local_workers, one_apart
+from warpwatch.dashboard.executors import cluster, isolated_worker, local_workers
 from warpwatch.dashboard.store import Store, schema
 from warpwatch.dashboard.store.point_buffer import mark_stale
 
@@ -59,7 +59,7 @@ def _again(store: Store, series: int, workers: tuple[Executor, int]) -> tuple[in
 def _workers(kind: str, count: int) -> AbstractContextManager[tuple[Executor, int]]:
     if kind == "Dask workers":
         return _dask_workers(count)
-    return one_apart() if count == 1 else local_workers(count)
+    return isolated_worker() if count == 1 else local_workers(count)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import click
 from sqlalchemy.exc import OperationalError
 
 from warpwatch.dashboard.cli.project_choice import choose_project
-from warpwatch.dashboard.cli.store_access import gave_up, open_store, read_settings
+from warpwatch.dashboard.cli.store_access import database_failed, open_store, read_settings
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.outbox import revive, undelivered
 from warpwatch.dashboard.store.policy import state_limits
@@ -147,7 +147,7 @@ def alert(
         sent = alert_round.send(only_due=False)
         unnamed = alert_round.unnamed_lines()
     except OperationalError as error:
-        raise gave_up(error, to_go_on="call it again: it sends the rest") from error
+        raise database_failed(error, to_go_on="call it again: it sends the rest") from error
     for line in (*sent.lines, *unrouted_lines(scanned.unrouted), *unnamed):
         click.echo(line, err=True)
     click.echo(round_line(scanned, sent))

@@ -25,7 +25,7 @@ _Writer = Callable[[Iterable[Measured], BinaryIO], int]
 _Row = TypeVar("_Row", Measured, Regression)
 _TextWriter = Callable[[Iterable[Measured], TextIO], int]
 
-# Parameters of `export` that mean something without --site alone, and with it alone.
+# Parameters that need --site to be absent, or present.
 _OF_ROWS = ("layout", "output", "machine", "benchmark", "metric", "since", "of_changes")
 _OF_SITES = ("newest", "which", "images")
 
@@ -38,18 +38,18 @@ _OF_SITES = ("newest", "which", "images")
     "names",
     multiple=True,
     metavar="NAME",
-    help="Needed where the store holds several; with --site it may be repeated.",
+    help="Needed if the store has several; with --site it may be repeated.",
 )
 @click.option("--machine", metavar="NAME", help="Only this machine.")
-@click.option("--benchmark", default="", metavar="TEXT", help="Only benchmarks whose name holds it.")
-@click.option("--metric", metavar="NAME", help="Only this metric: latency, say.")
+@click.option("--benchmark", default="", metavar="TEXT", help="Only benchmarks with this text in the name.")
+@click.option("--metric", metavar="NAME", help="Only this metric, such as latency.")
 @click.option(
     "--since",
     type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),
     metavar="DATE",
     help="Only commits of that day (UTC) and later.",
 )
-@click.option("--changes", "of_changes", is_flag=True, help="What was found instead of what was measured, a row each.")
+@click.option("--changes", "of_changes", is_flag=True, help="Changes and episodes instead of measurements.")
 @click.option(
     "--site",
     "folder",
@@ -64,7 +64,7 @@ _OF_SITES = ("newest", "which", "images")
     default=200,
     show_default=True,
     metavar="N",
-    help="Of a site: the newest N commits of a project get pages.",
+    help="With --site: pages of the newest N commits of a project.",
 )
 @click.option(
     "--series",
@@ -72,9 +72,9 @@ _OF_SITES = ("newest", "which", "images")
     type=click.Choice(["overview", "judged", "all"]),
     default="overview",
     show_default=True,
-    help="Of a site: which get pages, the overview's, all of ours that are judged, or all.",
+    help="With --site: pages of the overview's series, of all judged ones of ours, or of all.",
 )
-@click.option("--images", is_flag=True, help="Of a site: also badges and pictures of every such series, for READMEs.")
+@click.option("--images", is_flag=True, help="With --site: also badges and pictures of these series.")
 @click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
 @click.pass_context
 def export(
@@ -93,18 +93,17 @@ def export(
     images: bool,
     database: str | None,
 ) -> None:
-    """Write every measurement, a row each: what, where, when, value, quartiles, status.
+    """Write every measurement, one row each: what, where, when, value, quartiles, status.
 
-    Values are as recorded, in the row's unit; the columns are explained in dashboard/README.md. With --changes a row is
-    a step, a state of the machine, a transient or a drift. A file is there whole or not at all.
+    Values are as recorded, in the row's unit; dashboard/README.md explains the columns. With --changes a row is a step,
+    a machine state, a transient or a drift. Files are written whole or not at all.
 
-    With --site the dashboard is written as a folder of static files: pages with relative links, their data as JSON and
-    CSV. Search and filters need a server and are left out; a link to a page that is not exported is plain text. The
-    folder works at any path of a site, and from a disk.
+    With --site the dashboard is written as static files: pages with relative links, data as JSON and CSV, without
+    search and filters. Links to pages that are not exported become text. The folder works at any path, and from a disk.
     """
     _refuse_options(context, _OF_ROWS if folder is not None else _OF_SITES, with_site=folder is not None)
     if folder is not None:
-        from .export_site import export_site  # the application, which rows do not need
+        from .export_site import export_site  # loads the web application
 
         export_site(folder, names, newest, which, images, database)
         return
@@ -135,7 +134,7 @@ def export(
 
 
 def _refuse_options(context: click.Context, names: Iterable[str], *, with_site: bool) -> None:
-    """Raises a click error for an option that would have no effect."""
+    """Raise a click error for an option without effect."""
     for parameter in context.command.params:
         is_given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
         if parameter.name in names and is_given:
@@ -143,14 +142,14 @@ def _refuse_options(context: click.Context, names: Iterable[str], *, with_site: 
 
 
 def _writer(layout: str) -> _Writer:
-    """Raises a click error that names what to install, before anything is opened."""
+    """The writer of the format. Raises a click error if pyarrow is missing."""
     if layout != "parquet":
         write = write_csv if layout == "csv" else write_json
         return lambda found, out: _as_text(write, found, out)
     try:
         from .exports.arrow import write_parquet
     except ModuleNotFoundError as error:
-        raise click.ClickException("Parquet wants pyarrow: pip install 'warpwatch[export]'") from error
+        raise click.ClickException("Parquet requires pyarrow: pip install 'warpwatch[export]'") from error
     return write_parquet
 
 
@@ -171,7 +170,7 @@ def _as_text(write: Callable[[Iterable[_Row], io.TextIOWrapper], int], found: It
 
 @contextmanager
 def _opened(output: Path | None) -> Iterator[BinaryIO]:
-    """Stdout, or a file beside `output` that takes its name once it is complete."""
+    """Stdout, or a temporary file that is renamed to `output` when complete."""
     part = output.with_name(f"{output.name}.{os.getpid()}.part") if output else None
     try:
         if part is None or output is None:
@@ -181,7 +180,7 @@ def _opened(output: Path | None) -> Iterator[BinaryIO]:
                 yield out
             part.replace(output)
     except BrokenPipeError:
-        raise  # whoever read has seen enough; click ends quietly
+        raise  # click handles it
     except OSError as error:
         if output is None:
             discard_stdout()

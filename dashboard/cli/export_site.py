@@ -10,7 +10,7 @@ from ..store import Store, StoreError, queries
 from ..store.queries.series_list import find_series
 from ..web.app import create_app
 from ..web.site.site_files import write_site
-from ..web.site.site_urls import Choice
+from ..web.site.site_urls import SiteContent
 from .project_choice import choose_project
 from .store_access import open_store, read_settings
 
@@ -30,7 +30,7 @@ def export_site(
         raise click.ClickException(str(error)) from error
     store = app.extensions["store"]
     chosen = [choose_project(store, name).name for name in names or (None,)]
-    choice = Choice(
+    choice = SiteContent(
         projects=frozenset(chosen),
         series=frozenset(key for name in chosen for key in _series(store, name, which)),
         commits=frozenset(commit.hash for name in chosen for commit in queries.commits(store, name, limit=newest)),
@@ -47,7 +47,7 @@ def export_site(
     )
 
 
-def _draw(store: Store, folder: Path, choice: Choice) -> list[Path]:
+def _draw(store: Store, folder: Path, choice: SiteContent) -> list[Path]:
     """Write the pictures; return those that could not be drawn. Raises a click error that names what to install."""
     from ..web.site.pictures import write_pictures
 

@@ -1,4 +1,4 @@
-"""`warpwatch import`. It imports little, as it runs after each measured commit."""
+"""`warpwatch import`; loads few modules, since it runs after each measured commit."""
 
 import sys
 import time
@@ -17,17 +17,17 @@ from ..importers.asv_folder import NoResultsError
 from ..importers.import_overrides import ImportOverrides, milliseconds
 from ..importers.import_path import import_path
 from ..store.rejected_files import record_rejected_files
-from .store_access import gave_up, open_or_create_store
+from .store_access import database_failed, open_or_create_store
 
-SET_ASIDE = 3  # exit status of an import that left files out
+SET_ASIDE = 3  # exit status of an import with rejected files
 
 
 @click.command("import")
 @click.argument("results", type=click.Path(path_type=Path))
 @click.option("--project", metavar="NAME", help="Default: asv.conf.json's project, else the folder's name.")
-@click.option("--commit", metavar="HASH", help="What was measured, for formats that do not record it (not asv's).")
-@click.option("--date", metavar="DATE", help="When that was committed, if no repository tells; ISO 8601.")
-@click.option("--machine", metavar="NAME", help="The machine's name, instead of the file's (not asv's).")
+@click.option("--commit", metavar="HASH", help="Measured commit, for formats that do not record it (not asv's).")
+@click.option("--date", metavar="DATE", help="Date of the commit, if there is no repository; ISO 8601.")
+@click.option("--machine", metavar="NAME", help="Name of the machine, instead of the file's (not asv's).")
 @click.option(
     "--repository",
     metavar="PATH",
@@ -53,9 +53,9 @@ def import_(
 ) -> None:
     """Add results to the history: a folder, a file, or an archive of them (.zip, .tar, .tar.gz, .tar.zst).
 
-    Of asv a results folder, or one with asv.conf.json; of pytest-benchmark, NVBench and Google Benchmark their JSON,
-    told by its content. What is in already is passed over, so it may be run as often as you like, and killed at any
-    moment. A file that cannot be read is named and set aside while the rest goes in; then the exit status is 3.
+    Formats: asv (a results folder, or one with asv.conf.json), and JSON of pytest-benchmark, NVBench and Google
+    Benchmark, recognised by content. Files that are in already are skipped, so imports may be repeated, and killed at
+    any time. A file that cannot be read is named and set aside, and the exit status is 3.
     """
     try:
         overrides = ImportOverrides(commit=commit, date_ms=milliseconds(date) if date else None, machine=machine)
@@ -70,7 +70,7 @@ def import_(
     except (NoResultsError, ArchiveError) as error:
         raise click.ClickException(str(error)) from error
     except OperationalError as error:
-        raise gave_up(error, to_go_on="import again to add the rest") from error
+        raise database_failed(error, to_go_on="import again to add the rest") from error
     try:
         record_rejected_files(
             store, summary.project, str(results.resolve()), summary.set_aside, now_ms=time.time_ns() // 1_000_000
@@ -78,10 +78,12 @@ def import_(
         with _workers(executor) as workers:
             analysed = analyse(store, workers=workers, progress=lambda done: _progress("analysing", "series")(done, 0))
     except OperationalError as error:
-        raise gave_up(error, to_go_on="import again to add the rest") from error
+        raise database_failed(error, to_go_on="import again to add the rest") from error
     except BrokenExecutor as error:
-        said = "a process of the analysis was killed, perhaps for want of memory. The values are in"
-        raise click.ClickException(f"{said}; import again to analyse the rest") from error
+        raise click.ClickException(
+            "a process of the analysis was killed, perhaps for lack of memory. The values are imported; "
+            "import again to analyse the rest"
+        ) from error
     _clear_progress()
     for line in (*summary.warnings, *(f"set aside: {line}" for line in summary.set_aside)):
         click.echo(f"warning: {line}", err=True)
@@ -95,7 +97,7 @@ def import_(
 
 @contextmanager
 def _workers(address: str | None) -> Iterator[tuple[Executor, int] | None]:
-    """The cluster at an address; None where there is none, and the analysis finds its own."""
+    """The cluster at an address; None without one."""
     if address is None:
         yield None
         return
@@ -103,11 +105,11 @@ def _workers(address: str | None) -> Iterator[tuple[Executor, int] | None]:
         with cluster(address) as workers:
             yield workers
     except NoClusterError as error:
-        raise click.ClickException(f"{error}. The values are in; import again to analyse them") from error
+        raise click.ClickException(f"{error}. The values are imported; import again to analyse them") from error
 
 
 def _progress(doing: str, what: str) -> Callable[[int, int], None]:
-    """Shows a line that overwrites itself, on a terminal only."""
+    """Show progress on one line of a terminal."""
 
     def show(done: int, total: int) -> None:
         if sys.stderr.isatty():

@@ -1,4 +1,4 @@
-"""`warpwatch serve`: the dashboard on this machine, with nothing else to set up."""
+"""`warpwatch serve`: the dashboard on this machine."""
 
 import errno
 import logging
@@ -20,18 +20,18 @@ from ..web.auth.identity import has_local_login, local_link_token
 from ..web.server import allow_more_files, make_server
 
 DEFAULT_PORT = 8321
-DEFAULT_THREADS = 3  # two that compute something large leave one to all other requests
+DEFAULT_THREADS = 3  # two long requests leave one thread for others
 _PORTS_TO_TRY = 20
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 is all of them.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0: all.")
 @click.option(
     "--port",
     default=DEFAULT_PORT,
     show_default=True,
     type=click.IntRange(0, 65535),
-    help="0 takes any free one. If the default is taken, the next free one is.",
+    help="0: any free one. If the default is in use, the next free one.",
 )
 @click.option("--database", help="SQLAlchemy URL or path; else WARPWATCH_DATABASE, else .warpwatch/warpwatch.db.")
 @click.option(
@@ -39,7 +39,7 @@ _PORTS_TO_TRY = 20
     default=DEFAULT_THREADS,
     show_default=True,
     type=click.IntRange(1, 64),
-    help="Requests served at once; Python runs one at a time, so that more of them slow each other down.",
+    help="Requests served at once; more threads slow each other down.",
 )
 @click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
 def serve(host: str, port: int, database: str | None, threads: int, opens: bool) -> None:
@@ -56,10 +56,10 @@ def run_dashboard(
     opens: bool = False,
     while_serving: Callable[[Flask, str], AbstractContextManager[None]] = lambda app, address: nullcontext(),
 ) -> None:
-    """Serve the dashboard until Ctrl+C, which ends this call as usual.
+    """Serve the dashboard until Ctrl+C.
 
-    `while_serving` gets the application and its address; its context ends before the store is closed.
-    Raises ClickException if the port is taken, the database cannot be opened or a setting is wrong.
+    `while_serving` gets the application and its URL; its context ends before the store is closed. Raises ClickException
+    if the port is in use, the database cannot be opened or a setting is invalid.
     """
     allow_more_files()
     try:
@@ -76,9 +76,9 @@ def run_dashboard(
     click.echo(f"warpwatch serves on {address}  (Ctrl+C ends it)")
     link = login_link(app, address)
     click.echo(
-        f"Everybody on this machine reads. To write too, open {link} (it works once)."
+        f"Anonymous read access. To write, open {link} (valid once)."
         if link is not None
-        else _who_may(settings.access)
+        else _access_summary(settings.access)
     )
     if opens:
         Timer(0.5, webbrowser.open, (link or address,)).start()
@@ -91,32 +91,32 @@ def run_dashboard(
 
 
 def login_link(app: Flask, address: str) -> str | None:
-    """A link that logs one browser in as the local user, once; None where there is no such login."""
+    """A one-time login link of the local user; None without local login."""
     with app.test_request_context(base_url=address):
         if not has_local_login():
             return None
         return url_for("login.local", token=local_link_token(), _external=True)
 
 
-def _who_may(access: AccessSettings) -> str:
-    """Who reads and who writes where there is no local login, in a sentence."""
-    if access.reading_wants_login:
-        return "Reading wants a login; so does writing, and a role."
+def _access_summary(access: AccessSettings) -> str:
+    """Read and write access in one sentence, without a local login."""
+    if access.reading_requires_login:
+        return "Reading needs a login; writing needs a login with a role."
     if access.login is not None:
-        return "Everybody who reaches it reads; writing wants a login and a role."
-    return "Everybody who reaches it reads; without a login (WARPWATCH_LOGIN) nobody writes but with a token."
+        return "Anonymous read access. Writing needs a login with a role."
+    return "Anonymous read access. Writing needs an API token; set WARPWATCH_LOGIN to enable user accounts."
 
 
 def server_of(app: Flask, listener: socket.socket, *, threads: int) -> BaseWSGIServer:
-    """The application on a socket that listens."""
-    # A line for each request that waits for a thread: the log would be those alone, just when there is much to do.
+    """A server of the application on the listening socket."""
+    # Suppress one line per request that waits for a thread.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-    # waitress takes a body whole before the application can refuse it in words: beyond this it hangs up itself.
+    # Beyond twice the limit waitress closes the connection; up to it the application answers with a message.
     return make_server(app, listener, threads=threads, most_body_bytes=2 * app.config["MAX_CONTENT_LENGTH"])
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A bound socket. The default port gives way to the next free one; a chosen port is that port or an error."""
+    """A listening socket. If the default port is in use, the next free one; a chosen port or an error."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     candidates = range(port, port + _PORTS_TO_TRY) if port == DEFAULT_PORT else (port,)
     for candidate in candidates:
@@ -132,4 +132,4 @@ def _listen(host: str, port: int) -> socket.socket:
             raise click.ClickException(f"cannot listen on {host} port {candidate}: {error.strerror}") from error
         return listener
     tried = f"ports {port} to {port + _PORTS_TO_TRY - 1} are" if port == DEFAULT_PORT else f"port {port} is"
-    raise click.ClickException(f"{tried} taken on {host}; choose another with --port, or 0 for any free one")
+    raise click.ClickException(f"{tried} in use on {host}; choose another with --port, or 0 for any free one")

@@ -1,4 +1,4 @@
-"""How a command gets at the settings and the store, and what it says when it cannot."""
+"""Settings and store of a command, and its errors."""
 
 import click
 from sqlalchemy.exc import OperationalError
@@ -11,37 +11,34 @@ _DISK_FULL = "53100"  # PostgreSQL's code
 
 
 class CannotTellError(click.ClickException):
-    """The command has no answer: `check` could not tell."""
+    """The command has no result (exit status 2)."""
 
     exit_code = 2
 
 
 def read_settings() -> Settings:
-    """The environment's settings. Raises a click error that says what is wrong with them."""
+    """Settings from the environment. Raises a click error."""
     try:
         return Settings.from_env()
     except ValueError as error:
         raise CannotTellError(str(error)) from error
 
 
-def gave_up(error: OperationalError, *, to_go_on: str) -> click.ClickException:
-    """What a command says when the database leaves it in the middle of its work, whose parts are whole or not there."""
-    said = str(error.orig).strip().splitlines()[0]
-    is_full = "disk is full" in said or getattr(error.orig, "sqlstate", None) == _DISK_FULL
-    first = "make room, and then " if is_full else ""
-    return FailedError(f"the database gave up: {said}. What is in stays whole; {first}{to_go_on}")
+def database_failed(error: OperationalError, *, to_go_on: str) -> click.ClickException:
+    """The error of a command whose database fails; completed parts of its work are stored."""
+    message = str(error.orig).strip().splitlines()[0]
+    is_full = "disk is full" in message or getattr(error.orig, "sqlstate", None) == _DISK_FULL
+    first = "free some disk space, then " if is_full else ""
+    return FailedError(f"the database failed: {message}. Completed work is stored; {first}{to_go_on}")
 
 
 def open_store(database: str | None) -> Store:
-    """The history at this address, or at the settings' one, which must exist: a mistyped address creates nothing.
-
-    Raises a click error that says what is wrong with it.
-    """
+    """Open the store at this URL, by default the settings'; it must exist. Raises a click error."""
     return _open(database, create=False)
 
 
 def open_or_create_store(database: str | None) -> Store:
-    """As `open_store`, for the commands that add to a history: they create it where there is none yet."""
+    """Like `open_store`, but creates a missing store."""
     return _open(database, create=True)
 
 

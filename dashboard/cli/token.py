@@ -1,4 +1,4 @@
-"""`warpwatch token`: which programs may add to a project, or ask about it, over HTTP."""
+"""`warpwatch token`: API tokens of a project."""
 
 import time
 from datetime import UTC, datetime
@@ -20,22 +20,22 @@ def token() -> None:
 
 
 @token.command()
-@click.option("--project", metavar="NAME", required=True, help="The one project it is for; made if it is new.")
-@click.option("--name", metavar="TEXT", required=True, help="What uses it, such as the runner's name.")
+@click.option("--project", metavar="NAME", required=True, help="Project of the token; created if it is new.")
+@click.option("--name", metavar="TEXT", required=True, help="Name of the token, such as the runner's.")
 @click.option(
     "--for",
     "scope",
-    type=click.Choice([str(each) for each in Scope]),
+    type=click.Choice([str(scope) for scope in Scope]),
     default=Scope.UPLOAD.value,
     show_default=True,
-    help="Adding results; reading where that wants a login; or reading and triage.",
+    help="Upload results; read if reading needs a login; or read and triage.",
 )
-@click.option("--days", type=click.IntRange(1, 3650), help="It works for so long; else until it is revoked.")
+@click.option("--days", type=click.IntRange(1, 3650), help="Lifetime; by default until revoked.")
 @_database
 def create(project: str, name: str, scope: str, days: int | None, database: str | None) -> None:
     """Create a token for one project and print it.
 
-    It is shown this once; the store keeps only a hash of it.
+    It is shown only once; the store keeps a hash.
     """
     store = open_or_create_store(database)
     is_new = queries.project(store, project) is None

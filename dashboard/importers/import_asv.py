@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlalchemy.exc import DataError
 
-from ..executors import AHEAD, in_order, local_workers, one_apart
+from ..executors import AHEAD, in_order, isolated_worker, local_workers
 from ..model.result_file import BenchmarkSpec
 from ..store.commits import mark_listed
 from ..store.engine import Store
@@ -110,7 +110,7 @@ def _read(files: list[FileToRead], workers: int | None) -> Iterator[FileRead]:
     done, apart = 0, False
     while done < len(files):
         try:
-            with one_apart() if apart else local_workers(workers if total >= _WORTH_PROCESSES else 1) as readers:
+            with isolated_worker() if apart else local_workers(workers if total >= _WORTH_PROCESSES else 1) as readers:
                 for read in in_order(readers, read_file, files[done:], ahead=ahead):
                     done += 1
                     yield read

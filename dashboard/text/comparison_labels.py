@@ -1,6 +1,6 @@
-"""Labels of comparisons: of a row's change and its verdict, and of what the machine did.
+"""Labels of comparisons: changes, verdicts, machine drift.
 
-`quote` gets every text that is not our own, such as names and reasons, and makes it fit where the label will stand.
+`quote` escapes foreign text, such as names and reasons, for the output format.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -10,7 +10,7 @@ from ..model.quantities import change, number, quantity
 from ..model.verdict import Verdict
 from .labels import change_word, count, noise_by
 
-MOST_RUNS_ADVISED = 30  # of each side: where more are needed, the machine or the benchmark has to become quieter first
+MAX_RUNS_ADVISED = 30  # per side; beyond it the noise has to be reduced first
 OUTCOMES = {
     Outcome.REGRESSED: "regressed",
     Outcome.FAILED: "fails at head",
@@ -35,9 +35,11 @@ def relative_change(row: ComparisonRow) -> str:
 
 
 def interval(row: ComparisonRow) -> str:
-    """The 95 % interval of the change: "+3.8 % … +4.4 %"; empty where there is none, or the quantity is exact."""
-    moved = row.estimate
-    return f"{change(moved.ci_low)} … {change(moved.ci_high)}" if moved and moved.ci_low < moved.ci_high else ""
+    """The 95 % interval of the change: "+3.8 % … +4.4 %"; empty without one, or if the quantity is exact."""
+    estimate = row.estimate
+    if estimate is None or estimate.ci_low >= estimate.ci_high:
+        return ""
+    return f"{change(estimate.ci_low)} … {change(estimate.ci_high)}"
 
 
 def change_with_interval(row: ComparisonRow) -> str:
@@ -47,7 +49,7 @@ def change_with_interval(row: ComparisonRow) -> str:
 
 
 def direction(row: ComparisonRow) -> str:
-    """What the change means: "slower", "fewer"."""
+    """Direction of the change: "slower", "fewer"."""
     return change_word(row.estimate.change, row.series.metric_record) if row.estimate is not None else ""
 
 
@@ -60,31 +62,31 @@ def times_noise(row: ComparisonRow) -> str:
 
 
 def remark(row: ComparisonRow, quote: Quote = str) -> str:
-    """The evidence, then why the row does not decide. Empty without either."""
+    """Evidence, and why the row does not decide; empty without either."""
     return "; ".join(part for part in (evidence(row, quote), why_not_deciding(row, quote)) if part)
 
 
 def short_remark(row: ComparisonRow, shared: Collection[str]) -> str:
-    """The remark; of a reason that is `shared` by many rows and stated elsewhere only the part before its colon."""
+    """The remark; of a `shared` reason, which is stated elsewhere, only the part before its colon."""
     if row.reason not in shared:
         return remark(row)
     return "; ".join(part for part in ((row.reason or "").partition(":")[0], why_not_deciding(row)) if part)
 
 
 def evidence(row: ComparisonRow, quote: Quote = str) -> str:
-    """The reason, else the runs that an inconclusive row needs, else the change of the workload's baselines."""
+    """The reason, else the required runs of an inconclusive row, else the change of the workload's baselines."""
     if row.reason:
         return quote(row.reason)
     if row.estimate is not None and row.estimate.runs_needed:
         noise = f"noise {number(100 * row.estimate.noise)} % {noise_by(row.estimate.noise_source)}"
-        if row.estimate.runs_needed > MOST_RUNS_ADVISED:
+        if row.estimate.runs_needed > MAX_RUNS_ADVISED:
             return f"too noisy to compare ({noise})"
         return f"needs {count(row.estimate.runs_needed, 'more run')} of each ({noise})"
     return f"control {change(row.control_change)}" if row.control_change is not None else ""
 
 
 def why_not_deciding(row: ComparisonRow, quote: Quote = str) -> str:
-    """Who accepted the row and why, or that it does not block; empty where it decides, or has nothing to decide."""
+    """Acceptance of the row, or that it does not block; empty if it decides."""
     if row.accepted is not None:
         return f"accepted by {quote(row.accepted.by)} ({quote(row.accepted.source)}): {quote(row.accepted.reason)}"
     matters = row.fails or row.verdict in {Verdict.REGRESSED, Verdict.INCONCLUSIVE}
@@ -92,19 +94,19 @@ def why_not_deciding(row: ComparisonRow, quote: Quote = str) -> str:
 
 
 def drift_sentence(drift: MachineDrift, quote: Quote = str) -> str:
-    """How a machine itself changed, and whether that is taken off."""
-    canaries = ", ".join(f"{quote(each.workload)} {change(each.change)}" for each in drift.canaries)
+    """The drift of a machine, and whether it is taken off."""
+    canaries = ", ".join(f"{quote(canary.workload)} {change(canary.change)}" for canary in drift.canaries)
     machine = f"The machine {quote(drift.machine)}"
     if drift.change:
         controls = count(drift.controls, "control") + (f"; canaries: {canaries}" if canaries else "")
-        return f"{machine} changed by {change(drift.change)} itself ({controls}); that is taken off."
+        return f"{machine} drifted by {change(drift.change)} ({controls}); this is taken off."
     return (
-        f"{machine} changed, and its controls disagree (canaries: {canaries}). Nothing is taken off: a change of that "
-        "size cannot be told from the machine's."
+        f"{machine} drifted, but its controls disagree (canaries: {canaries}). Nothing is taken off: changes of that "
+        "size may be the machine's."
     )
 
 
 def threshold_note(threshold: float, rows: Iterable[ComparisonRow]) -> str:
-    """The smallest change that matters: "changes from 2 % on matter, where the policy says no other"."""
+    """The threshold: "threshold 2 %, unless the policy has another"."""
     own = any(row.min_relative_change != threshold for row in rows)
-    return f"changes from {threshold * 100:g} % on matter" + ", where the policy says no other" * own
+    return f"threshold {threshold * 100:g} %" + ", unless the policy has another" * own

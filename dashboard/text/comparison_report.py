@@ -20,7 +20,7 @@ from .comparison_labels import (
 from .labels import count
 from .markdown import code_span
 
-# What is not worth a row: nothing moved, or there is nothing to compare. They are counted.
+# Counted, without rows.
 _COUNTED_ONLY = {Verdict.UNCHANGED, Verdict.MISSING}
 _INDENT = max(map(len, Verdict)) + 2
 _ROWS_EACH = 20
@@ -28,16 +28,16 @@ LAYOUTS = ("table", "json", "markdown")
 
 
 def as_text(comparison: Comparison, layout: str, *, width: int | None) -> str:
-    """The comparison in one of LAYOUTS; of a table the lines are cut at `width` columns, if one is given."""
+    """The comparison in one of LAYOUTS; lines of a table are cut at `width` columns if given."""
     if layout == "table":
         return as_table(comparison, width)
     return as_json(comparison) if layout == "json" else as_markdown(comparison)
 
 
 def as_table(comparison: Comparison, width: int | None = None) -> str:
-    """Plain text, two lines a series, cut at `width` columns, and a third where it does not decide.
+    """Plain text, two lines per series, cut at `width` columns; a third line if the series does not decide.
 
-    All regressions are listed, of the rest the largest changes.
+    Lists all regressions, and the largest of the other changes.
     """
     subject = f" “{comparison.head.subject}”" if comparison.head.subject else ""
     lines = [f"{_headline(comparison)}{subject}", ""]
@@ -48,7 +48,7 @@ def as_table(comparison: Comparison, width: int | None = None) -> str:
             lines.append(_cut(f"{verdict.value:<{_INDENT}}{_name(row, comparison)}", width))
             lines.append(_cut(" " * _INDENT + _sentence(row), width))
             if aside := why_not_deciding(row):
-                lines.append(" " * _INDENT + aside)  # a person's words, whole
+                lines.append(" " * _INDENT + aside)  # by a person: not cut
         if len(listed) < len(rows):
             lines.append(f"{verdict.value:<{_INDENT}}… and {len(rows) - len(listed)} more")
         lines.append("")
@@ -58,7 +58,7 @@ def as_table(comparison: Comparison, width: int | None = None) -> str:
 
 
 def as_markdown(comparison: Comparison) -> str:
-    """For a pull request's comment: the outcome first, then what moved."""
+    """For a pull request's comment: the outcome, then the changes."""
     subject = f" {code_span(comparison.head.subject)}" if comparison.head.subject else ""
     lines = [f"### warpwatch: {_headline(comparison)}{subject}", ""]
     rows = _listed(comparison)
@@ -93,7 +93,7 @@ def _headline(comparison: Comparison) -> str:
 
 
 def _outcome(comparison: Comparison) -> str:
-    """The outcome; of a comparison that blocks everything that does."""
+    """The outcome; if blocking, all blocking reasons."""
     if not comparison.is_blocking:
         is_regressed = comparison.outcome is Outcome.REGRESSED
         if is_regressed and comparison.is_inconclusive:
@@ -111,7 +111,7 @@ def _listed(comparison: Comparison) -> list[ComparisonRow]:
 
 
 def _sentence(row: ComparisonRow) -> str:
-    """What changed, and how surely: "61.5 µs → 70.1 µs, +14.0 % (+13.2 % … +14.8 %), control +0.1 %"."""
+    """Levels, change and evidence: "61.5 µs → 70.1 µs, +14.0 % (+13.2 % … +14.8 %), control +0.1 %"."""
     why = evidence(row)
     if row.estimate is None:
         return f"{levels(row)}: {why}"
@@ -134,7 +134,7 @@ def _counts(comparison: Comparison) -> str:
 
 
 def _count(comparison: Comparison, verdict: Verdict) -> str:
-    """How many rows have the verdict, and how many of these do not decide although their verdict would."""
+    """Number of rows with the verdict, and of those that are accepted or do not block."""
     rows = [row for row in comparison.rows if row.verdict is verdict]
     accepted = sum(row.is_accepted for row in rows)
     aside = sum(not row.decides for row in rows) - accepted

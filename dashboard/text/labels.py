@@ -1,4 +1,4 @@
-"""Labels: what a verdict, a state, a kind of change, a share or a date is called."""
+"""Labels of verdicts, states, kinds of change, shares, times and counts."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ _VERDICT_MEANINGS = {
     Verdict.UNCHANGED: "No change of level within the last 30 days",
     Verdict.INCONCLUSIVE: "Too few commits on this GPU, too much noise, or a change that is not significant or not yet"
     " classified",
-    Verdict.INVALID: "Measured without a valid number: throttled, wrong or failed",
+    Verdict.INVALID: "Measured without a valid value: throttled, wrong or failed",
     Verdict.MISSING: "Not recorded, or not available on this machine",
 }
 _COMPARED_MEANINGS = {
@@ -36,8 +36,8 @@ _COMPARED_MEANINGS = {
     Verdict.IMPROVED: "Significantly better, and by enough to matter",
     Verdict.UNCHANGED: "An equivalence test excludes a change that matters",
     Verdict.INCONCLUSIVE: "Too few or too noisy runs, or different conditions of the two sides: see the row's reason",
-    Verdict.INVALID: "Has a number at base, and none at head: throttled, wrong or failed",
-    Verdict.MISSING: "One of the two sides has no number",
+    Verdict.INVALID: "Valid at base, but throttled, wrong or failed at head",
+    Verdict.MISSING: "One of the two sides has no value",
 }
 _KIND_MEANINGS = {
     ChangeKind.STEP: "The level changed at a commit and stayed",
@@ -54,19 +54,19 @@ _NOISE_SOURCES = {
     NoiseSource.MACHINE: "by its machine",
     NoiseSource.SAMPLES: "by its samples",
     NoiseSource.ASSUMED: "assumed",
-    NoiseSource.NONE: "of what is exact",
+    NoiseSource.NONE: "of an exact quantity",
 }
 _CONTROL_WORDS = {
     Control.CANARIES: "the canaries",
     Control.BASELINES: "the baselines",
     Control.OTHERS: "the machine’s other series",
 }
-_STOOD_STILL = 0.25  # of a change: a share that controls may have without being suspected
-_COUNTED_WITH_FEWER = frozenset({"launches", "registers", "instructions", "barriers"})
+_NEGLIGIBLE_SHARE = 0.25  # of a change, in the machine's controls
+_COUNT_UNITS = frozenset({"launches", "registers", "instructions", "barriers"})
 
 
 def change_word(change: float | None, metric: Metric) -> str:
-    """What a signed change means for this metric: "slower", "faster", "larger", "fewer", "worse" and so on."""
+    """Direction of a change of this metric: "slower", "faster", "larger", "fewer", "worse" and so on."""
     if change is None or abs(change) < 0.0005:
         return ""
     worse = metric.is_worse(change)
@@ -75,7 +75,7 @@ def change_word(change: float | None, metric: Metric) -> str:
         return "slower" if worse else "faster"
     if unit in {"bytes", "b"}:
         return "larger" if worse else "smaller"
-    if unit in _COUNTED_WITH_FEWER:
+    if unit in _COUNT_UNITS:
         return "more" if worse else "fewer"
     if unit == "joules":
         return "more" if worse else "less"
@@ -83,30 +83,32 @@ def change_word(change: float | None, metric: Metric) -> str:
 
 
 def kind_word(kind: ChangeKind) -> str:
-    """What a change is, as a heading word."""
+    """The kind, capitalized."""
     return kind.value.capitalize()
 
 
 def kind_name(kind: ChangeKind) -> str:
-    """One of its changes within a sentence."""
-    return "doubtful step" if kind is ChangeKind.NOT_SIGNIFICANT else kind.value
+    """A change of this kind, within a sentence."""
+    return "insignificant step" if kind is ChangeKind.NOT_SIGNIFICANT else kind.value
 
 
 def kind_meaning(kind: ChangeKind) -> str:
-    """What the kind means."""
+    """Explanation of the kind."""
     return _KIND_MEANINGS[kind]
 
 
 def share_words(share: ControlShare) -> str:
     """The share of a change that the machine's controls show too."""
-    who = _CONTROL_WORDS[share.control]
+    controls = _CONTROL_WORDS[share.control]
     low, high = (quantities.share(part) for part in (share.ci_low, share.ci_high))
     if share.ci_low > 0:
-        return f"{who} show {quantities.share(share.value)} of it ({low} to {high})"
+        return f"{controls} show {quantities.share(share.value)} of it ({low} to {high})"
     if share.ci_high < 0:
-        against = [quantities.share(-part) for part in (share.value, share.ci_high, share.ci_low)]
-        return f"{who} moved the other way by {against[0]} of it ({against[1]} to {against[2]})"
-    return f"{who} did not change" if share.ci_high < _STOOD_STILL else f"{who} may explain up to {high} of it"
+        opposite = [quantities.share(-part) for part in (share.value, share.ci_high, share.ci_low)]
+        return f"{controls} changed in the opposite direction, by {opposite[0]} of it ({opposite[1]} to {opposite[2]})"
+    if share.ci_high < _NEGLIGIBLE_SHARE:
+        return f"{controls} did not change"
+    return f"{controls} may explain {'all' if share.ci_high >= 1 else f'up to {high}'} of it"
 
 
 def control_words(control: Control) -> str:
@@ -115,14 +117,14 @@ def control_words(control: Control) -> str:
 
 
 def web_name(address: str) -> str:
-    """What a link to this address says: the host, and the last part of the path where it is short."""
+    """Text of a link to this address: the host, and the last part of the path if it is short."""
     parts = urlsplit(address)
     last = parts.path.rstrip("/").rpartition("/")[2]
     return f"{parts.hostname} {last}" if 0 < len(last) <= 12 else str(parts.hostname)
 
 
 def web_host(address: str) -> str:
-    """Where a link leads: "github.com"."""
+    """Host of the address: "github.com"."""
     return str(urlsplit(address).hostname)
 
 
@@ -132,47 +134,47 @@ def q_words(q: float) -> str:
 
 
 def role_word(metric: Metric) -> str:
-    """Why a metric that is not judged is not."""
+    """Why the metric is not judged."""
     return "not judged: restates the latency" if metric.role is Role.RESTATED else "not judged"
 
 
 def share_apart(difference: float) -> str:
-    """How far two values lie apart, relative: "0.21 %"."""
+    """Relative difference: "0.21 %"."""
     return f"{difference * 100:.2f} %"
 
 
 def limit(change: float) -> str:
-    """The smallest change that counts, as it was stated: "2.5 %"; from a factor of two on as changes are, "2.51×"."""
+    """A threshold: "2.5 %"; from a factor of two on "2.51×"."""
     return f"{change * 100:.3g} %" if change < 1 else quantities.ratio(1 + change)
 
 
 def percent(share: float) -> str:
-    """A share as a length for SVG, at most the whole: 0.632 is "63.2%"."""
+    """Length in SVG, at most 100 %: 0.632 is "63.2%"."""
     return f"{max(0.0, min(share, 1.0)) * 100:.1f}%"
 
 
 def verdict_word(verdict: Verdict) -> str:
-    """The verdict as a heading word."""
+    """The verdict, capitalized."""
     return _VERDICT_WORDS[verdict]
 
 
 def verdict_meaning(verdict: Verdict) -> str:
-    """What the verdict means for a series' newest commits."""
+    """Explanation of a series' verdict."""
     return _VERDICT_MEANINGS[verdict]
 
 
 def compared_meaning(verdict: Verdict) -> str:
-    """What the verdict means for two sides compared."""
+    """Explanation of a verdict in a comparison."""
     return _COMPARED_MEANINGS[verdict]
 
 
 def noise_by(source: NoiseSource) -> str:
-    """The evidence behind a noise: "by re-runs"."""
+    """Source of the noise: "by re-runs"."""
     return _NOISE_SOURCES[source]
 
 
 def short_hash(commit_hash: str) -> str:
-    """Eight digits, as asv's files have."""
+    """Eight digits, as in asv's file names."""
     return commit_hash[:8]
 
 
@@ -192,7 +194,7 @@ def iso(time: datetime) -> str:
 
 
 def span(length: timedelta) -> str:
-    """A length of time in its largest unit, cut to whole ones: "5 min", "3 days"; below a minute "less than a min"."""
+    """Duration in its largest unit, rounded down: "5 min", "3 days", "less than a min"."""
     for size, word in (
         (timedelta(days=365), "year"),
         (timedelta(days=30), "month"),
@@ -207,7 +209,7 @@ def span(length: timedelta) -> str:
 
 
 def every(length: timedelta) -> str:
-    """What recurs after that time: "every 5 hours", "every day"."""
+    """Interval: "every 5 hours", "every day"."""
     return f"every {span(length).removeprefix('1 ')}"
 
 
@@ -217,7 +219,7 @@ def count(number: int, word: str, plural: str | None = None) -> str:
 
 
 def breakable(name: str) -> Markup:
-    """A dotted or underscored name that may go on in the next line after such a sign."""
+    """The name with line break opportunities after dots, underscores and slashes."""
     return Markup("<wbr>").join(re.split(r"(?<=[._/])", name))
 
 
@@ -225,54 +227,52 @@ def as_utc(time: datetime) -> datetime:
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
-# What a row's state is called on a page, and what it says.
-
 _WORDS = {
     RowState.REGRESSED: "Regressed",
     RowState.STOPPED: "Stopped",
     RowState.INVALID: "Invalid",
-    RowState.UNJUDGED: "Not yet judged",
+    RowState.UNJUDGED: "Not classified",
     RowState.IMPROVED: "Improved",
-    RowState.NOT_SIGNIFICANT: "May be chance",
+    RowState.NOT_SIGNIFICANT: "Not significant",
     RowState.UNCHANGED: "Unchanged",
-    RowState.NEW_GPU: "New card",
+    RowState.NEW_GPU: "New GPU",
     RowState.NEW: "Too new",
     RowState.MISSING: "Missing",
 }
 _MEANINGS = {
-    RowState.REGRESSED: "The level got worse within the last 30 days, and stayed so",
-    RowState.STOPPED: "The machine measures other series, and not this one for three times its usual interval",
-    RowState.INVALID: "No valid number at the newest commit: throttled, wrong or failed",
+    RowState.REGRESSED: "The level got worse in the last 30 days and stayed there",
+    RowState.STOPPED: "The machine measures other series, but not this one for three times its typical interval",
+    RowState.INVALID: "No valid value at the newest commit: throttled, wrong or failed",
     RowState.UNJUDGED: "The level changed within the last 30 days; attribution to a commit or the machine is pending",
-    RowState.IMPROVED: "The level got better within the last 30 days, and stayed so",
+    RowState.IMPROVED: "The level got better in the last 30 days and stayed there",
     RowState.NOT_SIGNIFICANT: (
         "The level changed within the last 30 days, but not significantly: q > 0.05 over all series"
     ),
     RowState.UNCHANGED: "No change of level within the last 30 days",
-    RowState.NEW_GPU: "Another GPU measures it now. GPUs are not compared: the history starts anew, and has a verdict"
-    f" from {ENOUGH_COMMITS} commits on",
-    RowState.NEW: f"Fewer than {ENOUGH_COMMITS} commits have a number: no verdict yet",
+    RowState.NEW_GPU: "Another GPU measures it now. GPUs are not compared: a verdict needs"
+    f" {ENOUGH_COMMITS} commits on the new one",
+    RowState.NEW: f"Fewer than {ENOUGH_COMMITS} commits have a value: no verdict yet",
     RowState.MISSING: "Not recorded, or not available on this machine",
 }
 
 
 def state_word(state: RowState) -> str:
-    """The state as a heading word."""
+    """The state, capitalized."""
     return _WORDS[state]
 
 
 def state_meaning(state: RowState) -> str:
-    """What the state means."""
+    """Explanation of the state."""
     return _MEANINGS[state]
 
 
 def state_detail(standing: OverviewEntry) -> str:
-    """The numbers behind a state; empty where there are none."""
+    """Numbers of a state; empty without any."""
     row = standing.row
     if standing.state is RowState.NOT_SIGNIFICANT and row.change is not None and row.change_q is not None:
         return f"{change(row.change)}, q {number(row.change_q)}"
     if standing.state is RowState.NEW_GPU:
-        return f"{standing.gpu_commits} of {ENOUGH_COMMITS} commits on this card"
+        return f"{standing.gpu_commits} of {ENOUGH_COMMITS} commits on this GPU"
     if standing.state is RowState.NEW:
         return f"{standing.numbers} of {ENOUGH_COMMITS} commits"
     return ""

@@ -1,4 +1,4 @@
-"""Comparisons as pages and API ask for them, cached."""
+"""Cached comparisons for pages and API."""
 
 from flask import current_app
 
@@ -9,7 +9,7 @@ from .request_context import store
 
 
 def compared_commits(project: str, base: Commit, head: Commit, *, all_metrics: bool = False) -> Compared:
-    """What `warpwatch check` says of two commits."""
+    """Two commits, as by `warpwatch check`."""
     return store().cached(
         project,
         ("commits compared", base.hash, head.hash, all_metrics),
@@ -29,7 +29,7 @@ def compared_machines(project: str, commit: Commit, base: str, head: str) -> Com
 
 
 def compared_implementations(project: str, commit: Commit, base: str, head: str) -> Compared:
-    """Two implementations at a commit; empty names mean every baseline, and every one of ours."""
+    """Two implementations at a commit; an empty name means every baseline, or all of ours."""
     return store().cached(
         project,
         ("implementations compared", commit.hash, base, head),

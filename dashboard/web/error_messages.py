@@ -1,4 +1,4 @@
-"""What went wrong with a request, and what to do about it, in the words of pages and of the API."""
+"""Messages of HTTP errors on pages and in the API."""
 
 from dataclasses import dataclass
 
@@ -8,53 +8,51 @@ from werkzeug.exceptions import HTTPException
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Words:
     heading: str
-    sentence: str  # where nobody said it more closely
+    sentence: str  # default; views may give a specific one
     advice: str = ""
 
 
 _WORDS = {
-    400: _Words(heading="Not understood", sentence="The address has a part that this page does not understand."),
-    401: _Words(heading="Log in", sentence="Reading here wants a login."),
-    403: _Words(heading="Not allowed", sentence="This is for others than you."),
+    400: _Words(heading="Bad request", sentence="The URL has an invalid part."),
+    401: _Words(heading="Sign in", sentence="Sign in to view this page."),
+    403: _Words(heading="Not allowed", sentence="You do not have permission to do this."),
     404: _Words(
         heading="Not found",
-        sentence="There is no page at this address.",
-        advice="What it showed may have been renamed. The search finds kernels, series, machines and commits by any"
-        " part of their names.",
+        sentence="There is no page at this URL.",
+        advice="It may have been renamed. Search for kernels, series, machines and commits by part of a name.",
     ),
-    405: _Words(heading="Not allowed", sentence="This address cannot be asked in that way."),
+    405: _Words(heading="Method not allowed", sentence="This URL does not support this HTTP method."),
     413: _Words(
         heading="Too large",
-        sentence="What was sent is larger than this dashboard takes.",
-        advice="Send it in parts. Whoever runs this dashboard sets the limit by WARPWATCH_UPLOAD_LIMIT_MIB.",
+        sentence="The request is larger than the limit of this server.",
+        advice="Send it in parts. The administrator sets the limit by WARPWATCH_UPLOAD_LIMIT_MIB.",
     ),
     429: _Words(
         heading="Too many requests",
-        sentence="That was more than one may ask in a minute; try again in a minute.",
-        advice="Whoever runs this dashboard sets how many one may make, by WARPWATCH_REQUESTS_PER_MINUTE.",
+        sentence="Too many requests per minute. Try again in a minute.",
+        advice="The administrator sets the limit by WARPWATCH_REQUESTS_PER_MINUTE.",
     ),
     500: _Words(
         heading="Something went wrong",
-        sentence="This dashboard failed at that; the server’s log has the details.",
-        advice="Try again. If it stays so, tell whoever runs this dashboard the address and the time.",
+        sentence="An internal error; the server’s log has the details.",
+        advice="Try again. If it fails again, send the URL and the time to the administrator.",
     ),
     503: _Words(
-        heading="Not available now",
-        sentence="The database does not answer, so that there is nothing to show.",
-        advice="Try again in a few seconds. For whoever runs this dashboard: the server’s log has the database’s"
-        " complaint, and /healthz tells when it answers again.",
+        heading="Temporarily unavailable",
+        sentence="The database does not respond.",
+        advice="Try again in a few seconds. The server’s log has the database’s error, /healthz its current state.",
     ),
 }
 
 
 def heading_of(error: HTTPException) -> str:
-    """Its kind in a few words."""
+    """Kind of the error."""
     words = _WORDS.get(error.code or 500)
     return words.heading if words else error.name
 
 
 def sentence_of(error: HTTPException) -> str:
-    """What went wrong: as the one who raised it says, else what an error of the kind mostly is."""
+    """What happened: the error's own description, else the default of its status."""
     words = _WORDS.get(error.code or 500)
     if error.description and error.description != type(error).description:
         return error.description
@@ -62,6 +60,6 @@ def sentence_of(error: HTTPException) -> str:
 
 
 def advice_of(error: HTTPException) -> str:
-    """What to do about it; empty where the sentence says so."""
+    """What to do; empty if the sentence has it."""
     words = _WORDS.get(error.code or 500)
     return words.advice if words else ""

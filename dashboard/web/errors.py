@@ -1,4 +1,4 @@
-"""The answer to a request that went wrong: a page in the site's frame, or a problem for programs."""
+"""Error handlers: a page for browsers, problem details for the API."""
 
 import sqlite3
 
@@ -12,43 +12,43 @@ from .api.problems import problem
 from .pages import login
 from .request_context import error_page
 
-_AGAIN_S = 5
+_RETRY_AFTER_S = 5
 _DAMAGED = (
-    "The database cannot be read: its file is damaged. Whoever runs this dashboard puts a copy of it back; "
-    "the server’s log has the database’s complaint."
+    "The database file is damaged and cannot be read. The administrator has to restore a copy; "
+    "the server’s log has the database’s error."
 )
 
 
 def register(app: Flask) -> None:
-    """Answer errors, and have a database that does not answer be no fault of the request's."""
+    """Register the handlers; a failing database is 503."""
 
-    def database_away(error: Exception) -> ResponseReturnValue:
-        app.logger.error("the database does not answer", exc_info=error)
-        g.setdefault("token", None)  # whose it is cannot be asked, neither for the page's frame nor for its headers
-        return _answer(ServiceUnavailable(retry_after=_AGAIN_S))
+    def unavailable(error: Exception) -> ResponseReturnValue:
+        app.logger.error("the database does not respond", exc_info=error)
+        g.setdefault("token", None)  # so that the error page does not query the database
+        return _respond(ServiceUnavailable(retry_after=_RETRY_AFTER_S))
 
-    app.register_error_handler(HTTPException, _answer)
+    app.register_error_handler(HTTPException, _respond)
 
     def damaged(error: Exception) -> ResponseReturnValue:
         if type(error) not in {DatabaseError, sqlite3.DatabaseError}:
-            raise error  # a fault of ours, such as a statement that no database takes
+            raise error  # our own bug, such as an invalid statement
         app.logger.error("the database cannot be read", exc_info=error)
         g.setdefault("token", None)
-        return _answer(ServiceUnavailable(_DAMAGED, retry_after=_AGAIN_S))
+        return _respond(ServiceUnavailable(_DAMAGED, retry_after=_RETRY_AFTER_S))
 
-    # What SQLite says of a file that is damaged or no database at all.
+    # SQLite's error for a damaged file.
     app.register_error_handler(DatabaseError, damaged)
     app.register_error_handler(sqlite3.DatabaseError, damaged)
-    # SQLite's own: the store asks it how often it was written without SQLAlchemy.
+    # sqlite3's own: the store reads its write counter without SQLAlchemy.
     for kind in (OperationalError, InterfaceError, NoConnectionError, sqlite3.OperationalError):
-        app.register_error_handler(kind, database_away)
+        app.register_error_handler(kind, unavailable)
 
 
-def _answer(error: HTTPException) -> ResponseReturnValue:
+def _respond(error: HTTPException) -> ResponseReturnValue:
     if error.code is None or error.code < 400:
         return error.get_response()  # a redirect
     if request.path.startswith("/api/") or request.path.endswith(".json"):
         return problem(error)
-    response = error.get_response()  # its headers say how to authorise, which methods there are, when to try again
+    response = error.get_response()  # with its headers (WWW-Authenticate, Allow, Retry-After)
     response.set_data(login.page(error.description) if error.code == 401 else error_page(error))
     return response

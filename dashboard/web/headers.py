@@ -53,7 +53,7 @@ def _headers(response: Response) -> Response:
     headers["Cross-Origin-Opener-Policy"] = "same-origin"
     headers["Permissions-Policy"] = _NO_FEATURES
     # Other sites may show our images, such as badges, where everybody may see them.
-    is_public = not access_settings().reading_wants_login and not is_local()
+    is_public = not access_settings().reading_requires_login and not is_local()
     is_badge = is_public and (response.mimetype or "").startswith("image/")
     headers.setdefault("Cross-Origin-Resource-Policy", "cross-origin" if is_badge else "same-origin")
     if is_encrypted():
@@ -65,7 +65,7 @@ def _headers(response: Response) -> Response:
 
 def _keep_private(response: Response) -> None:
     """What is read behind a login stays in no cache, and what names the reader in none that others share."""
-    if access_settings().reading_wants_login:
+    if access_settings().reading_requires_login:
         response.headers["Cache-Control"] = "private, no-store"
     elif access_settings().login is not None and person() is not None:
         response.cache_control.public = False

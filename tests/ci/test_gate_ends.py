@@ -13,7 +13,7 @@ from warpwatch.ci.gate.alpha_spending import analysis_schedule
 from warpwatch.ci.gate.gate_loop import Gate, StopReason, run_gate
 from warpwatch.dashboard.model.series import Series
 from warpwatch.dashboard.model.verdict import Verdict
-from warpwatch.dashboard.text.comparison_labels import MOST_RUNS_ADVISED, remark
+from warpwatch.dashboard.text.comparison_labels import MAX_RUNS_ADVISED, remark
 
 RECORDED = sorted((Path(__file__).parents[2] / "perf_suite/trials/repeatability-h200").glob("run-*.json.gz"))
 CALM, LOUD = (
@@ -60,7 +60,7 @@ def test_a_futile_series_reports_the_runs_that_it_needs() -> None:
         assert row.estimate is not None
         assert row.estimate.runs_needed > 12
         needed = row.estimate.runs_needed
-        advice = f"{needed} more runs of each" if needed <= MOST_RUNS_ADVISED else "too noisy to compare"
+        advice = f"{needed} more runs of each" if needed <= MAX_RUNS_ADVISED else "too noisy to compare"
         assert advice in remark(row)
 
 

@@ -140,11 +140,11 @@ def test_a_data_frame_has_types_to_work_with(recorded: Store, monkeypatch: pytes
         dashboard.history("demo2")
 
 
-def test_cards_workloads_and_implementations_have_columns(sqlite_store: Store, asv: AsvResults) -> None:
+def test_gpus_workloads_and_implementations_have_columns(sqlite_store: Store, asv: AsvResults) -> None:
     Suite(asv).commit(1, card="GPU-one")
     asv.load(sqlite_store)
     rows = _csv(sqlite_store, benchmark="rope")
-    assert {(row["card"], row["workload"], row["implementation"]) for row in rows} == {
+    assert {(row["gpu"], row["workload"], row["implementation"]) for row in rows} == {
         ("GPU-one", "w1", "warpwatch"),
         ("GPU-one", "w1", "eager"),
     }

@@ -99,17 +99,19 @@ def test_pages_say_that_an_analysis_is_due_or_a_judgement(
     import_results(sqlite_store, open_folder(asv.folder, project="demo"))
     pages = ("/demo/", "/demo/regressions", "/demo/series", "/demo/machines")
     client = create_app(Settings(database=str(sqlite_store.url))).test_client()
-    assert all("Analysis is due." in client.get(page).text for page in pages)
+    assert all("Analysis is pending." in client.get(page).text for page in pages)
     (project,) = queries.projects(sqlite_store)
-    assert f"{project.series} of {project.series} series wait for it" in client.get("/demo/").text
+    assert (
+        f"{project.series} of {project.series} series have new values or an older analysis" in client.get("/demo/").text
+    )
     _killed_before_the_judgement(sqlite_store, asv, monkeypatch)
-    assert all("Being judged." in client.get(page).text for page in pages)
+    assert all("Classification is pending." in client.get(page).text for page in pages)
     overview = client.get("/demo/").text
     assert "Changes on 1 machine have been found" in overview
     assert "ww-verdict-unjudged" in overview
     assert "ww-verdict-new" not in overview
     (series, *_) = queries.find_series(sqlite_store, "demo", search="w1 warpwatch").series
-    assert "Not yet judged" in client.get(f"/demo/series/{series.key}").text
+    assert "Not classified" in client.get(f"/demo/series/{series.key}").text
     asv.load(sqlite_store)
     assert not any("ww-due" in client.get(page).text for page in pages)
-    assert "Not yet judged" not in client.get(f"/demo/series/{series.key}").text
+    assert "Not classified" not in client.get(f"/demo/series/{series.key}").text

@@ -43,7 +43,7 @@ def test_a_file_is_told_with_its_reason_until_it_goes_in(asv: AsvResults, databa
     assert broken.name not in told
     broken.write_text(json.dumps(json.loads(whole)))
     assert _import(asv.folder, database) == 0
-    assert "Set aside" not in _page(database, served_on="127.0.0.1")
+    assert "Rejected files" not in _page(database, served_on="127.0.0.1")
 
 
 def test_each_source_has_its_own_and_the_newest_counts(store: Store, asv: AsvResults) -> None:

@@ -1,1 +1,1 @@
-"""The history taken elsewhere: files of every measurement, and a table for notebooks."""
+"""Exports: CSV, JSON, Parquet and data frames."""

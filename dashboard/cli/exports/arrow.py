@@ -1,4 +1,4 @@
-"""Measurements as Apache Arrow's columns and as a Parquet file. Needs pyarrow."""
+"""Measurements as Arrow tables and as a Parquet file. Requires pyarrow."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from ...store.chunks import Floats, Ints
 from ...store.column_records import Measured, TextColumn
 from .measurement_rows import COLUMNS, series_cells
 
-_WORD = pa.dictionary(pa.int32(), pa.string())  # text of which there are few kinds
+_WORD = pa.dictionary(pa.int32(), pa.string())  # text with few distinct values
 _MOMENT = pa.timestamp("ms", tz="UTC")
 _TYPES = {
     "date": _MOMENT,
@@ -28,7 +28,7 @@ _ROWS_AT_ONCE = 100_000
 
 
 def arrow_tables(measurements: Iterable[Measured]) -> Iterator[pa.Table]:
-    """The measurements as tables of about 100,000 rows; none if there are no measurements."""
+    """Tables of about 100,000 rows; none without measurements."""
     waiting: list[Measured] = []
     rows = 0
     for measured in measurements:
@@ -41,22 +41,22 @@ def arrow_tables(measurements: Iterable[Measured]) -> Iterator[pa.Table]:
         yield _table(waiting)
 
 
-def _table(found: Sequence[Measured]) -> pa.Table:
-    """Texts are told once a series, and repeated as numbers."""
-    row_of = pa.array(np.repeat(np.arange(len(found)), [len(measured) for measured in found]))
-    shared = zip(*(series_cells(measured.series) for measured in found), strict=True)
+def _table(measurements: Sequence[Measured]) -> pa.Table:
+    """One table; texts of a series are dictionary-encoded."""
+    row_of = pa.array(np.repeat(np.arange(len(measurements)), [len(measured) for measured in measurements]))
+    shared = zip(*(series_cells(measured.series) for measured in measurements), strict=True)
     arrays = [pa.array(map(_text, cells), pa.string()).dictionary_encode().take(row_of) for cells in shared]
     arrays += [
-        _words([each.gpu for each in found]),
-        _words([each.commit for each in found]),
-        pa.array(np.concatenate([each.date_ms for each in found])).cast(_MOMENT),
-        pa.array(np.concatenate([each.position for each in found])),
-        _words([each.run for each in found]),
-        _known([each.started_ms for each in found], _MOMENT),
-        *(_values([getattr(each, name) for each in found]) for name in ("value", "q25", "q75")),
-        _known([each.sample_count for each in found], pa.int32()),
-        _words([each.status for each in found]),
-        _words([each.reason for each in found]),
+        _words([measured.gpu for measured in measurements]),
+        _words([measured.commit for measured in measurements]),
+        pa.array(np.concatenate([measured.date_ms for measured in measurements])).cast(_MOMENT),
+        pa.array(np.concatenate([measured.position for measured in measurements])),
+        _words([measured.run for measured in measurements]),
+        _known([measured.started_ms for measured in measurements], _MOMENT),
+        *(_values([getattr(measured, name) for measured in measurements]) for name in ("value", "q25", "q75")),
+        _known([measured.sample_count for measured in measurements], pa.int32()),
+        _words([measured.status for measured in measurements]),
+        _words([measured.reason for measured in measurements]),
     ]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
@@ -70,13 +70,13 @@ def _values(columns: Sequence[Floats]) -> pa.Array:
 
 
 def _known(columns: Sequence[Ints], kind: pa.DataType) -> pa.Array:
-    """Numbers that are null where they are below zero."""
+    """Numbers; null below zero."""
     numbers = np.concatenate(columns)
     return pa.array(numbers, pa.int64(), mask=numbers < 0).cast(kind)
 
 
 def _words(columns: Sequence[TextColumn]) -> pa.Array:
-    """One dictionary of the words that occur, in the order in which they first do."""
+    """A dictionary array, words in order of first occurrence."""
     place: dict[str, int] = {}
     parts = []
     for column in columns:
@@ -87,11 +87,8 @@ def _words(columns: Sequence[TextColumn]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(places, mask=places < 0), pa.array(list(place), pa.string()))
 
 
-# Measurements as one Parquet file, a row group at a time. Wants pyarrow.
-
-
 def write_parquet(measurements: Iterable[Measured], out: BinaryIO) -> int:
-    """Zstandard inside; parameters are JSON text, dates UTC to the millisecond. Returns the rows."""
+    """Write Parquet with Zstandard; parameters are JSON text, dates UTC in milliseconds. Returns the number of rows."""
     count = 0
     with pq.ParquetWriter(out, SCHEMA, compression="zstd") as writer:
         for table in arrow_tables(measurements):

@@ -1,4 +1,4 @@
-"""Changes as CSV, as JSON and as Parquet, a row each: what the pages tell of them."""
+"""Changes and episodes as CSV, JSON and Parquet, one row each."""
 
 import csv
 import json
@@ -15,8 +15,8 @@ COLUMNS = (
     *SERIES_COLUMNS,
     "kind",  # step, machine state, transient, drift
     "commit",  # full hash: the first of the new level, or of the episode
-    "date",  # when it was committed
-    "previous_commit",  # the last measured one before
+    "date",  # of the commit
+    "previous_commit",  # the previous measured one
     "range_start",  # with 95 % the change came after this commit; of an episode, the one before it
     "range_end",  # and by this one; of an episode, its last
     "before",  # levels, in unit
@@ -25,10 +25,10 @@ COLUMNS = (
     "low",  # 95 %
     "high",
     "p_value",  # of the rank test
-    "chance",  # of as much anywhere in a series without a change; null for an episode
-    "q_value",  # among all series of the run; null where it is not judged
-    "control",  # who spoke for the machine; null where no one could
-    "control_share",  # its part of the change
+    "chance",  # p-value adjusted for the search over commits; null for an episode
+    "q_value",  # among all series of the run; null if not judged
+    "control",  # controls that were compared; null without any
+    "control_share",  # share of the change in the controls
     "control_share_low",  # 95 %
     "control_share_high",
     "is_worse",
@@ -39,7 +39,7 @@ _TEXTS = frozenset(
 
 
 def write_changes_csv(changes: Iterable[Regression], out: TextIO) -> int:
-    """As RFC 4180 with a header, parameters as a JSON object, dates ISO 8601, nothing for null. Returns the rows."""
+    """CSV (RFC 4180) with a header, parameters as JSON, dates ISO 8601, empty for null. Returns the number of rows."""
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     count = 0
@@ -51,7 +51,7 @@ def write_changes_csv(changes: Iterable[Regression], out: TextIO) -> int:
 
 
 def write_changes_json(changes: Iterable[Regression], out: TextIO) -> int:
-    """As one object, {"schema": 1, "rows": [...]}, a row a line. Returns the rows."""
+    """One object, {"schema": 1, "rows": [...]}, one row per line. Returns the number of rows."""
     out.write('{"schema": 1, "rows": [')
     count = 0
     for row in _rows(changes):
@@ -62,7 +62,7 @@ def write_changes_json(changes: Iterable[Regression], out: TextIO) -> int:
 
 
 def write_changes_parquet(changes: Iterable[Regression], out: BinaryIO) -> int:
-    """Parameters are JSON text, dates ISO 8601. Wants pyarrow. Returns the rows."""
+    """Parquet; parameters are JSON text, dates ISO 8601. Requires pyarrow. Returns the number of rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -73,9 +73,9 @@ def write_changes_parquet(changes: Iterable[Regression], out: BinaryIO) -> int:
 
 
 def _rows(changes: Iterable[Regression]) -> Iterator[dict[str, Any]]:
-    for each in changes:
-        change, share = each.change, each.change.share
-        told = (
+    for row in changes:
+        change, share = row.change, row.change.share
+        cells = (
             change.kind.value,
             change.commit.hash,
             change.commit.date.isoformat(),
@@ -94,4 +94,4 @@ def _rows(changes: Iterable[Regression]) -> Iterator[dict[str, Any]]:
             *((share.value, share.ci_low, share.ci_high) if share else (None, None, None)),
             change.is_worse,
         )
-        yield dict(zip(COLUMNS, (*series_cells(each.series), *told), strict=True))
+        yield dict(zip(COLUMNS, (*series_cells(row.series), *cells), strict=True))

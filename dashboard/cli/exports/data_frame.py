@@ -19,11 +19,11 @@ def history(
     since: datetime | str | None = None,
     database: str | None = None,
 ) -> "pd.DataFrame":
-    """Every measurement of a project, a row each, by benchmark, then in the order of commits and runs.
+    """Every measurement of a project, one row each, by benchmark, commit and run.
 
-    Only benchmarks whose name holds `benchmark` (letter case aside), that metric and machine, and commits `since` a
-    date (ISO 8601; UTC where no zone is named). `project` may be left out where the store holds one. `database` is a
-    URL or a path; else WARPWATCH_DATABASE, else .warpwatch/warpwatch.db below the current folder.
+    Filters: `benchmark` is a part of the name (case-insensitive), `since` a date (ISO 8601; default zone UTC).
+    `project` is optional if the store has only one. `database` is a URL or a path; default: WARPWATCH_DATABASE, else
+    .warpwatch/warpwatch.db below the current folder.
 
     Columns are those of `warpwatch export` (`cli/exports/measurement_rows.py`): `value`, `q25` and `q75` are floats as
     recorded, in the row's `unit`, NaN where `status` is not "ok"; `date` and `run_time` are UTC; `position` counts a
@@ -38,14 +38,14 @@ def history(
 
         from .arrow import SCHEMA, arrow_tables
     except ModuleNotFoundError as error:
-        raise ImportError(f"a history as a DataFrame wants {error.name}: pip install 'warpwatch[export]'") from error
+        raise ImportError(f"a history as a DataFrame requires {error.name}: pip install 'warpwatch[export]'") from error
     store = Store(database or Settings.from_env().database)
     try:
         name = _project(store, project)
-        found = queries.measurements(
+        measurements = queries.measurements(
             store, name, benchmark=benchmark, metric=metric, machine=machine, since=_moment(since)
         )
-        tables = list(arrow_tables(found)) or [SCHEMA.empty_table()]
+        tables = list(arrow_tables(measurements)) or [SCHEMA.empty_table()]
     finally:
         store.close()
     counts = {pa.int32(): pd.Int32Dtype()}
@@ -57,8 +57,8 @@ def _project(store: Store, name: str | None) -> str:
     if name is None and len(names) == 1:
         return names[0]
     if name is None or name not in names:
-        asked = "no project was named" if name is None else f"no project {name!r}"
-        raise LookupError(f"{asked}; {store.url} holds: {', '.join(names) or 'none'}")
+        problem = "no project given" if name is None else f"no project {name!r}"
+        raise LookupError(f"{problem}; projects in {store.url}: {', '.join(names) or 'none'}")
     return name
 
 

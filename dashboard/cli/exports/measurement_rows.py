@@ -18,11 +18,11 @@ from ...text.tables import csv_text
 
 SERIES_COLUMNS = (
     "project",
-    "series",  # the key that is in the addresses of pages
+    "series",  # key in URLs of pages
     "benchmark",
     "parameters",  # by name, as text
-    "workload",  # the parameter of that name, and
-    "implementation",  # of this one; null where there is none
+    "workload",  # the parameters of these names;
+    "implementation",  # null without one
     "metric",
     "unit",  # of value, q25 and q75, which are as recorded
     "better",  # lower or higher
@@ -31,7 +31,7 @@ SERIES_COLUMNS = (
 )
 COLUMNS = (
     *SERIES_COLUMNS,
-    "card",  # UUID of the GPU; null where none is known
+    "gpu",  # UUID; null if unknown
     "commit",  # full hash
     "date",  # when it was committed
     "position",  # of the commit in the project's order
@@ -87,27 +87,25 @@ def _iso(milliseconds: int | None) -> str | None:
     return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat()
 
 
-# Measurements as CSV and as JSON, written row by row.
-
 _PARAMETERS = COLUMNS.index("parameters")
 _OWN_COLUMNS = COLUMNS[len(SERIES_COLUMNS) :]
 
 
 def write_csv(measurements: Iterable[Measured], out: TextIO) -> int:
-    """As RFC 4180 with a header, parameters as a JSON object, dates ISO 8601, nothing for null. Returns the rows."""
+    """CSV (RFC 4180) with a header, parameters as JSON, dates ISO 8601, empty for null. Returns the number of rows."""
     csv.writer(out, lineterminator="\n").writerow(COLUMNS)
     count = 0
     for measured in measurements:
         shared = list(series_cells(measured.series))
         shared[_PARAMETERS] = json.dumps(shared[_PARAMETERS], ensure_ascii=False)
         rows = (map(csv_text, row) for row in point_cells(measured))
-        csv.writer(_After(out, list(map(csv_text, shared))), lineterminator="\n").writerows(rows)
+        csv.writer(_PrefixedRows(out, list(map(csv_text, shared))), lineterminator="\n").writerows(rows)
         count += len(measured)
     return count
 
 
-class _After:
-    """A file in which each row written comes after the same cells, which are put into CSV once."""
+class _PrefixedRows:
+    """A file that starts each row with the same cells, which are formatted once."""
 
     def __init__(self, out: TextIO, cells: Sequence[Any]) -> None:
         beginning = io.StringIO()
@@ -119,12 +117,12 @@ class _After:
 
 
 def write_json(measurements: Iterable[Measured], out: TextIO) -> int:
-    """As one object, {"schema": 1, "rows": [...]}, a row a line and dates ISO 8601. Returns the rows."""
+    """One object, {"schema": 1, "rows": [...]}, one row per line, dates ISO 8601. Returns the number of rows."""
     out.write('{"schema": 1, "rows": [')
     count = 0
     for measured in measurements:
         shared = dict(zip(SERIES_COLUMNS, series_cells(measured.series), strict=True))
-        opening = orjson.dumps(shared).decode().removesuffix("}")  # told once for all its rows
+        opening = orjson.dumps(shared).decode().removesuffix("}")  # once per series
         for cells in point_cells(measured):
             own = orjson.dumps(dict(zip(_OWN_COLUMNS, cells, strict=True))).decode()
             out.write(f"{',' if count else ''}\n{opening},{own[1:]}")

@@ -1,4 +1,4 @@
-"""`/api/projects/<project>/alerts`: regressions and health alerts, and what became of them."""
+"""`/api/projects/<project>/alerts`: regression and health alerts with their events."""
 
 from datetime import datetime
 from typing import Literal
@@ -10,21 +10,21 @@ from ...model.schema import CommitSchema, Schema, SeriesSchema, commit_schema, s
 from ...store.alerts import alerts
 from ..request_context import project_or_404, store
 from .operation import operation
-from .query_params import Paged
+from .query_params import PageParams
 from .responses import Listing, listing
 
 bp = Blueprint("api_alerts", __name__, url_prefix="/api/projects/<project:project>")
 _MOST_ALERTS = 1_000_000_000  # all of them
 
 
-class AlertsQuestion(Paged):
-    """Which of them."""
+class AlertsParams(PageParams):
+    """Filters of alerts."""
 
     kind: AlertKind | Literal[""] = ""
     state: AlertState | Literal[""] = ""
 
 
-class AlertedShape(Schema):
+class AlertSeriesSchema(Schema):
     """A series as it was when the alert opened."""
 
     series: SeriesSchema
@@ -34,22 +34,22 @@ class AlertedShape(Schema):
     high: float | None
 
 
-class AlertEventShape(Schema):
-    """An entry of an alert's history."""
+class AlertEventSchema(Schema):
+    """An event of an alert."""
 
     at: datetime
     kind: EventKind
     state: AlertState
-    """After the event."""
+    """After this event."""
     author: str | None
-    """Null: a program."""
+    """Null for a program."""
     note: str | None
     detail: str | None
-    """The new assignee or link, or the hash of the commit that is stated as the cause."""
+    """The new assignee or link, or the hash of the commit stated as the cause."""
 
 
-class StatedShape(Schema):
-    """The commit that a person or a bisect states as the cause; the alert's own commits are the detector's."""
+class StatedCauseSchema(Schema):
+    """The cause according to a person or a bisect; the commits of the alert are from the detector."""
 
     commit: CommitSchema
     previous_commit: CommitSchema
@@ -57,26 +57,26 @@ class StatedShape(Schema):
     at: datetime
 
 
-class AlertRegressionShape(Schema):
-    """Series that got worse at one commit."""
+class AlertRegressionSchema(Schema):
+    """Series that regressed at one commit."""
 
     commit: CommitSchema
     previous_commit: CommitSchema
-    stated: StatedShape | None
-    series: list[AlertedShape]
+    stated: StatedCauseSchema | None
+    series: list[AlertSeriesSchema]
 
 
-class AlertFindingShape(Schema):
+class AlertFindingSchema(Schema):
     """Missing data, an unhealthy runner, or a kernel without a valid result."""
 
     kernel: str | None
-    """Null: the whole machine."""
+    """Null for the whole machine."""
     summary: str
     lines: list[str]
 
 
-class AlertShape(Schema):
-    """An alert of one machine: either `regression` or `finding` is there, according to its kind."""
+class AlertSchema(Schema):
+    """An alert of one machine: `regression` or `finding` is set, according to `kind`."""
 
     id: int
     kind: AlertKind
@@ -86,29 +86,32 @@ class AlertShape(Schema):
     resolved: datetime | None
     assignee: str | None
     link: str | None
-    regression: AlertRegressionShape | None
-    finding: AlertFindingShape | None
-    events: list[AlertEventShape]
+    regression: AlertRegressionSchema | None
+    finding: AlertFindingSchema | None
+    events: list[AlertEventSchema]
 
 
 class AlertList(Listing):
-    """The newest first."""
+    """Alerts, newest first."""
 
-    items: list[AlertShape]
-
-
-@operation(bp, "/alerts", question=AlertsQuestion, answer=AlertList, tag="Regressions")
-def index(project: str, asked: AlertsQuestion) -> AlertList:
-    """Alerts, newest first: regressions and health alerts, and what became of them."""
-    kinds = (AlertKind(asked.kind),) if asked.kind else tuple(AlertKind)
-    states = (AlertState(asked.state),) if asked.state else tuple(AlertState)
-    found = alerts(store(), project_or_404(project).name, kinds=kinds, states=states, limit=_MOST_ALERTS)
-    kept, place = listing(found, asked)
-    return AlertList(items=[_schema(each) for each in kept], **place)
+    items: list[AlertSchema]
 
 
-def _schema(alert: Alert) -> AlertShape:
-    return AlertShape(
+@operation(bp, "/alerts", params=AlertsParams, response=AlertList, tag="Regressions")
+def index(project: str, params: AlertsParams) -> AlertList:
+    """List alerts.
+
+    Newest first: regressions and health alerts, with their events.
+    """
+    kinds = (AlertKind(params.kind),) if params.kind else tuple(AlertKind)
+    states = (AlertState(params.state),) if params.state else tuple(AlertState)
+    rows = alerts(store(), project_or_404(project).name, kinds=kinds, states=states, limit=_MOST_ALERTS)
+    page, page_fields = listing(rows, params)
+    return AlertList(items=[_schema(alert) for alert in page], **page_fields)
+
+
+def _schema(alert: Alert) -> AlertSchema:
+    return AlertSchema(
         id=alert.id,
         kind=alert.kind,
         machine=alert.machine,
@@ -123,23 +126,23 @@ def _schema(alert: Alert) -> AlertShape:
     )
 
 
-def _event(event: AlertEvent) -> AlertEventShape:
-    return AlertEventShape(
+def _event(event: AlertEvent) -> AlertEventSchema:
+    return AlertEventSchema(
         at=event.at, kind=event.kind, state=event.state, author=event.author, note=event.note, detail=event.detail
     )
 
 
-def _finding(alert: HealthAlert) -> AlertFindingShape:
+def _finding(alert: HealthAlert) -> AlertFindingSchema:
     finding = alert.finding
-    return AlertFindingShape(kernel=finding.kernel, summary=finding.summary, lines=[*finding.lines])
+    return AlertFindingSchema(kernel=finding.kernel, summary=finding.summary, lines=[*finding.lines])
 
 
-def _regression(alert: RegressionAlert) -> AlertRegressionShape:
+def _regression(alert: RegressionAlert) -> AlertRegressionSchema:
     stated = alert.stated
-    return AlertRegressionShape(
+    return AlertRegressionSchema(
         commit=commit_schema(alert.commit),
         previous_commit=commit_schema(alert.previous_commit),
-        stated=StatedShape(
+        stated=StatedCauseSchema(
             commit=commit_schema(stated.commit),
             previous_commit=commit_schema(stated.previous_commit),
             author=stated.author,
@@ -148,9 +151,9 @@ def _regression(alert: RegressionAlert) -> AlertRegressionShape:
         if stated is not None
         else None,
         series=[
-            AlertedShape(
-                series=series_schema(each.series), magnitude=each.magnitude, low=each.ci_low, high=each.ci_high
+            AlertSeriesSchema(
+                series=series_schema(entry.series), magnitude=entry.magnitude, low=entry.ci_low, high=entry.ci_high
             )
-            for each in alert.series
+            for entry in alert.series
         ],
     )

@@ -1,4 +1,4 @@
-"""`/api/projects/<project>/canaries`: fixed work that no commit changes, which tells of the machines alone."""
+"""`/api/projects/<project>/canaries`: fixed work that no commit changes; it measures the machines."""
 
 from datetime import datetime
 
@@ -10,71 +10,74 @@ from ...store import queries
 from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import project_or_404, store
 from .operation import operation
-from .query_params import Paged, Text
+from .query_params import PageParams, Text
 from .responses import Listing, listing
 
 bp = Blueprint("api_canaries", __name__, url_prefix="/api/projects/<project:project>")
 
 
-class CanariesQuestion(Paged):
-    """Which of them."""
+class CanariesParams(PageParams):
+    """Filters of canaries."""
 
     machine: Text = ""
 
 
-class VisitShape(Schema):
-    """One of a canary's visits within a run."""
+class CanaryVisitSchema(Schema):
+    """One measurement of a canary within a run."""
 
     at_s: float
     """Since the run began."""
     latency_s: float
 
 
-class CanaryShape(Schema):
-    """A canary as it stands: what it shows moved, moved in the machine."""
+class CanarySchema(Schema):
+    """Current state of a canary; its changes are changes of the machine."""
 
     machine: str
     series: SeriesSchema
     latency_s: float | None
     run_time: datetime | None
     spread: float | None
-    """How far the visits of the newest run lie apart, relative to the smallest."""
+    """Range of the latencies in the newest run, relative to the smallest."""
     drift: float | None
-    """From the first visit of the newest run to its last, relative."""
+    """Relative change from the first measurement of the newest run to the last."""
     last_change: ChangeSchema | None
-    visits: list[VisitShape]
+    visits: list[CanaryVisitSchema]
 
 
 class CanaryList(Listing):
-    """By machine."""
+    """Canaries by machine."""
 
-    items: list[CanaryShape]
+    items: list[CanarySchema]
 
 
-@operation(bp, "/canaries", question=CanariesQuestion, answer=CanaryList, tag="Machines")
-def index(project: str, asked: CanariesQuestion) -> CanaryList:
-    """Each machine's canaries: their newest latency, how they moved within the newest run, and their last change."""
+@operation(bp, "/canaries", params=CanariesParams, response=CanaryList, tag="Machines")
+def index(project: str, params: CanariesParams) -> CanaryList:
+    """List canaries.
+
+    Newest latency, drift within the newest run, and last change, by machine.
+    """
     by_machine = queries.canaries(store(), project_or_404(project).name)
-    found = [
+    rows = [
         (machine, canary)
-        for machine, its in sorted(by_machine.items())
-        for canary in its
-        if asked.machine in ("", machine)
+        for machine, canaries in sorted(by_machine.items())
+        for canary in canaries
+        if params.machine in ("", machine)
     ]
-    kept, place = listing(found, asked)
+    page, page_fields = listing(rows, params)
     return CanaryList(
         items=[
-            CanaryShape(
+            CanarySchema(
                 machine=machine,
-                series=series_schema(each.series),
-                latency_s=in_seconds(each.value, each.series.metric.unit),
-                run_time=each.run_time,
-                spread=each.spread,
-                drift=each.drift,
-                last_change=change_schema(each.series, each.last_change) if each.last_change else None,
-                visits=[VisitShape(at_s=visit.at_s, latency_s=visit.latency_s) for visit in each.visits],
+                series=series_schema(canary.series),
+                latency_s=in_seconds(canary.value, canary.series.metric.unit),
+                run_time=canary.run_time,
+                spread=canary.spread,
+                drift=canary.drift,
+                last_change=change_schema(canary.series, canary.last_change) if canary.last_change else None,
+                visits=[CanaryVisitSchema(at_s=visit.at_s, latency_s=visit.latency_s) for visit in canary.visits],
             )
-            for machine, each in kept
+            for machine, canary in page
         ],
-        **place,
+        **page_fields,
     )

@@ -1,4 +1,4 @@
-"""`/api/projects/<project>/commits`: the commits that have results, and what one of them did."""
+"""`/api/projects/<project>/commits`: commits with results; changes and values at one commit."""
 
 from flask import Blueprint
 from pydantic import Field
@@ -12,8 +12,8 @@ from ...store.queries.commits import commit_list
 from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import commit_or_404, project_or_404, store
 from .operation import operation
-from .query_params import Paged, Question, Text
-from .responses import Listing, listing, place
+from .query_params import PageParams, QueryParams, Text
+from .responses import Listing, listing, page_fields
 
 bp = Blueprint("api_commits", __name__, url_prefix="/api/projects/<project:project>/commits")
 
@@ -24,32 +24,32 @@ class CommitList(Listing):
     items: list[CommitSchema]
 
 
-class ChangeOfSeries(Schema):
+class SeriesChangeSchema(Schema):
     """A changepoint with its series."""
 
     series: SeriesSchema
     change: ChangeSchema
 
 
-class CommitAnswer(Schema):
-    """One commit between its neighbours, and the changes that it began."""
+class CommitResponse(Schema):
+    """One commit, its neighbours and its changepoints."""
 
     commit: CommitSchema
     older: str | None
-    """The neighbours' hashes in the project's order of commits that have results."""
+    """Hash of the previous commit with results; `newer` is the next one."""
     newer: str | None
     series: int = Field(ge=0)
-    """How many have a record here."""
-    changes: list[ChangeOfSeries]
-    """What is judged first, then worse before better."""
+    """Number of series with a record at this commit."""
+    changes: list[SeriesChangeSchema]
+    """Judged metrics first, then regressions before improvements."""
 
 
-class ValueAtCommit(Schema):
-    """A series at one commit, beside the newest earlier one with a number."""
+class CommitValueSchema(Schema):
+    """Value of a series at one commit, and at the newest earlier commit with a valid one."""
 
     series: SeriesSchema
     value: float | None
-    """In `series.unit`: the median over runs."""
+    """Median over runs, in `series.unit`."""
     status: Status
     reason: str | None
     runs: int = Field(ge=0)
@@ -60,53 +60,62 @@ class ValueAtCommit(Schema):
 class ValueList(Listing):
     """Series by machine and benchmark."""
 
-    items: list[ValueAtCommit]
+    items: list[CommitValueSchema]
 
 
-class ValuesQuestion(Paged):
-    """Which of the series."""
+class ValuesParams(PageParams):
+    """Filters of series."""
 
     machine: Text = ""
     metric: Text = ""
 
 
-@operation(bp, "", question=Paged, answer=CommitList, tag="Commits")
-def index(project: str, asked: Paged) -> CommitList:
-    """The commits that have results, newest first."""
-    total, found = commit_list(store(), project_or_404(project).name, limit=asked.limit, offset=asked.offset)
-    return CommitList(items=[commit_schema(each) for each in found], **place(total, asked))
+@operation(bp, "", params=PageParams, response=CommitList, tag="Commits")
+def index(project: str, params: PageParams) -> CommitList:
+    """List commits.
+
+    Those with results, newest first.
+    """
+    total, commits = commit_list(store(), project_or_404(project).name, limit=params.limit, offset=params.offset)
+    return CommitList(items=[commit_schema(commit) for commit in commits], **page_fields(total, params))
 
 
-@operation(bp, "/<commit>", question=Question, answer=CommitAnswer, tag="Commits")
-def show(project: str, commit: str, asked: Question) -> CommitAnswer:
-    """One commit, by its hash or the beginning of it: neighbours, and every change of level that it began."""
+@operation(bp, "/<commit>", params=QueryParams, response=CommitResponse, tag="Commits")
+def show(project: str, commit: str, params: QueryParams) -> CommitResponse:
+    """Get a commit.
+
+    By its hash or a prefix of it: neighbours and changepoints.
+    """
     page = _page_or_404(project, commit)
     limits = step_thresholds(store(), project)
-    return CommitAnswer(
+    return CommitResponse(
         commit=commit_schema(page.commit),
         older=page.older.hash if page.older else None,
         newer=page.newer.hash if page.newer else None,
         series=len(page.points),
         changes=[
-            ChangeOfSeries(series=series_schema(each.series), change=change_schema(each.series, change))
-            for each in page.changes
-            for change in limits.mark_below_threshold(each.series, [each.change])
+            SeriesChangeSchema(series=series_schema(row.series), change=change_schema(row.series, change))
+            for row in page.changes
+            for change in limits.mark_below_threshold(row.series, [row.change])
         ],
     )
 
 
-@operation(bp, "/<commit>/values", question=ValuesQuestion, answer=ValueList, tag="Commits")
-def values(project: str, commit: str, asked: ValuesQuestion) -> ValueList:
-    """Everything recorded at one commit, each series beside its value before."""
-    found = [
+@operation(bp, "/<commit>/values", params=ValuesParams, response=ValueList, tag="Commits")
+def values(project: str, commit: str, params: ValuesParams) -> ValueList:
+    """List the values of a commit.
+
+    Everything recorded there, with each series' previous value.
+    """
+    points = [
         point
         for point in _page_or_404(project, commit).points
-        if asked.machine in ("", point.series.machine) and asked.metric in ("", point.series.metric.name)
+        if params.machine in ("", point.series.machine) and params.metric in ("", point.series.metric.name)
     ]
-    kept, part = listing(found, asked)
+    rows, fields = listing(points, params)
     return ValueList(
         items=[
-            ValueAtCommit(
+            CommitValueSchema(
                 series=series_schema(point.series),
                 value=point.value,
                 status=point.status,
@@ -115,14 +124,14 @@ def values(project: str, commit: str, asked: ValuesQuestion) -> ValueList:
                 previous=point.previous,
                 previous_commit=point.previous_commit.hash if point.previous_commit else None,
             )
-            for point in kept
+            for point in rows
         ],
-        **part,
+        **fields,
     )
 
 
 def _page_or_404(project: str, prefix: str) -> CommitPage:
-    found = project_or_404(project)
-    page = queries.commit_page(store(), found.name, commit_or_404(found.name, prefix).hash)
+    name = project_or_404(project).name
+    page = queries.commit_page(store(), name, commit_or_404(name, prefix).hash)
     assert page is not None
     return page

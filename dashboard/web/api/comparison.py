@@ -1,4 +1,4 @@
-"""`/api/projects/<project>/comparison`: two commits compared, as `warpwatch check` does it."""
+"""`/api/projects/<project>/comparison`: two commits compared, as by `warpwatch check`."""
 
 from typing import Literal
 
@@ -11,13 +11,13 @@ from ...model.comparison import Comparison
 from ..comparison_cache import compared_commits
 from ..request_context import commit_or_404, project_or_404, store
 from .operation import operation
-from .query_params import CommitPrefix, Table, Text
+from .query_params import CommitPrefix, CsvParams, Text
 
 bp = Blueprint("api_comparison", __name__, url_prefix="/api/projects/<project:project>")
 
 
-class ComparisonQuestion(Table):
-    """Which two commits, and what of them."""
+class ComparisonParams(CsvParams):
+    """Two commits and filters."""
 
     base: CommitPrefix
     """A hash or its beginning."""
@@ -25,34 +25,33 @@ class ComparisonQuestion(Table):
     machine: Text = ""
     metrics: Literal["judged", "all"] = "judged"
     threshold: float | None = Field(None, gt=0, lt=1, allow_inf_nan=False)
-    """Smallest relative change that matters, of every series; as the project states where none is given, else the
-    server's own."""
+    """Smallest relative change that matters, for every series. Default: the project's thresholds, else the server's."""
 
 
-@operation(bp, "/comparison", question=ComparisonQuestion, answer=Comparison, tag="Commits")
-def show(project: str, asked: ComparisonQuestion) -> Comparison:
-    """Two commits compared: the verdict of every series, its change with an interval, and how the machine drifted.
+@operation(bp, "/comparison", params=ComparisonParams, response=Comparison, tag="Commits")
+def show(project: str, params: ComparisonParams) -> Comparison:
+    """Compare two commits.
 
-    The same comparison as `warpwatch check BASE HEAD` without accepted regressions; all series are one family of tests,
-    so that false alarms stay rare.
+    The verdict of every series, its change with an interval, and the drift of the machine: the same comparison as
+    `warpwatch check BASE HEAD` without accepted regressions. All series are one family of tests.
     """
-    found = project_or_404(project)
-    base, head = (commit_or_404(found.name, prefix) for prefix in (asked.base, asked.head))
-    is_whole = asked.metrics == "all"
-    if not asked.machine and asked.threshold is None:
-        return compared_commits(found.name, base, head, all_metrics=is_whole).comparison
-    # Not cached: any threshold may be asked for, and each would fill the cache.
+    name = project_or_404(project).name
+    base, head = (commit_or_404(name, prefix) for prefix in (params.base, params.head))
+    is_whole = params.metrics == "all"
+    if not params.machine and params.threshold is None:
+        return compared_commits(name, base, head, all_metrics=is_whole).comparison
+    # Not cached: clients may use any number of thresholds.
     limits = threshold_resolver(
-        store(), found.name, threshold=current_app.config["THRESHOLD"], threshold_of_all=asked.threshold
+        store(), name, threshold=current_app.config["THRESHOLD"], threshold_of_all=params.threshold
     )
     return check(
         store(),
-        found.name,
+        name,
         base,
         head,
         threshold=limits.threshold,
         limits=limits.limits,
         policy=limits.policy,
-        machine=asked.machine or None,
+        machine=params.machine or None,
         all_metrics=is_whole,
     )

@@ -10,24 +10,23 @@ from markupsafe import Markup
 
 from .openapi_document import document
 
-# The document as the page `/api/` shows it: operations by their tag, fields in words.
-
-_KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
+_KINDS = {"string": "text", "integer": "integer", "number": "number", "boolean": "true or false"}
+_FORMATS = {"date-time": "time, ISO 8601", "date": "date, ISO 8601"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
-    """A parameter or a field of an answer."""
+class FieldDoc:
+    """A parameter, or a field of a schema."""
 
     name: str
     kind: str
     meaning: str
     is_required: bool
-    shape: str | None  # the object that stands there, with a section of its own
+    schema: str | None  # name of the nested schema, which has a section of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class OperationDoc:
     """One operation."""
 
     id: str
@@ -35,128 +34,127 @@ class Told:
     path: str
     summary: str
     description: str
-    parameters: tuple[Field, ...]
-    answer: str  # the name of its shape
+    parameters: tuple[FieldDoc, ...]
+    response: str  # name of its schema
     media: tuple[str, ...]
-    problems: tuple[str, ...]  # its statuses
+    problems: tuple[str, ...]  # status codes
     needs_token: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShapeTold:
-    """One object of the answers."""
+class SchemaDoc:
+    """One schema of a response."""
 
     name: str
     meaning: str
-    fields: tuple[Field, ...]
+    fields: tuple[FieldDoc, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sections:
+class ApiDoc:
     """The whole page."""
 
-    operations: Mapping[str, tuple[Told, ...]]  # by tag
-    shapes: tuple[ShapeTold, ...]
+    operations: Mapping[str, tuple[OperationDoc, ...]]  # by tag
+    schemas: tuple[SchemaDoc, ...]
 
 
-def sections(document: Mapping[str, Any]) -> Sections:
-    """The parts of a document of ours. One of a few words is told where it stands, an object in a section."""
-    words = {name: each for name, each in document["components"]["schemas"].items() if "properties" not in each}
-    document = _inlined(document, words)
-    by_tag: dict[str, list[Told]] = {tag["name"]: [] for tag in document["tags"]}
+def api_doc(document: Mapping[str, Any]) -> ApiDoc:
+    """Operations and schemas of the OpenAPI document; enumerations are inlined, objects have sections."""
+    components = document["components"]["schemas"]
+    document = _inlined(document, {name: schema for name, schema in components.items() if "properties" not in schema})
+    by_tag: dict[str, list[OperationDoc]] = {tag["name"]: [] for tag in document["tags"]}
     for path, methods in document["paths"].items():
-        for method, told in methods.items():
-            by_tag[told["tags"][0]].append(_operation(path, method, told))
+        for method, operation in methods.items():
+            by_tag[operation["tags"][0]].append(_operation(path, method, operation))
     schemas = document["components"]["schemas"]
-    return Sections(
-        operations={tag: tuple(found) for tag, found in by_tag.items()},
-        shapes=tuple(
-            ShapeTold(name=name, meaning=schema.get("description", ""), fields=tuple(_fields(schema)))
+    return ApiDoc(
+        operations={tag: tuple(operations) for tag, operations in by_tag.items()},
+        schemas=tuple(
+            SchemaDoc(name=name, meaning=schema.get("description", ""), fields=tuple(_fields(schema)))
             for name, schema in schemas.items()
             if "properties" in schema
         ),
     )
 
 
-def _inlined(node: Any, words: Mapping[str, Any]) -> Any:
-    """The document with these schemas in place of what refers to them."""
+def _inlined(node: Any, schemas: Mapping[str, Any]) -> Any:
+    """The document with these schemas in place of references to them."""
     if isinstance(node, list):
-        return [_inlined(each, words) for each in node]
+        return [_inlined(item, schemas) for item in node]
     if not isinstance(node, Mapping):
         return node
-    if "$ref" in node and _name(node["$ref"]) in words:
-        return words[_name(node["$ref"])]
-    return {key: _inlined(value, words) for key, value in node.items()}
+    if "$ref" in node and _name(node["$ref"]) in schemas:
+        return schemas[_name(node["$ref"])]
+    return {key: _inlined(value, schemas) for key, value in node.items()}
 
 
-def coded(text: str) -> Markup:
-    """A sentence of the document with what stands between backticks as code."""
+def with_code(text: str) -> Markup:
+    """The text as HTML, with <code> for backticks."""
     parts = text.split("`")
     return Markup("").join(Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts))
 
 
-def _operation(path: str, method: str, told: Mapping[str, Any]) -> Told:
-    done = told["responses"]["200"]["content"]
-    return Told(
-        id=told["operationId"],
+def _operation(path: str, method: str, operation: Mapping[str, Any]) -> OperationDoc:
+    content = operation["responses"]["200"]["content"]
+    return OperationDoc(
+        id=operation["operationId"],
         method=method.upper(),
         path=path,
-        summary=told["summary"],
-        description=told.get("description", ""),
+        summary=operation["summary"],
+        description=operation.get("description", ""),
         parameters=tuple(
-            Field(
-                name=each["name"],
-                kind=_kind(each["schema"]),
-                meaning=each.get("description", ""),
-                is_required=each["required"],
-                shape=None,
+            FieldDoc(
+                name=parameter["name"],
+                kind=_kind(parameter["schema"]),
+                meaning=parameter.get("description", ""),
+                is_required=parameter["required"],
+                schema=None,
             )
-            for each in told["parameters"]
+            for parameter in operation["parameters"]
         ),
-        answer=_name(done["application/json"]["schema"]["$ref"]),
-        media=tuple(done),
-        problems=tuple(status for status in told["responses"] if int(status) >= 400),
-        needs_token=bool(told.get("security")),
+        response=_name(content["application/json"]["schema"]["$ref"]),
+        media=tuple(content),
+        problems=tuple(status for status in operation["responses"] if int(status) >= 400),
+        needs_token=bool(operation.get("security")),
     )
 
 
-def _fields(schema: Mapping[str, Any]) -> Iterator[Field]:
-    for name, inner in schema["properties"].items():
-        yield Field(
+def _fields(schema: Mapping[str, Any]) -> Iterator[FieldDoc]:
+    for name, field in schema["properties"].items():
+        yield FieldDoc(
             name=name,
-            kind=_kind(inner),
-            meaning=inner.get("description", ""),
+            kind=_kind(field),
+            meaning=field.get("description", ""),
             is_required=name in schema.get("required", ()),
-            shape=_shape(inner),
+            schema=_nested_schema(field),
         )
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
-    """ "number or null", "list of CommitSchema", "one of step, drift"; nothing for the empty text alone."""
+    """ "number or null", "list of CommitSchema", "one of step, drift"; empty for an enumeration of the empty text."""
     if "$ref" in schema:
         return _name(schema["$ref"])
     if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(kind for each in schema["anyOf"] if (kind := _kind(each))))
+        return " or ".join(dict.fromkeys(kind for option in schema["anyOf"] if (kind := _kind(option))))
     if "enum" in schema or "const" in schema:
-        named = [f"“{each}”" for each in schema.get("enum", [schema.get("const")]) if each]
-        return "one of " + ", ".join(named) if len(named) > 1 else "".join(named)  # "" is the same as nothing asked
+        values = [f"“{value}”" for value in schema.get("enum", [schema.get("const")]) if value]  # "" is the default
+        return "one of " + ", ".join(values) if len(values) > 1 else "".join(values)
     if schema.get("type") == "array":
         return f"list of {_kind(schema['items'])}"
     if schema.get("type") == "object":
         return "names to " + _kind(schema["additionalProperties"]) if "additionalProperties" in schema else "object"
-    formats = {"date-time": "time, ISO 8601", "date": "date, ISO 8601"}
-    kind = formats.get(schema.get("format", ""), _KINDS.get(schema.get("type", ""), schema.get("type", "anything")))
+    kind = _FORMATS.get(schema.get("format", ""), _KINDS.get(schema.get("type", ""), schema.get("type", "anything")))
     bounds = [f"{word} {schema[name]:,}" for name, word in (("minimum", "from"), ("maximum", "to")) if name in schema]
     default = [f"default {schema['default']}"] if schema.get("default") not in (None, "") else []
     return ", ".join([" ".join([kind, *bounds]), *default])
 
 
-def _shape(schema: Mapping[str, Any]) -> str | None:
-    """The name of the object in it, alone, in a list or beside null."""
+def _nested_schema(schema: Mapping[str, Any]) -> str | None:
+    """Name of the object schema, also in a list or a union with null."""
     if "$ref" in schema:
         return _name(schema["$ref"])
-    inner = [*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else [])]
-    return next(filter(None, map(_shape, inner)), None)
+    options = [*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else [])]
+    return next(filter(None, map(_nested_schema, options)), None)
 
 
 def _name(ref: str) -> str:
@@ -174,14 +172,16 @@ def openapi() -> Response:
 
 @bp.get("/")
 def show() -> str:
-    """Every operation with its parameters, and the fields of every answer."""
-    told = _document()
-    return render_template("api.html", told=told, sections=sections(told), coded=coded)
+    """Operations with their parameters, and the fields of all schemas."""
+    openapi_document = _document()
+    return render_template(
+        "api.html", document=openapi_document, api_doc=api_doc(openapi_document), with_code=with_code
+    )
 
 
 def _document() -> dict[str, Any]:
-    """Made once: it does not change while the application runs."""
+    """Built once per application."""
     if "api_document" not in current_app.extensions:
         current_app.extensions["api_document"] = document(current_app)
-    made: dict[str, Any] = current_app.extensions["api_document"]
-    return made
+    cached: dict[str, Any] = current_app.extensions["api_document"]
+    return cached

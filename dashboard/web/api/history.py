@@ -1,4 +1,4 @@
-"""`/api/projects/<project>/series/<key>/history`: one series over commits, with what was found in it."""
+"""`/api/projects/<project>/series/<key>/history`: a series over commits, with its changes and episodes."""
 
 from datetime import datetime
 from typing import ClassVar
@@ -15,19 +15,19 @@ from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import store
 from .limits import LimitsSource, limits_source
 from .operation import operation
-from .query_params import CommitPrefix, Day, Table
+from .query_params import CommitPrefix, CsvParams, Day
 from .series import series_or_404
 
 bp = Blueprint("api_history", __name__, url_prefix="/api/projects/<project:project>/series")
 
 
-class HistoryQuestion(Table):
-    """Which part of the history; the whole where nothing is asked."""
+class HistoryParams(CsvParams):
+    """The part of the history; the whole by default."""
 
     first: CommitPrefix | None = Field(None, alias="from")
-    """The first commit's hash or its beginning."""
+    """Hash of the first commit, or a prefix of it."""
     last: CommitPrefix | None = Field(None, alias="to")
-    """The last commit's."""
+    """Hash of the last commit, or a prefix of it."""
     since: Day | None = None
     """Only commits of that day (UTC) and later."""
     until: Day | None = None
@@ -35,14 +35,14 @@ class HistoryQuestion(Table):
 
 
 class PointSchema(Schema):
-    """One run's value at one commit."""
+    """Value of one run at one commit."""
 
     commit: str
     date: datetime
     """When it was committed, UTC."""
     position: int | None
     value: float | None
-    """In the series' unit, as q25 and q75; null unless the status is ok."""
+    """In the series' unit, like q25 and q75; null unless the status is ok."""
     q25: float | None
     """Quartiles of the run's samples."""
     q75: float | None
@@ -51,96 +51,96 @@ class PointSchema(Schema):
     reason: str | None
     run: str
     run_time: datetime | None
-    card: str | None
+    gpu: str | None
     """UUID of the GPU."""
 
 
-class Level(Schema):
-    """What held between two changes."""
+class LevelSchema(Schema):
+    """The level between two changepoints."""
 
     first_commit: str
     last_commit: str
     value: float | None
     """In the series' unit."""
     commits: int = Field(ge=0)
-    """With a number; the whole level's, also where only a part of it was asked for."""
-    card: str | None
-    """UUID of the GPU, where several measured: each has levels of its own."""
+    """With a valid value; of the whole level, even if the request is for a part of it."""
+    gpu: str | None
+    """UUID of the GPU if there are several; each has its own levels."""
 
 
-class HistoryAnswer(Schema):
-    """A series' points by commit, then run time, and what was found in the whole of it."""
+class HistoryResponse(Schema):
+    """Points by commit and run time; changes, levels and episodes of the whole series."""
 
     csv_rows: ClassVar[str] = "points"
 
     series: SeriesSchema
     points: list[PointSchema]
-    levels: list[Level]
+    levels: list[LevelSchema]
     changes: list[ChangeSchema]
     episodes: list[ChangeSchema]
-    """Transients, states of the machine, drifts: what no commit is accused of."""
+    """Transients, machine states and drifts: caused by no single commit."""
     limits: LimitsSource | None
-    """Whose limits say which steps count; null: the project has stated none, and all do."""
+    """Source of the thresholds; null if the project has none, so that all steps count."""
 
 
-@operation(bp, "/<key>/history", question=HistoryQuestion, answer=HistoryAnswer, tag="Series")
-def show(project: str, key: str, asked: HistoryQuestion) -> HistoryAnswer:
-    """One series' history: points, changes of level, levels and episodes, whole or between two commits or days.
+@operation(bp, "/<key>/history", params=HistoryParams, response=HistoryResponse, tag="Series")
+def show(project: str, key: str, params: HistoryParams) -> HistoryResponse:
+    """Get the history of a series.
 
-    As CSV the points alone.
+    Points, changepoints, levels and episodes, between two commits or days if given. CSV has the points only.
     """
-    own = series_or_404(project, key)
-    history = own_history(store(), own.key)
+    series = series_or_404(project, key)
+    history = own_history(store(), series.key)
     assert history is not None
-    points = _within(history, asked)
-    kept = {point.commit.hash for point in points}
-    told = [change for change in history.changes if change.commit.hash in kept]
-    limits = step_thresholds(store(), own.project)
-    return HistoryAnswer.model_construct(
-        series=series_schema(own),
+    points = _within(history, params)
+    commits = {point.commit.hash for point in points}
+    changes = [change for change in history.changes if change.commit.hash in commits]
+    limits = step_thresholds(store(), series.project)
+    return HistoryResponse.model_construct(
+        series=series_schema(series),
         points=[_point(point) for point in points],
         levels=[
             _level(level)
-            for level in levels(history.points, history.changes, is_exact=own.metric.is_exact)
+            for level in levels(history.points, history.changes, is_exact=series.metric.is_exact)
             if points
             and points[0].commit.position <= level.last.position
             and level.first.position <= points[-1].commit.position
         ],
-        changes=[change_schema(own, change) for change in limits.mark_below_threshold(own, told)],
+        changes=[change_schema(series, change) for change in limits.mark_below_threshold(series, changes)],
         limits=limits_source(limits.stated),
-        episodes=[change_schema(own, each) for each in history.episodes if each.commit.hash in kept],
+        episodes=[change_schema(series, episode) for episode in history.episodes if episode.commit.hash in commits],
     )
 
 
-def _within(history: OwnHistory, asked: HistoryQuestion) -> list[Point]:
-    first, last = (_position(history, prefix) for prefix in (asked.first, asked.last))
+def _within(history: OwnHistory, params: HistoryParams) -> list[Point]:
+    first, last = (_position(history, prefix) for prefix in (params.first, params.last))
     return [
         point
         for point in history.points
         if (first is None or point.commit.position >= first)
         and (last is None or point.commit.position <= last)
-        and (asked.since is None or point.commit.date.date() >= asked.since)
-        and (asked.until is None or point.commit.date.date() <= asked.until)
+        and (params.since is None or point.commit.date.date() >= params.since)
+        and (params.until is None or point.commit.date.date() <= params.until)
     ]
 
 
 def _position(history: OwnHistory, prefix: str | None) -> int | None:
     if prefix is None:
         return None
-    found = {p.commit.position for p in history.points if p.commit.hash.startswith(prefix.lower())}
-    if len(found) != 1:
-        said = "No commit" if not found else "More than one commit"
-        abort(404, f"{said} of this series starts with “{prefix}”.")
-    return found.pop()
+    positions = {p.commit.position for p in history.points if p.commit.hash.startswith(prefix.lower())}
+    if len(positions) != 1:
+        subject = "No commit" if not positions else "More than one commit"
+        abort(404, f"{subject} of this series starts with “{prefix}”.")
+    return positions.pop()
 
 
-def _level(level: SegmentLevel) -> Level:
-    return Level(
+def _level(level: SegmentLevel) -> LevelSchema:
+    return LevelSchema(
         first_commit=level.first.hash,
         last_commit=level.last.hash,
         value=level.value,
         commits=level.commits,
-        card=level.gpu,
+        gpu=level.gpu,
     )
 
 
@@ -157,5 +157,5 @@ def _point(point: Point) -> PointSchema:
         reason=point.reason,
         run=point.run,
         run_time=point.run_time,
-        card=point.gpu,
+        gpu=point.gpu,
     )

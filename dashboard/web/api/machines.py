@@ -1,4 +1,4 @@
-"""`/api/projects/<project>/machines`: who measures, what each can do at most, and how old its newest data is."""
+"""`/api/projects/<project>/machines`: machines, their GPUs, ceilings and newest data."""
 
 from datetime import datetime
 
@@ -10,14 +10,14 @@ from ...model.schema import CommitSchema, Schema, commit_schema
 from ...store import queries
 from ..request_context import project_or_404, store
 from .operation import operation
-from .query_params import Paged
+from .query_params import PageParams
 from .responses import Listing, listing
 
 bp = Blueprint("api_machines", __name__, url_prefix="/api/projects/<project:project>")
 
 
 class CeilingsSchema(Schema):
-    """What memory and math units can do at most, by one source."""
+    """Peak rates of memory and math units from one source."""
 
     name: str
     source: str
@@ -25,13 +25,13 @@ class CeilingsSchema(Schema):
     bandwidth_bytes_per_s: float | None
     l2_bandwidth_bytes_per_s: float | None
     throughput_flop_per_s: dict[str, float]
-    """By dtype; of integers operations."""
+    """By dtype; integer operations for integers."""
     note: str | None
     measured_at: datetime | None
 
 
-class CardSchema(Schema):
-    """One physical GPU that measured under the machine's name."""
+class GpuSchema(Schema):
+    """One physical GPU of the machine."""
 
     uuid: str
     runs: int = Field(ge=0)
@@ -47,25 +47,28 @@ class MachineSchema(Schema):
     runs: int = Field(ge=0)
     newest_run: datetime | None
     newest_commit: CommitSchema | None
-    cards: list[CardSchema]
-    """The newest first; empty where no run named one."""
+    gpus: list[GpuSchema]
+    """Newest first; empty if no run recorded one."""
     peaks: CeilingsSchema | None
-    """The datasheet's."""
+    """From the datasheet."""
     ceilings: CeilingsSchema | None
-    """Measured on this very machine."""
+    """As measured on this machine."""
 
 
 class MachineList(Listing):
-    """The machine with the newest run first."""
+    """Machines, newest run first."""
 
     items: list[MachineSchema]
 
 
-@operation(bp, "/machines", question=Paged, answer=MachineList, tag="Machines")
-def index(project: str, asked: Paged) -> MachineList:
-    """Machines, the one with the newest run first: cards, limits, and how old the newest data is."""
-    found, place = listing(queries.machines(store(), project_or_404(project).name), asked)
-    return MachineList(items=[_schema(each) for each in found], **place)
+@operation(bp, "/machines", params=PageParams, response=MachineList, tag="Machines")
+def index(project: str, params: PageParams) -> MachineList:
+    """List machines.
+
+    Newest run first: GPUs, ceilings, newest data.
+    """
+    page, page_fields = listing(queries.machines(store(), project_or_404(project).name), params)
+    return MachineList(items=[_schema(machine) for machine in page], **page_fields)
 
 
 def _schema(machine: Machine) -> MachineSchema:
@@ -76,14 +79,13 @@ def _schema(machine: Machine) -> MachineSchema:
         runs=machine.runs,
         newest_run=machine.newest_run,
         newest_commit=commit_schema(machine.newest_commit) if machine.newest_commit else None,
-        cards=[CardSchema(uuid=card.uuid, runs=card.runs, newest_run=card.newest_run) for card in machine.gpus],
+        gpus=[GpuSchema(uuid=gpu.uuid, runs=gpu.runs, newest_run=gpu.newest_run) for gpu in machine.gpus],
         peaks=ceilings_schema(machine.limits.peaks),
         ceilings=ceilings_schema(machine.limits.measured),
     )
 
 
 def ceilings_schema(limits: Ceilings | None) -> CeilingsSchema | None:
-    """One source's limits."""
     if limits is None:
         return None
     return CeilingsSchema(

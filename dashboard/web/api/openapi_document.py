@@ -1,7 +1,4 @@
-"""The OpenAPI 3.1 document, made of what the operations say of themselves: their schemas are its only source.
-
-3.1 takes JSON Schema 2020-12 as it is, which is what pydantic writes.
-"""
+"""The OpenAPI 3.1 document, built from the operations and their pydantic schemas (JSON Schema 2020-12)."""
 
 import re
 from collections.abc import Iterator
@@ -17,82 +14,80 @@ from .operation import Operation, operation_of
 from .problems import MEDIA_TYPE, Problem
 
 _WRITES = ("post", "put")
-_ALWAYS = (401, 403, 422, 429, 500, 503)  # problems that any operation may answer with
+_ALWAYS = (401, 403, 422, 429, 500, 503)  # problems of every operation
 _MEANINGS = {
-    304: "The client has it: `If-None-Match` names the ETag.",
-    400: "The body is not the one that its Content-Digest speaks of.",
-    401: "Reading or uploading wants a login or a token here, and none came, or none that works.",
-    403: "Whoever asks may not do this.",
-    404: "There is no such thing; the problem says what was looked for.",
-    413: "The body is larger than what is taken here.",
-    415: "The body is of no kind that is taken here.",
-    422: "Something in the question or the body cannot be understood; the problem says what.",
-    429: "Too many requests; `Retry-After` says when to come again.",
-    500: "Something went wrong on our side.",
-    503: "The store did not answer, or there is no room; the request may be repeated as it is.",
+    304: "Unchanged: `If-None-Match` has the current ETag.",
+    400: "The body does not match its Content-Digest.",
+    401: "A login or a token is required, and the request has no valid one.",
+    403: "The caller does not have the permission.",
+    404: "Not found; `detail` names what was requested.",
+    413: "The body is larger than the limit.",
+    415: "The body is neither JSON nor a supported archive.",
+    422: "A parameter or the body is invalid; `faults` names it.",
+    429: "Rate limit exceeded; retry after `Retry-After` seconds.",
+    500: "Internal error; the server's log has the details.",
+    503: "The database does not respond, or the disk is full; the request may be retried.",
 }
 _PATH: dict[str, dict[str, Any]] = {
     "project": {
-        "description": "The project's name; a slash in it is written `~1` and a tilde `~0`.",
+        "description": "Name of the project; a slash is written `~1` and a tilde `~0`.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"},
     },
-    "key": {"description": "A series' key.", "schema": {"type": "string", "pattern": "^[0-9a-f]{16}$"}},
+    "key": {"description": "Key of a series.", "schema": {"type": "string", "pattern": "^[0-9a-f]{16}$"}},
     "commit": {
-        "description": "A commit's hash, or enough of its beginning.",
+        "description": "Hash of a commit, or a prefix of it.",
         "schema": {"type": "string", "pattern": "^[0-9a-fA-F]{4,64}$"},
     },
 }
-_ABOUT = """Everything on the pages, for programs. Lists come in parts: `limit` and `offset` choose one, and `next` is
-the address of the part after it, null on the last. What has a `format` parameter also answers with CSV, by
-`?format=csv` or `Accept: text/csv`. Units stand in the names of fields, or in the `unit` beside; relative changes are
-fractions; `null` is "unknown", and there is never NaN. Times are UTC. Answers carry an `ETag`: ask with
-`If-None-Match`, and an unchanged one is 304 without a body. Errors are problem details (RFC 9457). New fields may
-appear; those that are here stay."""
+_ABOUT = """The data of the pages as JSON. Lists are paginated by `limit` and `offset`; `next` is the URL of the next
+page, null on the last. Operations with a `format` parameter also return CSV, by `?format=csv` or `Accept: text/csv`.
+Units are in field names or in `unit`; relative changes are fractions; unknown values are `null`; times are UTC.
+Responses have an `ETag`: a request with `If-None-Match` gets 304 if nothing changed. Errors are problem details
+(RFC 9457). Fields may be added."""
 
 
 class _Schemas(GenerateJsonSchema):
-    """pydantic's schemas without a title for each field, which would only repeat its name."""
+    """pydantic's schemas without field titles, which repeat the names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
 
 def document(app: Flask) -> dict[str, Any]:
-    """The document of every operation that the application has."""
-    found = sorted(_operations(app), key=lambda each: _order(app, each[0]))
-    models = {model for _, operation in found for model in (operation.question, operation.answer)} | {Problem}
-    answers = {operation.answer for _, operation in found} | {Problem}
-    models |= {operation.body for _, operation in found if operation.body is not None}
+    """The document of all operations of the application."""
+    operations = sorted(_operations(app), key=lambda entry: _order(app, entry[0]))
+    responses = {operation.response for _, operation in operations} | {Problem}
+    models = responses | {operation.params for _, operation in operations}
+    models |= {operation.body for _, operation in operations if operation.body is not None}
     refs, schemas = models_json_schema(
-        [(model, "serialization" if model in answers else "validation") for model in sorted(models, key=repr)],
+        [(model, "serialization" if model in responses else "validation") for model in sorted(models, key=repr)],
         ref_template="#/components/schemas/{model}",
         schema_generator=_Schemas,
     )
     components = schemas.get("$defs", {})
     paths: dict[str, Any] = {}
-    for rule, operation in found:
-        method = next((each for each in _WRITES if each.upper() in (rule.methods or ())), "get")
-        question = components[refs[operation.question, "validation"]["$ref"].rpartition("/")[2]]
+    for rule, operation in operations:
+        method = next((write for write in _WRITES if write.upper() in (rule.methods or ())), "get")
+        params = components[refs[operation.params, "validation"]["$ref"].rpartition("/")[2]]
         body = refs[operation.body, "validation"] if operation.body is not None else None
-        told = _told(
+        paths.setdefault(_template(rule), {})[method] = _operation(
             rule,
             operation,
             method,
-            question,
+            params,
             body,
-            refs[operation.answer, "serialization"],
+            refs[operation.response, "serialization"],
             refs[Problem, "serialization"],
         )
-        paths.setdefault(_template(rule), {})[method] = told
-    for operation in (each for _, each in found):
-        components.pop(refs[operation.question, "validation"]["$ref"].rpartition("/")[2], None)
-    tags = list(dict.fromkeys(operation.tag for _, operation in found))
+    for _, operation in operations:
+        components.pop(refs[operation.params, "validation"]["$ref"].rpartition("/")[2], None)
+    tags = list(dict.fromkeys(operation.tag for _, operation in operations))
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "warpwatch",
             "version": "1.0.0",
-            "summary": "How fast each GPU kernel is at each commit.",
+            "summary": "Performance of GPU kernels by commit.",
             "description": _ABOUT.replace("\n", " "),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
@@ -104,7 +99,7 @@ def document(app: Flask) -> dict[str, Any]:
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A token of one project for uploads; `warpwatch token create` makes one.",
+                    "description": "A token of one project, from `warpwatch token create`.",
                 }
             },
         },
@@ -126,13 +121,13 @@ def _template(rule: Rule) -> str:
     return re.sub(r"<(?:[^:>]+:)?([^>]+)>", r"{\1}", rule.rule)
 
 
-def _told(
+def _operation(
     rule: Rule,
     operation: Operation,
     method: str,
-    question: dict[str, Any],
-    its_body: dict[str, Any] | None,
-    answer: dict[str, Any],
+    params: dict[str, Any],
+    body: dict[str, Any] | None,
+    response: dict[str, Any],
     problem: dict[str, Any],
 ) -> dict[str, Any]:
     is_upload = method in _WRITES
@@ -144,11 +139,11 @@ def _told(
             "Cache-Control": {"schema": {"type": "string"}},
         }
     )
-    content: dict[str, Any] = {"application/json": {"schema": answer}}
+    content: dict[str, Any] = {"application/json": {"schema": response}}
     if operation.has_csv:
         content["text/csv"] = {"schema": {"type": "string"}}
     responses: dict[str, Any] = {
-        "200": {"description": "The answer.", "content": content, **({"headers": headers} if headers else {})}
+        "200": {"description": "The response.", "content": content, **({"headers": headers} if headers else {})}
     }
     if not is_upload:
         responses["304"] = {"description": _MEANINGS[304]}
@@ -157,15 +152,13 @@ def _told(
             "description": f"{HTTPStatus(status).phrase}. {_MEANINGS[status]}",
             "content": {MEDIA_TYPE: {"schema": problem}},
         }
-    body = {
+    upload = {
         "security": [{"token": []}],
         "requestBody": {
             "required": True,
-            "description": (
-                "What the file states." if its_body is not None else f"Results of {KNOWN}, or an archive of them."
-            ),
+            "description": ("The thresholds." if body is not None else f"Results of {KNOWN}, or an archive of them."),
             "content": (
-                {"application/json": {"schema": its_body}} if its_body is not None else {"application/octet-stream": {}}
+                {"application/json": {"schema": body}} if body is not None else {"application/octet-stream": {}}
             ),
         },
     }
@@ -174,8 +167,8 @@ def _told(
         "tags": [operation.tag],
         "summary": operation.summary,
         **({"description": operation.description} if operation.description else {}),
-        "parameters": [*_path_parameters(rule), *_query_parameters(question)],
-        **(body if is_upload else {}),
+        "parameters": [*_path_parameters(rule), *_query_parameters(params)],
+        **(upload if is_upload else {}),
         "responses": responses,
     }
 
@@ -185,18 +178,20 @@ def _path_parameters(rule: Rule) -> list[dict[str, Any]]:
     return [{"name": name, "in": "path", "required": True, **_PATH[name]} for name in names]
 
 
-def _query_parameters(question: dict[str, Any]) -> list[dict[str, Any]]:
-    required = question.get("required", ())
+def _query_parameters(params: dict[str, Any]) -> list[dict[str, Any]]:
+    required = params.get("required", ())
     parameters = []
-    for name, schema in question.get("properties", {}).items():
-        inner = {key: value for key, value in schema.items() if key != "description"}
-        said = {"description": schema["description"]} if "description" in schema else {}
-        parameters.append({"name": name, "in": "query", "required": name in required, **said, "schema": _asked(inner)})
+    for name, schema in params.get("properties", {}).items():
+        rest = {key: value for key, value in schema.items() if key != "description"}
+        description = {"description": schema["description"]} if "description" in schema else {}
+        parameters.append(
+            {"name": name, "in": "query", "required": name in required, **description, "schema": _without_null(rest)}
+        )
     return parameters
 
 
-def _asked(schema: dict[str, Any]) -> dict[str, Any]:
-    """What an address can hold: no null, which is only how an absent parameter reads."""
-    kinds = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
-    told = {key: value for key, value in schema.items() if key != "anyOf" and not (key == "default" and value is None)}
-    return {**told, **(kinds[0] if len(kinds) == 1 else {"anyOf": kinds} if kinds else {})}
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema without null: an absent parameter is not in the URL."""
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
+    rest = {key: value for key, value in schema.items() if key != "anyOf" and not (key == "default" and value is None)}
+    return {**rest, **(kinds[0] if len(kinds) == 1 else {"anyOf": kinds} if kinds else {})}

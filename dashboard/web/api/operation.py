@@ -1,4 +1,4 @@
-"""What makes a view an operation of the API: its question is read, its answer written, and the document knows both."""
+"""Decorator of API views: reads the query parameters, writes the response, and describes both for OpenAPI."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,50 +9,50 @@ from typing import Any
 from flask import Blueprint, Response
 from pydantic import BaseModel
 
-from .query_params import Paged, Question, Table, asked
-from .responses import answer_response, wants_whole_list, whole_list
+from .query_params import CsvParams, PageParams, QueryParams, read_params
+from .responses import respond, wants_whole_list, whole_list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One method of one address, as the document tells it."""
+    """One operation of the OpenAPI document."""
 
-    question: type[Question]
-    answer: type[BaseModel]
+    params: type[QueryParams]
+    response: type[BaseModel]
     tag: str
     summary: str
     description: str
-    body: type[BaseModel] | None  # of the request, where it is JSON
-    statuses: tuple[int, ...]  # of problems that are its own, beside those that any may have
+    body: type[BaseModel] | None  # of the request, if it is JSON
+    statuses: tuple[int, ...]  # of its own problems, besides those of every operation
 
     @property
     def has_csv(self) -> bool:
-        """Whether it also answers with CSV."""
-        return issubclass(self.question, Table)
+        """Whether the response is also available as CSV."""
+        return issubclass(self.params, CsvParams)
 
 
 def operation(
     bp: Blueprint,
     rule: str,
     *,
-    question: type[Question],
-    answer: type[BaseModel],
+    params: type[QueryParams],
+    response: type[BaseModel],
     tag: str,
     statuses: tuple[int, ...] = (404,),
 ) -> Callable[[Callable[..., BaseModel]], Callable[..., Response]]:
-    """Makes `view(*path, question) -> answer` a GET of the blueprint. Its docstring is what the document says of it."""
+    """Register `view(*path, params) -> response` as a GET; its docstring is summary and description in OpenAPI."""
 
     def decorate(view: Callable[..., BaseModel]) -> Callable[..., Response]:
         @wraps(view)
-        def answered(**path: str) -> Response:
-            told = asked(question)
-            if isinstance(told, Paged) and wants_whole_list(told):
-                return whole_list(lambda part: view(**path, asked=part), told)
-            return answer_response(view(**path, asked=told), told)
+        def endpoint(**path: str) -> Response:
+            query = read_params(params)
+            if isinstance(query, PageParams) and wants_whole_list(query):
+                return whole_list(lambda page: view(**path, params=page), query)
+            return respond(view(**path, params=query), query)
 
-        describe(answered, view.__doc__, question=question, answer=answer, tag=tag, statuses=statuses)
-        bp.get(rule)(answered)
-        return answered
+        describe(endpoint, view.__doc__, params=params, response=response, tag=tag, statuses=statuses)
+        bp.get(rule)(endpoint)
+        return endpoint
 
     return decorate
 
@@ -61,26 +61,25 @@ def describe(
     view: Callable[..., Any],
     docstring: str | None,
     *,
-    question: type[Question],
-    answer: type[BaseModel],
+    params: type[QueryParams],
+    response: type[BaseModel],
     tag: str,
     statuses: tuple[int, ...],
     body: type[BaseModel] | None = None,
 ) -> None:
-    """Leaves at the view what the document is to tell of it."""
+    """Attach an `Operation` to the view, for the OpenAPI document."""
     summary, _, description = cleandoc(docstring or "").partition("\n\n")
-    told = Operation(
-        question=question,
-        answer=answer,
+    view.operation = Operation(  # type: ignore[attr-defined]
+        params=params,
+        response=response,
         tag=tag,
         summary=summary.rstrip("."),
         statuses=statuses,
         body=body,
         description=description.replace("\n", " "),
     )
-    view.operation = told  # type: ignore[attr-defined]
 
 
 def operation_of(view: Callable[..., Any]) -> Operation | None:
-    """What `describe` left there; None for a page's view."""
+    """The operation that `describe` attached; None for the view of a page."""
     return getattr(view, "operation", None)

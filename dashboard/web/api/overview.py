@@ -1,4 +1,4 @@
-"""`/api/projects/<project>/overview`: every kernel on every machine as it stands."""
+"""`/api/projects/<project>/overview`: current state of every kernel on every machine."""
 
 from datetime import datetime
 from typing import Literal
@@ -14,26 +14,25 @@ from ...model.verdict import ChangeKind, Verdict
 from ...store import queries
 from ..request_context import project_or_404, store
 from .operation import operation
-from .query_params import Paged, Text
+from .query_params import PageParams, Text
 from .responses import Listing, listing
 
 bp = Blueprint("api_overview", __name__, url_prefix="/api/projects/<project:project>")
 
 
-class OverviewQuestion(Paged):
-    """Which of the rows; all where nothing is asked."""
+class OverviewParams(PageParams):
+    """Filters of rows."""
 
     machine: Text = ""
-    """By its whole name."""
+    """Full name."""
     operator: Text = ""
-    """By its whole name, as `operator` in the answer."""
+    """Full name."""
     verdict: Verdict | Literal[""] = ""
-    """As the answer has it."""
     q: Text = ""
-    """Words that benchmark, parameters, machine or environment must hold, letter case aside."""
+    """Words in benchmark, parameters, machine or environment; case-insensitive."""
 
-    def keeps(self, row: OverviewRow) -> bool:
-        """Whether the row is asked for; the machine is the query's to tell."""
+    def matches(self, row: OverviewRow) -> bool:
+        """Whether the row passes the filters; the store's query filters by machine."""
         searched = f"{row.series.title} {row.series.machine} {row.series.environment}".lower()
         return (
             (not self.operator or row.operator == self.operator)
@@ -42,17 +41,17 @@ class OverviewQuestion(Paged):
         )
 
 
-class BestBaseline(Schema):
-    """The fastest rival measured in the same run."""
+class BestBaselineSchema(Schema):
+    """The fastest baseline of the same run."""
 
     implementation: str
     ratio: float | None = Field(ge=0)
-    """Its latency over ours: 1.2 means that we are 1.2 times as fast."""
+    """Speedup: its latency over ours."""
     series: str
 
 
-class Standing(Schema):
-    """A series at its newest commit."""
+class SeriesStateSchema(Schema):
+    """State of a series at its newest commit."""
 
     series: SeriesSchema
     operator: str | None
@@ -60,48 +59,48 @@ class Standing(Schema):
     value: float | None
     """In `series.unit`; null unless the status is ok."""
     latency_s: float | None
-    """The value in seconds, where it is a latency."""
+    """The value in seconds if it is a latency."""
     status: Status
     reason: str | None
     change: float | None
-    """Relative, against the level before within 30 days."""
+    """Relative to the previous level, within 30 days."""
     change_commit: str | None
     change_is_step: bool
     change_kind: ChangeKind | None
-    """Of the step; `verdict` is told of steps alone. Null where there is none."""
+    """Kind of the change; only steps set `verdict`. Null without a change."""
     change_q: float | None
-    """False discovery rate among all series of its run, of a step that may be a commit's."""
+    """False discovery rate among all series of the run; null for changes of the machine."""
     speed_of_light_of_peak: float | None
-    """The shortest latency that the datasheet allows as a share of ours."""
+    """Shortest latency by the datasheet, as a fraction of ours."""
     speed_of_light_of_ceiling: float | None
-    """The same by what was measured on this machine."""
-    best_baseline: BestBaseline | None
+    """The same by the measured ceilings of this machine."""
+    best_baseline: BestBaselineSchema | None
     commit: CommitSchema
     newest_run: datetime | None
 
 
-class Overview(Listing):
+class OverviewList(Listing):
     """Rows by machine, operator, benchmark and parameters."""
 
-    items: list[Standing]
+    items: list[SeriesStateSchema]
 
 
-@operation(bp, "/overview", question=OverviewQuestion, answer=Overview, tag="Overview")
-def show(project: str, asked: OverviewQuestion) -> Overview:
-    """Every kernel on every machine as it stands: newest value, verdict, change, speed of light, best baseline.
+@operation(bp, "/overview", params=OverviewParams, response=OverviewList, tag="Overview")
+def show(project: str, params: OverviewParams) -> OverviewList:
+    """Get the overview.
 
-    One row for each workload and implementation of ours: its latency, or each judged series where there is none.
+    Newest value, verdict, change, speed of light and best baseline of each workload and implementation of ours: its
+    latency, or each judged series if there is none.
     """
-    found = project_or_404(project)
-    rows = queries.overview(store(), found.name, machine=asked.machine or None)
-    kept, place = listing([row for row in rows if asked.keeps(row)], asked)
-    return Overview(items=[standing(row) for row in kept], **place)
+    rows = queries.overview(store(), project_or_404(project).name, machine=params.machine or None)
+    page, page_fields = listing([row for row in rows if params.matches(row)], params)
+    return OverviewList(items=[series_state_schema(row) for row in page], **page_fields)
 
 
-def standing(row: OverviewRow) -> Standing:
-    """A row of the overview, also of one series."""
+def series_state_schema(row: OverviewRow) -> SeriesStateSchema:
+    """State of the series of an overview row."""
     light, best, metric = row.speed_of_light, row.baseline, row.series.metric
-    return Standing(
+    return SeriesStateSchema(
         series=series_schema(row.series),
         operator=row.operator,
         verdict=row.verdict,
@@ -116,7 +115,7 @@ def standing(row: OverviewRow) -> Standing:
         change_q=row.change_q,
         speed_of_light_of_peak=light.of_peak if light else None,
         speed_of_light_of_ceiling=light.of_ceiling if light else None,
-        best_baseline=BestBaseline(implementation=best.implementation, ratio=best.ratio, series=best.series_key)
+        best_baseline=BestBaselineSchema(implementation=best.implementation, ratio=best.ratio, series=best.series_key)
         if best
         else None,
         commit=commit_schema(row.commit),

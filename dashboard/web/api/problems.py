@@ -1,4 +1,4 @@
-"""Every error of the API is one shape: RFC 9457's problem details, with the status that HTTP says too."""
+"""Errors of the API as problem details (RFC 9457)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class Fault(BaseModel):
-    """One parameter that cannot be understood."""
+    """An invalid parameter."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -23,35 +23,35 @@ class Fault(BaseModel):
 
 
 class Problem(BaseModel):
-    """What is wrong, and where it can be told what to do."""
+    """An error: what happened and, if known, what to do."""
 
     model_config = ConfigDict(use_attribute_docstrings=True, extra="allow")
 
     type: str
-    """Always about:blank: the status tells the kind."""
+    """Always about:blank; the status is the kind."""
     title: str
     status: int = Field(ge=400, le=599)
     detail: str
     """A sentence for people."""
     faults: list[Fault]
-    """Of a 422, the parameters or the parts of the body at fault; else empty."""
+    """Invalid parameters or parts of the body, for a 422; else empty."""
 
 
-class WrongQuestionError(UnprocessableEntity):
-    """Parameters, or parts of a body, that a resource does not know or understand: names with a sentence each."""
+class InvalidRequestError(UnprocessableEntity):
+    """Unknown or invalid parameters or parts of a body, each with a message; 422."""
 
-    def __init__(self, faults: Sequence[tuple[str, str]], *, what: str = "The address") -> None:
-        told = "; ".join(f"{name}: {message}" for name, message in faults)
-        super().__init__(f"{what} is not understood: {told}.")
+    def __init__(self, faults: Sequence[tuple[str, str]], *, subject: str = "The query string") -> None:
+        messages = "; ".join(f"{name}: {message}" for name, message in faults)
+        super().__init__(f"{subject} is invalid: {messages}.")
         self.faults = tuple(faults)
 
 
 def problem(error: HTTPException) -> Response:
-    """The answer to an error, with the headers it brings: how to authorise, which methods there are, when again."""
-    made = error.get_response()
+    """The response to an error, with its headers (WWW-Authenticate, Allow, Retry-After)."""
+    headers = error.get_response().headers
     status = error.code or 500
-    faults = error.faults if isinstance(error, WrongQuestionError) else ()
-    return problem_response(status, sentence_of(error), faults=faults, headers=dict(made.headers))
+    faults = error.faults if isinstance(error, InvalidRequestError) else ()
+    return problem_response(status, sentence_of(error), faults=faults, headers=dict(headers))
 
 
 def problem_response(
@@ -62,7 +62,7 @@ def problem_response(
     headers: dict[str, str] | None = None,
     **more: Any,
 ) -> Response:
-    """A problem with members of its own beside the common ones."""
+    """A problem response; `more` adds members to the common ones."""
     response = Response(status=status, headers=headers)
     body = {
         "type": "about:blank",

@@ -1,4 +1,4 @@
-"""`/api/projects`: what this dashboard watches."""
+"""`/api/projects`: the projects in the store."""
 
 from datetime import datetime
 
@@ -10,14 +10,14 @@ from ...model.series import Project
 from ...store import queries
 from ..request_context import project_or_404, store
 from .operation import operation
-from .query_params import Paged, Question
+from .query_params import PageParams, QueryParams
 from .responses import Listing, listing
 
 bp = Blueprint("api_projects", __name__, url_prefix="/api/projects")
 
 
-class ProjectShape(Schema):
-    """One project whose results are kept."""
+class ProjectSchema(Schema):
+    """One project."""
 
     name: str
     machines: int = Field(ge=0)
@@ -26,32 +26,35 @@ class ProjectShape(Schema):
     newest_commit: datetime | None
     newest_run: datetime | None
     unanalysed: int = Field(ge=0)
-    """Series with values that the analysis has not seen yet, or that older rules than today's told of."""
+    """Series with values newer than their analysis, or analysed by an older version."""
     unjudged: int = Field(ge=0)
-    """Machines with findings that have not been judged together yet."""
+    """Machines with findings that are not classified yet."""
 
 
 class ProjectList(Listing):
-    """Projects, the one with the newest run first."""
+    """Projects, newest run first."""
 
-    items: list[ProjectShape]
-
-
-@operation(bp, "", question=Paged, answer=ProjectList, tag="Projects", statuses=())
-def index(asked: Paged) -> ProjectList:
-    """All projects, the one with the newest run first."""
-    found, place = listing(queries.projects(store()), asked)
-    return ProjectList(items=[_schema(each) for each in found], **place)
+    items: list[ProjectSchema]
 
 
-@operation(bp, "/<project:project>", question=Question, answer=ProjectShape, tag="Projects")
-def show(project: str, asked: Question) -> ProjectShape:
-    """One project."""
+@operation(bp, "", params=PageParams, response=ProjectList, tag="Projects", statuses=())
+def index(params: PageParams) -> ProjectList:
+    """List projects.
+
+    Newest run first.
+    """
+    page, page_fields = listing(queries.projects(store()), params)
+    return ProjectList(items=[_schema(project) for project in page], **page_fields)
+
+
+@operation(bp, "/<project:project>", params=QueryParams, response=ProjectSchema, tag="Projects")
+def show(project: str, params: QueryParams) -> ProjectSchema:
+    """Get a project."""
     return _schema(project_or_404(project))
 
 
-def _schema(project: Project) -> ProjectShape:
-    return ProjectShape(
+def _schema(project: Project) -> ProjectSchema:
+    return ProjectSchema(
         name=project.name,
         machines=project.machines,
         series=project.series,

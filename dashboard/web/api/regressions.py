@@ -1,4 +1,4 @@
-"""`/api/projects/<project>/regressions`: what got worse."""
+"""`/api/projects/<project>/regressions`: series that regressed."""
 
 from datetime import UTC, datetime, time
 
@@ -12,15 +12,15 @@ from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import project_or_404, store
 from .limits import LimitsSource, limits_source
 from .operation import operation
-from .query_params import Day, Paged, Text
+from .query_params import Day, PageParams, Text
 from .responses import Listing, listing
 
 bp = Blueprint("api_regressions", __name__, url_prefix="/api/projects/<project:project>")
 _MOST_GROUPS = 1_000_000_000  # all of them
 
 
-class RegressionsQuestion(Paged):
-    """Which of them."""
+class RegressionsParams(PageParams):
+    """Filters of regressions."""
 
     machine: Text = ""
     kind: ChangeKind = ChangeKind.STEP
@@ -28,8 +28,8 @@ class RegressionsQuestion(Paged):
     """Only commits of that day (UTC) and later."""
 
 
-class RegressionShape(Schema):
-    """A series that got worse."""
+class RegressionSchema(Schema):
+    """A series that regressed."""
 
     machine: str
     commit: CommitSchema
@@ -38,36 +38,40 @@ class RegressionShape(Schema):
 
 
 class RegressionList(Listing):
-    """By commit, newest first, and machine; the largest first."""
+    """Regressions by commit, newest first, and machine; the largest first."""
 
-    items: list[RegressionShape]
+    items: list[RegressionSchema]
     limits: LimitsSource | None
-    """Whose limits say what counts: smaller steps are not among them. Null: the project has stated none."""
+    """Source of the thresholds; smaller steps are left out. Null if the project has none."""
 
 
-@operation(bp, "/regressions", question=RegressionsQuestion, answer=RegressionList, tag="Regressions")
-def index(project: str, asked: RegressionsQuestion) -> RegressionList:
-    """What got worse, newest first: steps that count, which a commit did, or another kind of change.
+@operation(bp, "/regressions", params=RegressionsParams, response=RegressionList, tag="Regressions")
+def index(project: str, params: RegressionsParams) -> RegressionList:
+    """List regressions.
 
-    Judged metrics of ours. Series that got worse at one commit on one machine stand together.
+    Steps of judged metrics that a commit caused, or changes of another kind; newest first, grouped by commit and
+    machine.
     """
     name = project_or_404(project).name
-    groups = queries.regressions(store(), name, machine=asked.machine or None, limit=_MOST_GROUPS, kind=asked.kind)
-    start = datetime.combine(asked.since, time.min, UTC) if asked.since else None
-    found = [
-        (group, each) for group in groups if start is None or group.commit.date >= start for each in group.regressions
+    groups = queries.regressions(store(), name, machine=params.machine or None, limit=_MOST_GROUPS, kind=params.kind)
+    start = datetime.combine(params.since, time.min, UTC) if params.since else None
+    rows = [
+        (group, regression)
+        for group in groups
+        if start is None or group.commit.date >= start
+        for regression in group.regressions
     ]
-    kept, place = listing(found, asked)
+    page, page_fields = listing(rows, params)
     return RegressionList(
         items=[
-            RegressionShape(
+            RegressionSchema(
                 machine=group.machine,
                 commit=commit_schema(group.commit),
-                series=series_schema(each.series),
-                change=change_schema(each.series, each.change),
+                series=series_schema(regression.series),
+                change=change_schema(regression.series, regression.change),
             )
-            for group, each in kept
+            for group, regression in page
         ],
         limits=limits_source(stated_limits(store(), name)),
-        **place,
+        **page_fields,
     )

@@ -1,4 +1,4 @@
-"""Every part of the API, in the order in which the document tells of them. A new one is a module and a line here."""
+"""The resources of the API, in the order of the OpenAPI document. A new one is a module and a line here."""
 
 from flask import Flask
 
@@ -40,6 +40,6 @@ ALL = (
 
 
 def register(app: Flask) -> None:
-    """Adds all of them to the application."""
-    for each in ALL:
-        app.register_blueprint(each.bp)
+    """Register the blueprints of all resources."""
+    for resource in ALL:
+        app.register_blueprint(resource.bp)

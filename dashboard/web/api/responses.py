@@ -1,4 +1,4 @@
-"""Responses of the API as JSON or CSV, and the pages of lists."""
+"""Responses of the API as JSON or CSV, and pagination."""
 
 import csv
 import io
@@ -17,11 +17,11 @@ from pydantic import BaseModel, Field
 
 from ...model.schema import Schema
 from ...text.tables import csv_text
-from .query_params import Paged, Question, Table
+from .query_params import CsvParams, PageParams, QueryParams
 
 
 class Listing(Schema):
-    """A part of a list. `next` is the address of the next part, null on the last."""
+    """A page of a list. `next` is the URL of the next page, null on the last."""
 
     total: int = Field(ge=0)
     limit: int = Field(ge=1)
@@ -29,46 +29,43 @@ class Listing(Schema):
     next: str | None
 
 
-# An answer's list as CSV (RFC 4180): a row for each item, the same columns whatever is null in them.
+# CSV (RFC 4180): a row per item, the same columns whatever is null in them.
 
 _Path = tuple[str, ...]
 
 
-def as_csv(answer: BaseModel, *, has_head: bool = True) -> str:
-    """The field that the answer's class calls `csv_rows`. Objects become columns "commit.hash", lists JSON text.
-
-    Without its head it goes on behind the part before.
-    """
-    field: str = getattr(type(answer), "csv_rows", "items")
-    columns = csv_columns(type(answer), field)
+def as_csv(body: BaseModel, *, has_header: bool = True) -> str:
+    """The field named by the class variable `csv_rows`. Objects become columns "commit.hash", lists JSON text."""
+    field: str = getattr(type(body), "csv_rows", "items")
+    columns = csv_columns(type(body), field)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
-    if has_head:
+    if has_header:
         writer.writerow([".".join(path) for path in columns])
-    writer.writerows([_cell(_at(item, path)) for path in columns] for item in getattr(answer, field))
+    writer.writerows([_cell(_at(item, path)) for path in columns] for item in getattr(body, field))
     return out.getvalue()
 
 
 @cache
-def csv_columns(answer: type[BaseModel], field: str) -> tuple[_Path, ...]:
-    """The paths of the columns, in the order of the schema's fields."""
-    item, *_ = typing.get_args(answer.model_fields[field].annotation)
+def csv_columns(model: type[BaseModel], field: str) -> tuple[_Path, ...]:
+    """Paths of the columns, in the order of the model's fields."""
+    item, *_ = typing.get_args(model.model_fields[field].annotation)
     return tuple(_paths(item, ()))
 
 
-def _paths(shape: type[BaseModel], before: _Path) -> Iterator[_Path]:
-    for name, field in shape.model_fields.items():
-        inner = _shape_in(field.annotation)
-        if inner is not None:
-            yield from _paths(inner, (*before, name))
+def _paths(model: type[BaseModel], parents: _Path) -> Iterator[_Path]:
+    for name, field in model.model_fields.items():
+        nested = _model_of(field.annotation)
+        if nested is not None:
+            yield from _paths(nested, (*parents, name))
         else:
-            yield (*before, name)
+            yield (*parents, name)
 
 
-def _shape_in(annotation: Any) -> type[BaseModel] | None:
-    """The object that stands there, alone or with null."""
+def _model_of(annotation: Any) -> type[BaseModel] | None:
+    """The model of the annotation, also in a union with None."""
     if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
-        return next(filter(None, map(_shape_in, typing.get_args(annotation))), None)
+        return next(filter(None, map(_model_of, typing.get_args(annotation))), None)
     return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
 
 
@@ -101,57 +98,57 @@ def _plain(value: Any) -> Any:
 
 
 Item = TypeVar("Item")
-_PART = 5000  # items of a whole list that are held at once
+_CHUNK = 5000  # items of a whole list in memory at once
 _CSV = "text/csv; charset=utf-8; header=present"
 
 
-def answer_response(answer: BaseModel, asked: Question) -> Response:
-    """The answer in the form that was asked for."""
-    if isinstance(asked, Table) and _wants_csv(asked):
-        response = Response(as_csv(answer), content_type=_CSV)
+def respond(body: BaseModel, params: QueryParams) -> Response:
+    """The body as JSON, or as CSV if requested."""
+    if isinstance(params, CsvParams) and _wants_csv(params):
+        response = Response(as_csv(body), content_type=_CSV)
     else:
-        response = Response(answer.model_dump_json() + "\n", content_type="application/json")
-    if isinstance(answer, Listing) and answer.next:
-        response.headers["Link"] = f'<{answer.next}>; rel="next"'
+        response = Response(body.model_dump_json() + "\n", content_type="application/json")
+    if isinstance(body, Listing) and body.next:
+        response.headers["Link"] = f'<{body.next}>; rel="next"'
     response.vary.add("Accept")
     return response
 
 
-def whole_list(view: Callable[[Paged], BaseModel], asked: Paged) -> Response:
-    """Every item as CSV: what is asked for without a limit is not cut. Long lists go out part by part."""
-    first = view(asked.model_copy(update={"limit": _PART}))
+def whole_list(view: Callable[[PageParams], BaseModel], params: PageParams) -> Response:
+    """All items as CSV, streamed in chunks."""
+    first = view(params.model_copy(update={"limit": _CHUNK}))
     if not isinstance(first, Listing) or first.next is None:
-        return answer_response(first, asked)
+        return respond(first, params)
 
-    def parts() -> Iterator[str]:
+    def chunks() -> Iterator[str]:
         yield as_csv(first)
-        for offset in range(_PART, first.total, _PART):
-            yield as_csv(view(asked.model_copy(update={"limit": _PART, "offset": offset})), has_head=False)
+        for offset in range(_CHUNK, first.total, _CHUNK):
+            yield as_csv(view(params.model_copy(update={"limit": _CHUNK, "offset": offset})), has_header=False)
 
-    response = Response(stream_with_context(parts()), content_type=_CSV)
+    response = Response(stream_with_context(chunks()), content_type=_CSV)
     response.vary.add("Accept")
     return response
 
 
-def wants_whole_list(asked: Question) -> bool:
-    """Whether a list is asked for as CSV, and no part of it."""
-    return isinstance(asked, Paged) and _wants_csv(asked) and not {"limit", "offset"} & set(request.args)
+def wants_whole_list(params: QueryParams) -> bool:
+    """Whether the request is for a list as CSV without `limit` and `offset`."""
+    return isinstance(params, PageParams) and _wants_csv(params) and not {"limit", "offset"} & set(request.args)
 
 
-def listing(entries: Sequence[Item], asked: Paged) -> tuple[Sequence[Item], dict[str, Any]]:
-    """This part of a whole list, and the fields that every list has."""
-    return entries[asked.offset : asked.offset + asked.limit], place(len(entries), asked)
+def listing(entries: Sequence[Item], params: PageParams) -> tuple[Sequence[Item], dict[str, Any]]:
+    """The requested page of a list, and the fields of `Listing`."""
+    return entries[params.offset : params.offset + params.limit], page_fields(len(entries), params)
 
 
-def place(total: int, asked: Paged) -> dict[str, Any]:
-    """The fields that every list has."""
-    after = asked.offset + asked.limit
-    query = {**request.args.to_dict(), "limit": asked.limit, "offset": after}
-    onward = url_for(request.endpoint or "", **{**query, **(request.view_args or {})}) if after < total else None
-    return {"total": total, "limit": asked.limit, "offset": asked.offset, "next": onward}
+def page_fields(total: int, params: PageParams) -> dict[str, Any]:
+    """The fields of `Listing`."""
+    after = params.offset + params.limit
+    query = {**request.args.to_dict(), "limit": params.limit, "offset": after}
+    next_url = url_for(request.endpoint or "", **{**query, **(request.view_args or {})}) if after < total else None
+    return {"total": total, "limit": params.limit, "offset": params.offset, "next": next_url}
 
 
-def _wants_csv(asked: Table) -> bool:
-    if asked.format is not None:
-        return asked.format == "csv"
+def _wants_csv(params: CsvParams) -> bool:
+    if params.format is not None:
+        return params.format == "csv"
     return request.accept_mimetypes.best_match(["application/json", "text/csv"]) == "text/csv"

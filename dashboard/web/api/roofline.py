@@ -1,4 +1,4 @@
-"""`/api/projects/<project>/roofline`: how close each kernel comes to what its machine can do."""
+"""`/api/projects/<project>/roofline`: kernels relative to the limits of a machine."""
 
 from typing import ClassVar
 
@@ -10,16 +10,16 @@ from ...store import queries
 from ..request_context import project_or_404, store
 from .machines import CeilingsSchema, ceilings_schema
 from .operation import operation
-from .query_params import Table, Text
+from .query_params import CsvParams, Text
 
 bp = Blueprint("api_roofline", __name__, url_prefix="/api/projects/<project:project>")
 
 
-class RooflineQuestion(Table):
-    """Whose."""
+class RooflineParams(CsvParams):
+    """The machine."""
 
     machine: Text = ""
-    """The machine with the newest data where none is named."""
+    """Default: the machine with the newest data."""
 
 
 class RooflinePointSchema(Schema):
@@ -30,69 +30,70 @@ class RooflinePointSchema(Schema):
     dtype: str
     latency_s: float | None
     flop: float | None
-    """Of one call."""
+    """FLOP of one call."""
     least_bytes: float | None
-    """That one call must move."""
+    """Bytes that one call must move at least."""
     intensity_flop_per_byte: float | None
-    """Over the least bytes."""
+    """FLOP per least byte."""
     measured_intensity_flop_per_byte: float | None
-    """Over the bytes that a profiler saw move through DRAM."""
+    """FLOP per byte of DRAM traffic, measured by a profiler."""
     throughput_flop_per_s: float | None
     bandwidth_bytes_per_s: float | None
     speed_of_light_of_peak: float | None
-    """The shortest latency that the datasheet allows as a share of ours."""
+    """Shortest latency by the datasheet, as a fraction of ours."""
     speed_of_light_of_ceiling: float | None
-    """The same by what was measured on the card that ran it."""
-    card: str | None
-    """The physical GPU; its ceilings stand in `ceilings_of_cards`."""
+    """The same by the measured ceilings of the GPU."""
+    gpu: str | None
+    """UUID; `ceilings_of_gpus` has its ceilings."""
     commit: str
 
 
-class CeilingsOfCard(Schema):
-    """What one physical GPU was measured to do."""
+class GpuCeilingsSchema(Schema):
+    """Measured ceilings of one physical GPU."""
 
-    card: str | None
+    gpu: str | None
     ceilings: CeilingsSchema
 
 
-class RooflineAnswer(Schema):
-    """One machine's limits and the points under them; baselines are among them."""
+class RooflineResponse(Schema):
+    """Limits of one machine and the points below them, baselines included."""
 
     csv_rows: ClassVar[str] = "points"
 
     machine: str
     machines: list[str]
-    """All that have a roofline."""
+    """All machines with a roofline."""
     peaks: CeilingsSchema | None
-    """The datasheet's."""
+    """From the datasheet."""
     ceilings: CeilingsSchema | None
-    """Measured on this very machine, by its newest run."""
-    ceilings_of_cards: list[CeilingsOfCard]
-    """Measured on the cards that ran the points: of these their shares are."""
+    """As measured by the machine's newest run."""
+    ceilings_of_gpus: list[GpuCeilingsSchema]
+    """Ceilings of the GPUs that measured the points."""
     points: list[RooflinePointSchema]
 
 
-@operation(bp, "/roofline", question=RooflineQuestion, answer=RooflineAnswer, tag="Overview")
-def show(project: str, asked: RooflineQuestion) -> RooflineAnswer:
-    """One machine's ceilings, and every workload and implementation under them.
+@operation(bp, "/roofline", params=RooflineParams, response=RooflineResponse, tag="Overview")
+def show(project: str, params: RooflineParams) -> RooflineResponse:
+    """Get the roofline of a machine.
 
-    404 where no machine of the project has known limits, as in a project that records no FLOP and byte counts.
+    Its ceilings, and every workload and implementation below them. 404 if no machine has known limits, as in a project
+    that records no FLOP and byte counts.
     """
-    found = queries.rooflines(store(), project_or_404(project).name)
-    chosen = next((each for each in found if asked.machine in ("", each.machine.name)), None)
-    if chosen is None:
-        abort(404, "There is no such roofline: no ceilings or workloads were recorded.")
-    return RooflineAnswer(
-        machine=chosen.machine.name,
-        machines=[each.machine.name for each in found],
-        peaks=ceilings_schema(chosen.machine.limits.peaks),
-        ceilings=ceilings_schema(chosen.machine.limits.measured),
-        ceilings_of_cards=[
-            CeilingsOfCard(card=card, ceilings=schema)
-            for card, ceilings in chosen.measured
+    rooflines = queries.rooflines(store(), project_or_404(project).name)
+    roofline = next((row for row in rooflines if params.machine in ("", row.machine.name)), None)
+    if roofline is None:
+        abort(404, "There is no roofline: no ceilings or workloads were recorded.")
+    return RooflineResponse(
+        machine=roofline.machine.name,
+        machines=[row.machine.name for row in rooflines],
+        peaks=ceilings_schema(roofline.machine.limits.peaks),
+        ceilings=ceilings_schema(roofline.machine.limits.measured),
+        ceilings_of_gpus=[
+            GpuCeilingsSchema(gpu=gpu, ceilings=schema)
+            for gpu, ceilings in roofline.measured
             if (schema := ceilings_schema(ceilings)) is not None
         ],
-        points=[_schema(point) for point in chosen.points],
+        points=[_schema(point) for point in roofline.points],
     )
 
 
@@ -111,6 +112,6 @@ def _schema(point: RooflinePoint) -> RooflinePointSchema:
         bandwidth_bytes_per_s=point.bandwidth_bps,
         speed_of_light_of_peak=light.of_peak,
         speed_of_light_of_ceiling=light.of_ceiling,
-        card=point.gpu,
+        gpu=point.gpu,
         commit=point.commit.hash,
     )

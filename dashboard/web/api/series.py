@@ -1,4 +1,4 @@
-"""`/api/projects/<project>/series`: finding a series, and how it stands."""
+"""`/api/projects/<project>/series`: series and their current state."""
 
 from typing import ClassVar, Literal
 
@@ -13,28 +13,28 @@ from ...store.queries.compiled_code import compiled_code
 from ...store.queries.series_list import find_series
 from ..request_context import commit_or_404, project_or_404, store
 from .operation import operation
-from .overview import Standing, standing
-from .query_params import CommitPrefix, Paged, Question, Table, Text
-from .responses import Listing, place
+from .overview import SeriesStateSchema, series_state_schema
+from .query_params import CommitPrefix, CsvParams, PageParams, QueryParams, Text
+from .responses import Listing, page_fields
 
 bp = Blueprint("api_series", __name__, url_prefix="/api/projects/<project:project>/series")
 
 
-class SeriesQuestion(Paged):
-    """Which of the series; all where nothing is asked."""
+class SeriesParams(PageParams):
+    """Filters of series."""
 
     q: Text = ""
-    """Words that benchmark, parameters, machine or environment must hold, letter case aside."""
+    """Words in benchmark, parameters, machine or environment; case-insensitive."""
     machine: Text = ""
     metric: Text = ""
-    """Its name: `latency`, `peak_memory`."""
+    """Name, such as `latency` or `peak_memory`."""
     implementation: Text = ""
     listed: Literal["yes", "no", ""] = ""
-    """Whether the project's benchmarks still have it."""
+    """Whether the benchmark still exists in the project."""
 
 
-class FoundSeries(Schema):
-    """A series with its newest value."""
+class SeriesLatestSchema(Schema):
+    """A series and its newest value."""
 
     series: SeriesSchema
     latest: float | None
@@ -42,20 +42,20 @@ class FoundSeries(Schema):
 
 
 class SeriesList(Listing):
-    """Series by benchmark's name, those that are listed first."""
+    """Series by name, listed ones first."""
 
-    items: list[FoundSeries]
+    items: list[SeriesLatestSchema]
 
 
-class CompiledQuestion(Table):
-    """Of which commit."""
+class CompiledCodeParams(CsvParams):
+    """The commit."""
 
     commit: CommitPrefix | None = None
-    """A hash or its beginning; the series' newest commit where none is given."""
+    """Hash or a prefix of it; default: the newest commit of the series."""
 
 
-class Compiled(Schema):
-    """What the compiler made of one kernel for one architecture."""
+class CompiledCodeSchema(Schema):
+    """Compiled code of one kernel for one architecture."""
 
     operator: str
     kernel: str
@@ -69,79 +69,83 @@ class Compiled(Schema):
     code_bytes: int | None
     barriers: int | None
     occupancy: float | None
-    """Theoretical, as a share of the warps that an SM can hold."""
+    """Theoretical occupancy: fraction of the warps that an SM can hold."""
     occupancy_limit: str | None
     sha256: str | None
     instructions: dict[str, int]
-    """How many of each kind."""
+    """Number of instructions of each kind."""
 
 
-class CompiledAnswer(Schema):
-    """The kernels of the operator behind a series, at one commit."""
+class CompiledCodeResponse(Schema):
+    """Compiled kernels of the series' operator at one commit."""
 
     csv_rows: ClassVar[str] = "kernels"
 
-    commit: str | None = Field(description="The full hash; null where the series has no values.")
-    kernels: list[Compiled]
+    commit: str | None = Field(description="Full hash; null if the series has no values.")
+    kernels: list[CompiledCodeSchema]
 
 
-@operation(bp, "", question=SeriesQuestion, answer=SeriesList, tag="Series")
-def index(project: str, asked: SeriesQuestion) -> SeriesList:
-    """Series by name, machine and metric, a part of the list at a time."""
-    found = find_series(
+@operation(bp, "", params=SeriesParams, response=SeriesList, tag="Series")
+def index(project: str, params: SeriesParams) -> SeriesList:
+    """List series."""
+    page = find_series(
         store(),
         project_or_404(project).name,
-        search=asked.q,
-        machine=asked.machine or None,
-        metric=asked.metric or None,
-        implementation=asked.implementation or None,
-        listed=None if not asked.listed else asked.listed == "yes",
-        limit=asked.limit,
-        offset=asked.offset,
+        search=params.q,
+        machine=params.machine or None,
+        metric=params.metric or None,
+        implementation=params.implementation or None,
+        listed=None if not params.listed else params.listed == "yes",
+        limit=params.limit,
+        offset=params.offset,
     )
     items = [
-        FoundSeries.model_construct(series=series_schema(each), latest=found.latest.get(each.key))
-        for each in found.series
+        SeriesLatestSchema.model_construct(series=series_schema(series), latest=page.latest.get(series.key))
+        for series in page.series
     ]
-    return SeriesList.model_construct(items=items, **place(found.total, asked))
+    return SeriesList.model_construct(items=items, **page_fields(page.total, params))
 
 
-@operation(bp, "/<key>", question=Question, answer=Standing, tag="Series")
-def show(project: str, key: str, asked: Question) -> Standing:
-    """One series as it stands: newest value, verdict, change, speed of light."""
-    own = series_or_404(project, key)
-    row = next((row for row in queries.siblings(store(), own.key) if row.series.key == own.key), None)
-    if row is None:
-        abort(404, f"The series “{key}” has not been analysed yet; its history has what was recorded.")
-    return standing(row)
+@operation(bp, "/<key>", params=QueryParams, response=SeriesStateSchema, tag="Series")
+def show(project: str, key: str, params: QueryParams) -> SeriesStateSchema:
+    """Get a series.
 
-
-@operation(bp, "/<key>/compiled-code", question=CompiledQuestion, answer=CompiledAnswer, tag="Series")
-def compiled(project: str, key: str, asked: CompiledQuestion) -> CompiledAnswer:
-    """The compiled code behind a series at a commit: registers, memory, occupancy, instructions.
-
-    Every kernel of its operator for every architecture that was built; an empty list where nobody recorded any.
+    Newest value, verdict, change, speed of light.
     """
-    own = series_or_404(project, key)
-    commit = commit_or_404(own.project, asked.commit).hash if asked.commit else None
-    found = compiled_code(store(), own.key, commit)
-    return CompiledAnswer(
-        commit=found.commit if found else None, kernels=[compiled_schema(each) for each in found.codes] if found else []
+    series = series_or_404(project, key)
+    row = next((row for row in queries.siblings(store(), series.key) if row.series.key == series.key), None)
+    if row is None:
+        abort(404, f"The series “{key}” is not analysed yet; its history has the recorded values.")
+    return series_state_schema(row)
+
+
+@operation(bp, "/<key>/compiled-code", params=CompiledCodeParams, response=CompiledCodeResponse, tag="Series")
+def compiled(project: str, key: str, params: CompiledCodeParams) -> CompiledCodeResponse:
+    """Get the compiled code of a series.
+
+    Registers, memory, occupancy and instructions of every kernel of its operator, for every architecture that was
+    built; an empty list if none was recorded.
+    """
+    series = series_or_404(project, key)
+    commit = commit_or_404(series.project, params.commit).hash if params.commit else None
+    recorded = compiled_code(store(), series.key, commit)
+    return CompiledCodeResponse(
+        commit=recorded.commit if recorded else None,
+        kernels=[compiled_code_schema(code) for code in recorded.codes] if recorded else [],
     )
 
 
 def series_or_404(project: str, key: str) -> Series:
-    """The project's series of that key."""
-    found = project_or_404(project)
+    """The series with this key in the project."""
+    name = project_or_404(project).name
     series = queries.series(store(), key)
-    if series is None or series.project != found.name:
-        abort(404, f"There is no series “{key}” in {found.name}. Its benchmark may have been renamed.")
+    if series is None or series.project != name:
+        abort(404, f"There is no series “{key}” in {name}. Its benchmark may have been renamed.")
     return series
 
 
-def compiled_schema(code: CompiledCode) -> Compiled:
-    """One kernel."""
-    return Compiled(
+def compiled_code_schema(code: CompiledCode) -> CompiledCodeSchema:
+    return CompiledCodeSchema(
         operator=code.operator,
         kernel=code.kernel,
         architecture=code.architecture,

@@ -1,7 +1,17 @@
-"""Who asks, and what they may do. Pages need `person`, `may`, `needs` and `csrf_token` alone."""
+"""Authentication and authorization. Pages use `person`, `has_role`, `require_role` and `csrf_token`."""
 
 from .csrf import csrf_token
-from .identity import Person, Role, may, person
-from .permissions import needs, tokens_alone, without_login, working_token
+from .identity import Person, Role, has_role, person
+from .permissions import public, require_role, require_token, token_only
 
-__all__ = ["Person", "Role", "csrf_token", "may", "needs", "person", "tokens_alone", "without_login", "working_token"]
+__all__ = [
+    "Person",
+    "Role",
+    "csrf_token",
+    "has_role",
+    "person",
+    "public",
+    "require_role",
+    "require_token",
+    "token_only",
+]

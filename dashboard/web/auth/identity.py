@@ -14,33 +14,31 @@ from ..request_context import store
 from . import proxies
 from .local_login import LocalLogin
 
-# What people may do here, and who a person is.
-
 
 class Role(StrEnum):
-    """Each may do what those above it may."""
+    """Permissions of a person; each role includes those before it."""
 
     READER = "reader"
-    TRIAGER = "triager"  # says what a regression is, notes, assigns
-    ADMIN = "admin"  # makes and revokes tokens
+    TRIAGER = "triager"  # triages, assigns, writes notes
+    ADMIN = "admin"  # creates and revokes tokens
 
     def includes(self, other: "Role") -> bool:
-        """Whether this role may do what the other one may."""
+        """Whether this role has the permissions of the other."""
         order = tuple(Role)
         return order.index(self) >= order.index(other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """Somebody whose name we know: one who logged in, the one at this machine, or a program with a token."""
+    """An identified caller with a role: a user who logged in, the local user, or a token."""
 
     name: str
-    subject: str  # tells people of one name apart, as whoever names them does
+    subject: str  # unique, from the provider; names need not be
     role: Role
 
 
 def role_of(settings: AccessSettings, name: str, groups: tuple[str, ...]) -> Role | None:
-    """The highest role whose list has the name or one of the groups; None for somebody who may not even read."""
+    """The highest role whose list has the name or one of the groups; None without read access."""
     for role, entries in (
         (Role.ADMIN, settings.admins),
         (Role.TRIAGER, settings.triagers),
@@ -48,17 +46,17 @@ def role_of(settings: AccessSettings, name: str, groups: tuple[str, ...]) -> Rol
     ):
         if any(_matches(entry, name, groups) for entry in entries):
             return role
-    return None if settings.reading_wants_login else Role.READER
+    return None if settings.reading_requires_login else Role.READER
 
 
 def relevant_groups(settings: AccessSettings, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """Those that some list names; people are in hundreds, and a session's cookie holds four kilobytes."""
-    named = {*settings.admins, *settings.triagers, *settings.readers}
-    return tuple(group for group in groups if f"group:{group}" in named)
+    """The groups that the settings name: all groups of a person may exceed a cookie's 4 KB."""
+    known = {*settings.admins, *settings.triagers, *settings.readers}
+    return tuple(group for group in groups if f"group:{group}" in known)
 
 
 def _matches(entry: str, name: str, groups: tuple[str, ...]) -> bool:
-    """Names without regard to case, as mail addresses are; groups to the letter."""
+    """Names are case-insensitive, like mail addresses; groups are not."""
     if entry.startswith("group:"):
         return entry.removeprefix("group:") in groups
     if entry.startswith("*@"):
@@ -66,15 +64,15 @@ def _matches(entry: str, name: str, groups: tuple[str, ...]) -> bool:
     return entry == "*" or entry.casefold() == name.casefold()
 
 
-_OF_EVERY_PROJECT = frozenset({"api_document.openapi"})  # which names none
+_WITHOUT_PROJECT = frozenset({"api_document.openapi"})
 _ROLES = {Scope.READ: Role.READER, Scope.TRIAGE: Role.TRIAGER}
-LOCAL = "local"  # of the session: true where a link of `warpwatch serve` began it
-LOGGED_IN = "person"  # of the session: name, subject, groups, when (seconds since 1970)
+LOCAL = "local"  # session key: True after a login by the link of `warpwatch serve`
+LOGGED_IN = "person"  # session key: name, subject, groups, time (seconds since 1970)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What the application knows of access: its settings, and the local user."""
+    """Access settings and the local user of an application."""
 
     settings: AccessSettings
     local_name: str
@@ -82,99 +80,102 @@ class Access:
 
 
 def register(app: Flask, settings: AccessSettings) -> None:
-    """Tells the application its settings, and templates `person()`, `may("triager")` and more."""
+    """Store the settings in the application; provide `person()`, `has_role("triager")` and others to templates."""
     app.extensions["access"] = Access(settings=settings, local_name=_user_name(), local_login=LocalLogin())
     app.jinja_env.globals.update(
-        person=person, may=may, can_log_in=can_log_in, is_logged_in=is_logged_in, has_local_login=has_local_login
+        person=person,
+        has_role=has_role,
+        can_log_in=can_log_in,
+        is_logged_in=is_logged_in,
+        has_local_login=has_local_login,
     )
 
 
 def access_settings() -> AccessSettings:
-    """The application's."""
     return _access().settings
 
 
 def person() -> Person | None:
-    """Who makes this request; None for one whose name we do not know, or who has no role here."""
+    """The caller; None if anonymous or without a role."""
     if "person" not in g:
-        name, subject, role = _named()
+        name, subject, role = _identify()
         if name is None or subject is None or role is None:
             g.person = None
         else:
             g.person = Person(name=name, subject=subject, role=role)
-        g.known_as = name
-    found: Person | None = g.person
-    return found
+        g.caller_name = name
+    caller: Person | None = g.person
+    return caller
 
 
-def known_as() -> str | None:
-    """The name of whoever makes this request, with a role here or without."""
+def caller_name() -> str | None:
+    """Name of the caller, with or without a role; None if anonymous."""
     person()
-    found: str | None = g.known_as
-    return found
+    name: str | None = g.caller_name
+    return name
 
 
-def may(role: Role | str) -> bool:
-    """Whether whoever makes this request has at least this role."""
-    found = person()
-    if found is not None:
-        return found.role.includes(Role(role))
-    return Role(role) is Role.READER and not access_settings().reading_wants_login
+def has_role(role: Role | str) -> bool:
+    """Whether the caller has at least this role."""
+    caller = person()
+    if caller is not None:
+        return caller.role.includes(Role(role))
+    return Role(role) is Role.READER and not access_settings().reading_requires_login
 
 
 def can_log_in() -> bool:
-    """Whether this dashboard has a login page that leads somewhere."""
+    """Whether users log in at an OpenID provider."""
     return isinstance(access_settings().login, OpenIdLogin)
 
 
 def is_logged_in() -> bool:
-    """Whether a session of ours says who this is, which logging out ends."""
-    return is_local() or (can_log_in() and _logged_in() is not None)
+    """Whether the caller has a session, which logging out ends."""
+    return is_local() or (can_log_in() and _session_login() is not None)
 
 
 def log_in(name: str, subject: str, groups: tuple[str, ...]) -> None:
-    """Begins a session of this person's, and nothing of an earlier one stays in it."""
+    """Start a new session for this person."""
     session.clear()
     session.permanent = True
     session[LOGGED_IN] = {"name": name, "subject": subject, "groups": list(groups), "at": int(time.time())}
 
 
 def log_out() -> None:
-    """Ends the session in this browser."""
+    """End the session in this browser."""
     session.clear()
 
 
 def has_bearer() -> bool:
-    """Whether a program asks, with a token; it is never also somebody else."""
+    """Whether the request has a bearer token; sessions are then ignored."""
     return request.authorization is not None and request.authorization.type == "bearer"
 
 
 def token() -> Token | None:
-    """The token that the request brings, if it works."""
+    """The request's token; None if absent or invalid."""
     if "token" not in g:
-        given = request.authorization.token if request.authorization is not None and has_bearer() else None
-        g.token = use_token(store(), given, now_ms=int(time.time() * 1000)) if given else None
-    found: Token | None = g.token
-    return found
+        text = request.authorization.token if request.authorization is not None and has_bearer() else None
+        g.token = use_token(store(), text, now_ms=int(time.time() * 1000)) if text else None
+    used: Token | None = g.token
+    return used
 
 
 def is_local() -> bool:
-    """Whether this browser used a link of `warpwatch serve`, on a server that listens to this machine alone."""
+    """Whether this browser logged in by the link of `warpwatch serve`."""
     return has_local_login() and LOCAL in session
 
 
 def has_local_login() -> bool:
-    """Whether people log in by such a link: there is no other login, no proxy, and the address is a loopback one."""
+    """Whether the link of `warpwatch serve` logs in: no other login, no proxy, and a loopback address."""
     return access_settings().has_local_login
 
 
 def local_link_token() -> str:
-    """A token for a further link."""
+    """A one-time token for a new link."""
     return _access().local_login.new_token()
 
 
 def log_in_locally(token: str) -> bool:
-    """Begin the local user's session if the token is a link's that nobody used yet; else change nothing."""
+    """Start the local user's session; False if the token is invalid or used."""
     if not has_local_login() or not _access().local_login.redeem(token):
         return False
     session.clear()
@@ -184,51 +185,51 @@ def log_in_locally(token: str) -> bool:
 
 
 def _access() -> Access:
-    found = current_app.extensions["access"]
-    assert isinstance(found, Access)
-    return found
+    access = current_app.extensions["access"]
+    assert isinstance(access, Access)
+    return access
 
 
-def _named() -> tuple[str | None, str | None, Role | None]:
-    """Name, subject and role of whoever makes this request."""
+def _identify() -> tuple[str | None, str | None, Role | None]:
+    """Name, subject and role of the caller; name and subject are None if anonymous."""
     settings = access_settings()
     if has_bearer():
-        found = token()
-        if found is None:
+        used = token()
+        if used is None:
             return None, None, None
-        is_for = found.project == (request.view_args or {}).get("project") or request.endpoint in _OF_EVERY_PROJECT
-        return f"token {found.name}", f"token {found.id}", _ROLES.get(found.scope) if is_for else None
+        is_allowed = used.project == (request.view_args or {}).get("project") or request.endpoint in _WITHOUT_PROJECT
+        return f"token {used.name}", f"token {used.id}", _ROLES.get(used.scope) if is_allowed else None
     if is_local():
         return _access().local_name, "local", Role.ADMIN
     if isinstance(settings.login, ProxyLogin):
-        name, groups = proxies.named(settings.login)
+        name, groups = proxies.proxy_user(settings.login)
         return name, f"proxy {name}", role_of(settings, name, groups) if name else None
-    said = _logged_in()
-    if said is None:
+    login = _session_login()
+    if login is None:
         return None, None, None
-    return said["name"], said["subject"], role_of(settings, said["name"], tuple(said["groups"]))
+    return login["name"], login["subject"], role_of(settings, login["name"], tuple(login["groups"]))
 
 
-def _logged_in() -> dict[str, Any] | None:
-    said: dict[str, Any] | None = session.get(LOGGED_IN) if can_log_in() else None
-    if said is None or time.time() - said["at"] > access_settings().session_hours * 3600:
+def _session_login() -> dict[str, Any] | None:
+    login: dict[str, Any] | None = session.get(LOGGED_IN) if can_log_in() else None
+    if login is None or time.time() - login["at"] > access_settings().session_hours * 3600:
         return None
-    return said
+    return login
 
 
-def is_a_login(said: object) -> bool:
-    """Whether a session's entry is what `log_in` writes; an earlier release may have written another."""
+def is_valid_login(entry: object) -> bool:
+    """Whether the session's entry has the form that `log_in` writes; earlier releases wrote another."""
     return (
-        isinstance(said, dict)
-        and all(isinstance(said.get(key), str) for key in ("name", "subject"))
-        and isinstance(said.get("groups"), list)
-        and all(isinstance(group, str) for group in said["groups"])
-        and isinstance(said.get("at"), int)
+        isinstance(entry, dict)
+        and all(isinstance(entry.get(key), str) for key in ("name", "subject"))
+        and isinstance(entry.get("groups"), list)
+        and all(isinstance(group, str) for group in entry["groups"])
+        and isinstance(entry.get("at"), int)
     )
 
 
 def _user_name() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a number without a name, as in containers
+    except (KeyError, OSError):  # a uid without a name, as in containers
         return "local"

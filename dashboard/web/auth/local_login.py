@@ -1,7 +1,6 @@
-"""The login of the person who runs `warpwatch serve`: a link with a one-time token, as Jupyter prints one.
+"""Login of the user who runs `warpwatch serve`: a link with a one-time token, like Jupyter's.
 
-Nothing but the token tells that person from others who reach the server: not the address, which a proxy beside the
-server shares, nor a header.
+Only the token identifies that user: a proxy on the same machine shares the address, and clients choose headers.
 """
 
 import hashlib
@@ -13,21 +12,21 @@ _TOKEN_BYTES = 32
 
 
 class LocalLogin:
-    """Tokens that were printed and not used yet; only their hashes are kept."""
+    """Unused tokens; only hashes are stored."""
 
     def __init__(self) -> None:
         self._hashes: set[bytes] = set()
         self._lock = threading.Lock()
 
     def new_token(self) -> str:
-        """A token that logs in one browser, once."""
+        """A new one-time token."""
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         with self._lock:
             self._hashes.add(_hash(token))
         return token
 
     def redeem(self, token: str) -> bool:
-        """Whether the token is one that was not used before; from now on it is used."""
+        """Use up the token; False if it is unknown or used."""
         with self._lock:
             if _hash(token) not in self._hashes:
                 return False

@@ -1,4 +1,4 @@
-"""Which views ask for what: a role, a token alone, or nothing; and the door itself, where reading wants a login."""
+"""Authorization decorators and the global read check."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -11,26 +11,26 @@ from werkzeug.exceptions import Unauthorized
 from ...settings import ProxyLogin
 from ...store.tokens import Token
 from . import identity
-from .identity import Role, may
+from .identity import Role, has_role
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_TOKENS_ALONE = "_warpwatch_tokens_alone"
-_WITHOUT_LOGIN = "_warpwatch_without_login"
+_TOKEN_ONLY = "_warpwatch_token_only"
+_PUBLIC = "_warpwatch_public"
 
 
 def register(app: Flask) -> None:
-    """Close every view to those who may not read, but for the few that are so marked and our static files."""
-    app.before_request(_check_reading)
+    """Require the role reader for every view except public ones and static files."""
+    app.before_request(_check_read)
 
 
-def needs(role: Role) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A view for people with at least this role: 401 for one without a name, 403 for one without the role."""
+def require_role(role: Role) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a view that needs at least this role: 401 for anonymous callers, 403 without the role."""
 
     def decorate(view: Callable[P, R]) -> Callable[P, R]:
         @wraps(view)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-            if not may(role):
+            if not has_role(role):
                 _refuse(role)
             return view(*args, **kwargs)
 
@@ -39,36 +39,36 @@ def needs(role: Role) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorate
 
 
-def tokens_alone(view: Callable[P, R]) -> Callable[P, R]:
-    """Marks a view that asks for a token itself and knows no people: neither login nor CSRF applies to it."""
-    setattr(view, _TOKENS_ALONE, True)
+def token_only(view: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a view that checks a token itself: login and CSRF do not apply."""
+    setattr(view, _TOKEN_ONLY, True)
     return view
 
 
-def without_login(view: Callable[P, R]) -> Callable[P, R]:
-    """Marks a view that is open also where reading wants a login."""
-    setattr(view, _WITHOUT_LOGIN, True)
+def public(view: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a view that needs no login."""
+    setattr(view, _PUBLIC, True)
     return view
 
 
-def takes_tokens_alone() -> bool:
-    """Whether this request's view is so marked."""
-    return hasattr(_view(), _TOKENS_ALONE)
+def is_token_only() -> bool:
+    """Whether this request's view is decorated by `token_only`."""
+    return hasattr(_view(), _TOKEN_ONLY)
 
 
-def working_token() -> Token:
-    """The token that the request brings; ends the request if it brings none that works."""
-    found = identity.token()
-    if found is None and request.authorization is not None and request.authorization.token:
-        _unauthorised("This token is unknown here, was revoked or has expired.")
-    if found is None:
-        _unauthorised("No token: send “Authorization: Bearer TOKEN”; `warpwatch token create` makes one.")
-    return found
+def require_token() -> Token:
+    """The request's token; aborts with 401 without a valid one."""
+    token = identity.token()
+    if token is None and request.authorization is not None and request.authorization.token:
+        _unauthorised("The token is unknown, revoked or expired.")
+    if token is None:
+        _unauthorised("A token is required: send “Authorization: Bearer TOKEN”; `warpwatch token create` creates one.")
+    return token
 
 
-def _check_reading() -> None:
-    is_open = request.endpoint == "static" or hasattr(_view(), _WITHOUT_LOGIN) or takes_tokens_alone()
-    if not is_open and not may(Role.READER):
+def _check_read() -> None:
+    is_public = request.endpoint == "static" or hasattr(_view(), _PUBLIC) or is_token_only()
+    if not is_public and not has_role(Role.READER):
         _refuse(Role.READER)
 
 
@@ -77,26 +77,28 @@ def _view() -> object:
 
 
 def _refuse(role: Role) -> NoReturn:
-    wanted = "Reading here wants a login" if role is Role.READER else f"This needs the role “{role}”"
+    needed = "Sign in to view this page" if role is Role.READER else f"This needs the role “{role}”"
     if identity.has_bearer():
-        token = working_token()
-        abort(403, f"{wanted}; the token “{token.name}” is for “{token.scope}” of the project {token.project} alone.")
-    name = identity.known_as()
+        token = require_token()
+        abort(403, f"This token is for “{token.scope}” of the project {token.project} only (“{token.name}”).")
+    name = identity.caller_name()
     if name is not None:
-        known = identity.person()
-        has = f"has the role “{known.role}”" if known is not None else "has no role here"
+        caller = identity.person()
+        role_now = f"has the role “{caller.role}”" if caller is not None else "has no role"
         abort(
-            403, f"{wanted}; {name} {has}. Whoever runs this dashboard can add the name to WARPWATCH_{role.upper()}S."
+            403,
+            f"You do not have permission to do this: it needs the role “{role}”, and {name} {role_now}. "
+            f"The administrator can add the name to WARPWATCH_{role.upper()}S.",
         )
     if identity.can_log_in():
-        _unauthorised(f"{wanted}: log in first.")
+        _unauthorised(f"{needed}." if role is Role.READER else f"{needed}. Sign in first.")
     if isinstance(identity.access_settings().login, ProxyLogin):
-        _unauthorised(f"{wanted}, and the proxy in front names nobody: come through it, and log in there.")
+        _unauthorised(f"{needed}. The reverse proxy sent no user name: use its address and sign in there.")
     if identity.has_local_login():
-        _unauthorised(f"{wanted}: open the link that `warpwatch serve` printed.")
+        _unauthorised(f"{needed}. Open the link that `warpwatch serve` printed.")
     _unauthorised(
-        f"{wanted}, and there is no login here. Without one only a server on 127.0.0.1 lets its own user "
-        "write; WARPWATCH_LOGIN sets one up."
+        f"{needed}. This dashboard has no login: set WARPWATCH_LOGIN, or run `warpwatch serve` on 127.0.0.1, "
+        "whose own user can write."
     )
 
 

@@ -1,4 +1,4 @@
-"""Reverse proxies that are trusted, and the host names that are answered."""
+"""Trusted reverse proxies and allowed host names."""
 
 import ipaddress
 import socket
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 _TRUSTED = "warpwatch.trusted_proxy"
-_LONGEST_NAME = 200
+_MAX_NAME_LENGTH = 200
 
 
 def register_proxies(app: Flask, settings: AccessSettings) -> None:
-    """Put the proxies' rule in front of the application."""
+    """Wrap the application in `TrustedProxies` if proxies are configured."""
     if settings.proxies:
         prefix = urlsplit(settings.public_url or "").path
         app.wsgi_app = TrustedProxies(app.wsgi_app, settings.proxies, prefix)  # type: ignore[method-assign]
 
 
 class TrustedProxies:
-    """Reads X-Forwarded-For, -Proto and -Host where the peer is one of these proxies, and nowhere else.
+    """Read X-Forwarded-For, -Proto and -Host from these proxies only.
 
-    X-Forwarded-Prefix counts only where it is the path of the public address: a proxy that sets none may pass on what
-    its client sent, and links would lead wherever that says.
+    X-Forwarded-Prefix counts only if it is the path of the public URL: a proxy that sets none may pass on the client's,
+    and links would lead there.
     """
 
     def __init__(self, app: "WSGIApplication", proxies: tuple[Network, ...], prefix: str) -> None:
@@ -40,7 +40,6 @@ class TrustedProxies:
         self._prefix = prefix
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        """Answers a request."""
         environ[_TRUSTED] = self._trusts(environ.get("REMOTE_ADDR", ""))
         if environ.get("HTTP_X_FORWARDED_PREFIX", "").rstrip("/") != self._prefix:
             environ.pop("HTTP_X_FORWARDED_PREFIX", None)
@@ -50,46 +49,44 @@ class TrustedProxies:
         try:
             address = ipaddress.ip_address(peer)
         except ValueError:
-            return False  # a Unix socket's peer has none
-        mapped = getattr(address, "ipv4_mapped", None)  # how a socket for both kinds tells IPv4
+            return False  # the peer of a Unix socket
+        mapped = getattr(address, "ipv4_mapped", None)  # IPv4 on a dual-stack socket
         return any((mapped or address) in network for network in self._proxies)
 
 
-def named(login: ProxyLogin) -> tuple[str | None, tuple[str, ...]]:
-    """The name and groups that a trusted proxy gives this request; nobody where another peer says so.
+def proxy_user(login: ProxyLogin) -> tuple[str | None, tuple[str, ...]]:
+    """User name and groups from a trusted proxy's headers; None and () from any other peer.
 
-    A name with a comma is two headers, of which the client may have sent one: then it is nobody.
+    A name with a comma is two headers, one of which may be from the client: None.
     """
     name = _text(request.headers.get(login.user_header, ""))
     if not request.environ.get(_TRUSTED) or "," in name:
         return None, ()
     groups = _text(request.headers.get(login.groups_header, "")).split(",") if login.groups_header else []
-    return name[:_LONGEST_NAME] or None, tuple(group.strip() for group in groups if group.strip())
+    return name[:_MAX_NAME_LENGTH] or None, tuple(group.strip() for group in groups if group.strip())
 
 
 def host_name(host: str) -> str:
-    """A Host header without its port: `[::1]:80` is `::1`."""
+    """Host header without the port: `[::1]:80` is `::1`."""
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0].lower().rstrip(".")
 
 
 def _text(header: str) -> str:
-    """Servers hand bytes on as Latin-1; names are UTF-8 where they are not ASCII."""
+    """Decode as UTF-8: WSGI passes header bytes as Latin-1."""
     try:
         return header.encode("latin-1").decode("utf-8").strip()
     except UnicodeError:
         return header.strip()
 
 
-# By which names this dashboard is asked.
-#
-# A page of somebody else's can let its own host name point to 127.0.0.1, and would then read the dashboard as its own
-# (DNS rebinding). Its Host header still has that name. Addresses in numbers cannot be pointed elsewhere.
+# Against DNS rebinding: a foreign page may point its host name to 127.0.0.1 and read the dashboard, but its Host header
+# has that name. Numeric addresses cannot be redirected.
 
 
 def register_hosts(app: Flask, settings: AccessSettings) -> None:
-    """Refuse requests under names that are not ours."""
+    """Reject requests with other host names."""
     own = socket.gethostname().lower()
     public = urlsplit(settings.public_url).hostname if settings.public_url else None
     names = frozenset({"localhost", own, own.partition(".")[0], *(host.lower() for host in settings.hosts), public})
@@ -97,15 +94,14 @@ def register_hosts(app: Flask, settings: AccessSettings) -> None:
     @app.before_request
     def _check() -> None:
         name = host_name(request.headers.get("Host", "") if not request.host else request.host)
-        if name not in names and not name.endswith(".localhost") and not _is_number(name):
+        if name not in names and not name.endswith(".localhost") and not _is_address(name):
             abort(
                 400,
-                f"This dashboard does not go by the name “{name[:100]}”. If it should, start it with "
-                "WARPWATCH_HOSTS or WARPWATCH_URL set to that.",
+                f"The host name “{name[:100]}” is not allowed here. To allow it, set WARPWATCH_HOSTS or WARPWATCH_URL.",
             )
 
 
-def _is_number(name: str) -> bool:
+def _is_address(name: str) -> bool:
     try:
         ipaddress.ip_address(name)
     except ValueError:

@@ -1,7 +1,7 @@
-"""How often one address, person or token may ask: in all, and for what costs much or can be guessed at.
+"""Rate limits per address, person or token: in total, for costly views, and for logins.
 
-This machine's own requests are not counted. Where a proxy stands before the server and WARPWATCH_PROXIES does not name
-it, everybody would have its address, and one could lock out all.
+Requests of this machine are not counted: behind a proxy that WARPWATCH_PROXIES does not name, all clients share its
+address.
 """
 
 import time
@@ -20,10 +20,10 @@ from . import identity
 
 View = TypeVar("View", bound=Callable[..., object])
 LOGINS = "20 per minute"
-_COSTLY_SHARE = 5  # of all requests that one may make, one in so many
+_COSTLY_DIVISOR = 5  # limit of costly views: the general one divided by this
 _LIMIT = "_warpwatch_limit"
 _COSTLY = "costly"
-_COSTLY_VIEWS = (  # that read a whole project, or compare two commits of it
+_COSTLY_VIEWS = (  # read a whole project, or compare two commits
     "overview.show",
     "roofline.show",
     "compare.show",
@@ -38,13 +38,13 @@ _UNCOUNTED = frozenset({"static", "health.show"})
 
 
 def costly(view: View) -> View:
-    """Marks a view that takes long: an upload, or a page that reads much."""
+    """Decorate a view with the limit of costly ones."""
     setattr(view, _LIMIT, _COSTLY)
     return view
 
 
 def limited(limit: str) -> Callable[[View], View]:
-    """Marks a view that may be asked only so often, such as "20 per minute"."""
+    """Decorate a view with a limit such as "20 per minute"."""
 
     def mark(view: View) -> View:
         setattr(view, _LIMIT, limit)
@@ -54,13 +54,13 @@ def limited(limit: str) -> Callable[[View], View]:
 
 
 def register(app: Flask, settings: AccessSettings) -> None:
-    """Count requests, once all views are there. Raises ValueError for a storage that limits does not know."""
+    """Apply the limits; call after all views are registered. Raises ValueError for an unknown storage."""
     most = settings.requests_per_minute
     if most == 0:
         return
     try:
         limiter = Limiter(
-            _who,
+            _caller_key,
             app=app,
             application_limits=[f"{most} per minute"],
             application_limits_exempt_when=_is_uncounted,
@@ -70,7 +70,7 @@ def register(app: Flask, settings: AccessSettings) -> None:
         )
     except ConfigurationError as error:
         raise ValueError(
-            f"WARPWATCH_RATE_STORAGE is {settings.rate_storage!r}: {error}; wanted such as memory:// or "
+            f"WARPWATCH_RATE_STORAGE is {settings.rate_storage!r}: {error}; expected a URL such as memory:// or "
             "redis://HOST:6379"
         ) from error
     for endpoint in _COSTLY_VIEWS:
@@ -78,26 +78,26 @@ def register(app: Flask, settings: AccessSettings) -> None:
     for endpoint, view in app.view_functions.items():
         limit = getattr(view, _LIMIT, None)
         if limit is not None:
-            said = f"{max(1, most // _COSTLY_SHARE)} per minute" if limit == _COSTLY else limit
-            counted = limiter.limit(said, exempt_when=_is_uncounted)(view)
-            app.view_functions[endpoint] = counted  # type: ignore[assignment]  # it answers as the view does
+            text = f"{max(1, most // _COSTLY_DIVISOR)} per minute" if limit == _COSTLY else limit
+            counted = limiter.limit(text, exempt_when=_is_uncounted)(view)
+            app.view_functions[endpoint] = counted  # type: ignore[assignment]  # same signature as the view
 
     def refuse(error: RateLimitExceeded) -> ResponseReturnValue:
         breached = limiter.current_limit
         seconds = max(1, int(breached.reset_at - time.time())) if breached else 60
-        most = count(error.limit.limit.amount, "request")  # all of ours are of a minute
-        said = f"That was more than {most} a minute from one address, person or token; try again in {seconds} s."
-        return app.handle_http_exception(TooManyRequests(said, retry_after=seconds))
+        most = count(error.limit.limit.amount, "request")  # all limits are per minute
+        message = f"More than {most} per minute from one address, person or token. Try again in {seconds} s."
+        return app.handle_http_exception(TooManyRequests(message, retry_after=seconds))
 
     app.register_error_handler(RateLimitExceeded, refuse)
 
 
-def _who() -> str:
-    """A token or a person by name; others by address."""
+def _caller_key() -> str:
+    """Token or name of the caller, else the address."""
     if identity.has_bearer():
         token = identity.token()
         return f"token {token.id}" if token is not None else f"address {request.remote_addr}"
-    name = identity.known_as()
+    name = identity.caller_name()
     return f"person {name}" if name is not None else f"address {request.remote_addr}"
 
 

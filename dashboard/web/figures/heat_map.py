@@ -1,7 +1,6 @@
-"""A kernel's shapes over commits: how far each lies from its reference level, and where its level changed.
+"""Heat map of a kernel: relative difference of each workload from its reference level, by commit.
 
-A reference is the level on one physical card. Against that, what another card measured is no change of the kernel
-alone: such cells are pale, and their numbers have a star.
+A reference is the level on one GPU; cells of another GPU are pale, and their numbers have a star.
 """
 
 import itertools
@@ -23,49 +22,47 @@ from .layout import plain
 from .palette import CELL, CELL_BETTER, CELL_WORSE, INK, MUTED
 from .themes import MONOSPACE, figure
 
-_LEAST_SPAN = 0.05  # of the colours, either way: noise must not look like a change
-_MOST_SPAN = 0.7
-_WRITTEN = 16  # commits up to which each cell has its number
+_MIN_SPAN = 0.05  # of the colours, so that noise is not visible
+_MAX_SPAN = 0.7
+_MAX_NUMBERED = 16  # commits up to which cells have numbers
 _PALE = 0.65
-_OF_LEVEL = 3  # commits that tell the reference level, up to a change
+_REFERENCE_COMMITS = 3  # median of up to so many commits
 _AXIS = {"type": "linear", "tickmode": "array", "showgrid": False, "fixedrange": True}
 
 
 class Reference(StrEnum):
-    """The level that a shape is compared with."""
+    """Reference level of a workload."""
 
     FIRST = "first"  # of the oldest commits on display
     NEWEST = "newest"
-    OWN_CARD = "card"  # of the oldest commits on the card that measured the cell
+    OWN_GPU = "card"  # of the oldest commits on the cell's GPU
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatRow:
-    """A shape with its reference level, and its change from there at each commit (None: no number).
-
-    Of several references the level is the one that the newest commit is compared with.
-    """
+    """A workload, its reference level (that of the newest commit), and the relative change at each commit (None without
+    a value)."""
 
     shape: ShapeRow
     level: float | None
     change: tuple[float | None, ...]
-    is_elsewhere: tuple[bool, ...]  # measured on another card than the reference
+    is_other_gpu: tuple[bool, ...]  # measured on another GPU than the reference
 
 
 def heat_rows(kernel: Kernel, reference: Reference) -> tuple[HeatRow, ...]:
-    """Each shape against the median of its first (or newest) commits on one level."""
+    """One row per workload, relative to the median of its first (or newest) commits on one level."""
     return tuple(_row(kernel, shape, reference) for shape in kernel.rows)
 
 
 def heat_map_figure(kernel: Kernel, rows: Sequence[HeatRow], names: Sequence[str]) -> go.Figure:
-    """A row for each name. Blue is better and vermillion worse, whichever way the metric counts."""
+    """The figure, one row per name; blue is better, vermillion worse."""
     commits = [commit_tick(commit) for commit in kernel.commits]
     labels = [plain(name) for name in names]
     return figure(
         [
             *_cells(kernel, rows, labels),
             *_marks(kernel, rows),
-            *([_numbers(rows)] if len(commits) <= _WRITTEN else []),
+            *([_numbers(rows)] if len(commits) <= _MAX_NUMBERED else []),
         ],
         margin_b=64,
         xaxis={
@@ -82,17 +79,17 @@ def heat_map_figure(kernel: Kernel, rows: Sequence[HeatRow], names: Sequence[str
             "range": [len(rows) - 0.5, -0.5],
             "tickfont_color": INK,
         },
-        shapes=_new_cards(kernel),
+        shapes=_gpu_changes(kernel),
         meta={"commits": commits, "newest": [_newest(row) for row in rows]},
     )
 
 
 def _cells(kernel: Kernel, rows: Sequence[HeatRow], labels: Sequence[str]) -> list[go.Heatmap]:
-    """The cells; those of another card than the reference are paler, and a trace of their own."""
+    """Cells; those of another GPU than the reference are a paler trace of their own."""
     commits = range(len(kernel.commits))
     sign = 1 if kernel.rows[0].series.metric.is_worse(0.1) else -1
     sizes = sorted(abs(each) for row in rows for each in row.change if each is not None)
-    span = min(max(sizes[int(0.98 * (len(sizes) - 1))] if sizes else 0.0, _LEAST_SPAN), _MOST_SPAN)
+    span = min(max(sizes[int(0.98 * (len(sizes) - 1))] if sizes else 0.0, _MIN_SPAN), _MAX_SPAN)
     common: dict[str, Any] = {
         "x": list(commits),
         "y": list(range(len(rows))),
@@ -113,7 +110,7 @@ def _cells(kernel: Kernel, rows: Sequence[HeatRow], labels: Sequence[str]) -> li
         [
             [
                 None if each is None or there is not wanted else round(sign * each, 5)
-                for each, there in zip(row.change, row.is_elsewhere, strict=True)
+                for each, there in zip(row.change, row.is_other_gpu, strict=True)
             ]
             for row in rows
         ]
@@ -121,17 +118,18 @@ def _cells(kernel: Kernel, rows: Sequence[HeatRow], labels: Sequence[str]) -> li
     )
     traces = [go.Heatmap(name="cells", z=own, **common)]
     if any(each is not None for row in elsewhere for each in row):
-        traces.append(go.Heatmap(name="on another card", z=elsewhere, opacity=_PALE, **common))
+        traces.append(go.Heatmap(name="on another GPU", z=elsewhere, opacity=_PALE, **common))
     return traces
 
 
 def _row(kernel: Kernel, shape: ShapeRow, reference: Reference) -> HeatRow:
     value = {place: cell.value for place, cell in enumerate(shape.cells) if cell is not None and cell.value is not None}
-    cards = [_cards_of(shape, place) for place in range(len(shape.cells))]
+    gpus = [_gpus_of(shape, place) for place in range(len(shape.cells))]
     in_order = list(value) if reference is not Reference.NEWEST else list(value)[::-1]
-    home = {place: cards[place if reference is Reference.OWN_CARD else in_order[0]] for place in value}
+    home = {place: gpus[place if reference is Reference.OWN_GPU else in_order[0]] for place in value}
     level = {
-        its: _level(kernel, shape, [place for place in in_order if cards[place] == its]) for its in set(home.values())
+        home_gpus: _level(kernel, shape, [place for place in in_order if gpus[place] == home_gpus])
+        for home_gpus in set(home.values())
     }
     return HeatRow(
         shape=shape,
@@ -140,32 +138,33 @@ def _row(kernel: Kernel, shape: ShapeRow, reference: Reference) -> HeatRow:
             value[place] / level[home[place]] - 1 if place in value and level[home[place]] else None
             for place in range(len(shape.cells))
         ),
-        is_elsewhere=tuple(
-            place in value and bool(home[place] and its) and not home[place] & its for place, its in enumerate(cards)
+        is_other_gpu=tuple(
+            place in value and bool(home[place] and cell_gpus) and not home[place] & cell_gpus
+            for place, cell_gpus in enumerate(gpus)
         ),
     )
 
 
-def _cards_of(shape: ShapeRow, place: int) -> frozenset[str]:
-    """What measured it; nothing of what is exact, which no card moves."""
+def _gpus_of(shape: ShapeRow, place: int) -> frozenset[str]:
+    """GPUs that measured the cell; empty for exact metrics."""
     cell = shape.cells[place]
     return frozenset() if cell is None or shape.series.metric.is_exact else cell.gpus
 
 
 def _level(kernel: Kernel, shape: ShapeRow, places: Sequence[int]) -> float:
-    """The median of the first of these commits that are on the level of the very first."""
+    """Median of the first of these commits that are on the first one's level."""
     changed = {change.commit.hash for change in shape.changes}
     level = list(itertools.accumulate(commit.hash in changed for commit in kernel.commits))
-    alike = [shape.cells[place] for place in places if level[place] == level[places[0]]][:_OF_LEVEL]
+    alike = [shape.cells[place] for place in places if level[place] == level[places[0]]][:_REFERENCE_COMMITS]
     return median(cell.value for cell in alike if cell is not None and cell.value is not None)
 
 
-def _new_cards(kernel: Kernel) -> list[dict[str, Any]]:
-    """An upright line before each commit that other cards measured than the one before it."""
+def _gpu_changes(kernel: Kernel) -> list[dict[str, Any]]:
+    """A vertical line before each commit that was measured on other GPUs than the previous one."""
     columns = []
     for place in range(len(kernel.commits)):
-        columns.append(frozenset(card for row in kernel.rows for card in _cards_of(row, place)))
-    known = [(place, its) for place, its in enumerate(columns) if its]
+        columns.append(frozenset(gpu for row in kernel.rows for gpu in _gpus_of(row, place)))
+    known = [(place, gpus) for place, gpus in enumerate(columns) if gpus]
     return [
         {
             "type": "line",
@@ -177,8 +176,8 @@ def _new_cards(kernel: Kernel) -> list[dict[str, Any]]:
             "y1": 1,
             "line": {"color": MUTED, "width": 1, "dash": "dot"},
         }
-        for (_, before), (place, its) in itertools.pairwise(known)
-        if not before & its
+        for (_, before), (place, gpus) in itertools.pairwise(known)
+        if not before & gpus
     ]
 
 
@@ -187,19 +186,19 @@ def _cell_text(kernel: Kernel, row: HeatRow, name: str, place: int) -> str:
     if cell is None:
         return ""
     unit = row.shape.series.metric.unit
-    said = no_number(cell.status, cell.reason)
+    text = no_number(cell.status, cell.reason)
     if cell.value is not None:
         change = row.change[place]
-        said = f"{quantities.quantity(cell.value, unit)}" + (
+        text = f"{quantities.quantity(cell.value, unit)}" + (
             f", {quantities.change(change)}" if change is not None else ""
         )
-        if row.is_elsewhere[place]:
-            said += f", on another card than the reference: {' and '.join(map(gpu_name, sorted(cell.gpus)))}"
-    return f"<b>{name}</b><br>{plain(said)}<br>{commit_text(commit, short=len(kernel.commits) > _WRITTEN)}"
+        if row.is_other_gpu[place]:
+            text += f", on another GPU than the reference: {' and '.join(map(gpu_name, sorted(cell.gpus)))}"
+    return f"<b>{name}</b><br>{plain(text)}<br>{commit_text(commit, short=len(kernel.commits) > _MAX_NUMBERED)}"
 
 
 def _marks(kernel: Kernel, rows: Sequence[HeatRow]) -> list[go.Scatter]:
-    """A triangle where a level changed, upwards where the value rose; a cross where there is no number."""
+    """Triangles at changepoints (up: the value rose), crosses at failed measurements."""
     place = {commit.hash: number for number, commit in enumerate(kernel.commits)}
     up: list[tuple[int, int, HeatRow]] = []
     down: list[tuple[int, int, HeatRow]] = []
@@ -210,13 +209,13 @@ def _marks(kernel: Kernel, rows: Sequence[HeatRow]) -> list[go.Scatter]:
                 (up if change.magnitude > 0 else down).append((place[change.commit.hash], number, row))
         none += [(n, number, row) for n, cell in enumerate(row.shape.cells) if cell is not None and cell.value is None]
     looks = (("level rose", "triangle-up", up), ("level fell", "triangle-down", down), ("no number", "x-thin", none))
-    aside = 0.38 if len(kernel.commits) <= _WRITTEN else 0.0
+    aside = 0.38 if len(kernel.commits) <= _MAX_NUMBERED else 0.0
     return [
         go.Scatter(
             mode="markers",
             name=name,
             hoverinfo="skip",
-            # Where cells have numbers the signs stand before them.
+            # Left of the numbers, if there are any.
             x=[x - (aside if found is not none else 0) for x, _, _ in found],
             y=[y for _, y, _ in found],
             marker={"symbol": symbol, "size": 8, "color": INK, "line": {"width": 1.5, "color": INK}},
@@ -229,7 +228,7 @@ def _marks(kernel: Kernel, rows: Sequence[HeatRow]) -> list[go.Scatter]:
 
 def _numbers(rows: Sequence[HeatRow]) -> go.Scatter:
     told = [
-        (x, y, change, row.is_elsewhere[x])
+        (x, y, change, row.is_other_gpu[x])
         for y, row in enumerate(rows)
         for x, change in enumerate(row.change)
         if change is not None
@@ -247,13 +246,13 @@ def _numbers(rows: Sequence[HeatRow]) -> go.Scatter:
 
 
 def _point_of(row: HeatRow, place: int) -> list[str]:
-    """What the address of a cell's point is made of: the series, and the run."""
+    """Series key and run, for the URL of the point."""
     cell = row.shape.cells[place]
     return [row.shape.series.key, cell.run if cell is not None else ""]
 
 
 def _newest(row: HeatRow) -> str:
-    """The change at the newest commit with a number, for screens on which cells have no room for theirs."""
+    """Change at the newest commit with a value, for narrow screens."""
     return next((_percent(change) for change in reversed(row.change) if change is not None), "")
 
 

@@ -1,4 +1,4 @@
-"""A series over commits: values and their spread, levels, changepoints, rivals and twins, and what is no number."""
+"""The figure of a series: values, quartiles, levels, changepoints, other implementations, failures."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -28,11 +28,11 @@ from .layout import Domain, Panes, panes, plain
 from .palette import INK, MUTED
 from .themes import figure
 
-_NEAR_ZERO = 0.1  # of the largest value: an axis of smaller ones reaches down to zero, for it has room to spare
+_NEAR_ZERO = 0.1  # of the largest value: such axes start at zero
 
 
 def history_figure(shown: ShownHistory, view: HistoryView) -> go.Figure:
-    """The figure of a series' page. `layout.meta` says what the page's scripts need of it."""
+    """The figure of a series' page; `layout.meta` is for the page's scripts."""
     history, unit = shown.history, shown.history.series.metric.unit
     lines = (history.points, *(other.points for other in history.others))
     values = next(filter(None, ([p.value for p in points if p.value is not None] for points in lines)), [])
@@ -85,17 +85,17 @@ def history_figure(shown: ShownHistory, view: HistoryView) -> go.Figure:
 
 
 def _commits(shown: ShownHistory) -> tuple[Commit, ...]:
-    """Every commit that something is drawn at, and the window's, oldest first."""
+    """All drawn commits and those of the window, oldest first."""
     history = shown.history
     lines: list[Sequence[Point]] = [history.points, *(other.points for other in history.others)]
-    lines += [each.points for each in shown.added]
+    lines += [overlay.points for overlay in shown.added]
     seen = {point.commit.hash: point.commit for points in lines for point in points}
     seen.update({commit.hash: commit for commit in shown.window or ()})
     return tuple(sorted(seen.values(), key=lambda commit: (commit.position, commit.date)))
 
 
 def _lowest(parts: Panes) -> str:
-    """The y axis that the commits' names stand under."""
+    """The lowest y axis, below which the commits are named."""
     names = ("y", "y2", "y3", "y4", *(f"y{5 + number}" for number in range(len(parts.beside))))
     domains = (parts.main, parts.no_numbers, parts.canaries, parts.marks, *parts.beside)
     present = [(domain, name) for domain, name in zip(domains, names, strict=True) if domain[1] > domain[0]]
@@ -110,7 +110,7 @@ def _value_axis(
     if typical is None:
         more: dict[str, Any] = {"range": [0, 1], "showticklabels": False}
     else:
-        # Noise of a thousandth must not fill the height: the axis spans at least 6 % of the typical value.
+        # At least 6 % of the typical value, so that noise does not fill the height.
         more = {"autorangeoptions": {"include": [typical * 0.97, typical * 1.03]}} if typical else {}
     return {
         "title_text": plain(name),
@@ -122,7 +122,7 @@ def _value_axis(
 
 
 def _not_from_zero(history: History, view: HistoryView, domain: Domain) -> list[dict[str, Any]]:
-    """A word at the foot of a linear axis that leaves zero out, so that heights are not read as values."""
+    """A note at a linear axis that does not start at zero."""
     values = [point.value for point in history.points if point.value is not None]
     if view.scale is not Scale.LINEAR or not values or min(values) <= _NEAR_ZERO * max(values):
         return []
@@ -142,7 +142,7 @@ def _not_from_zero(history: History, view: HistoryView, domain: Domain) -> list[
 
 
 def _no_numbers(points: Sequence[Point], frame: Frame) -> list[go.Scatter]:
-    """A cross for what went wrong or is not there, a dash for what nobody measured as its code stood still."""
+    """A cross for failed measurements, a dash for commits skipped because their code is unchanged."""
     skipped = [point for point in points if point.status is Status.UNCHANGED]
     failed = [point for point in points if point.status is not Status.UNCHANGED]
     return [
@@ -163,7 +163,7 @@ def _no_numbers(points: Sequence[Point], frame: Frame) -> list[go.Scatter]:
 
 
 def _chosen() -> go.Scatter:
-    """A ring around the point that the panel tells of; series.js puts it there."""
+    """A ring around the selected point; series.js moves it."""
     return go.Scatter(
         name="chosen",
         mode="markers",

@@ -1,4 +1,4 @@
-"""The lines of a history: our own values with their spread and levels, rivals and twins, and other series below."""
+"""Lines of a history: values, quartiles, levels, other implementations, overlaid series."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -16,14 +16,13 @@ from .hover import SHOW_TEXT, no_number_text, point_text
 from .layout import Domain, plain
 from .palette import BAND, INK, MUTED, SURFACE, look
 
-_FAR = 4.0  # another implementation this many times away starts hidden, so that our own history stays readable
-_PANE_AXIS = 5  # the first y axis of those below
-_LONGEST = 90  # characters of a small plot's heading
+_FAR = 4.0  # other implementations beyond this factor start hidden
+_PANE_AXIS = 5  # first y axis of the overlays
+_MAX_HEADING = 90  # characters
 
 
 def band(spread: Sequence[Spread], frame: Frame) -> list[go.Scatter]:
-    """Between the first and third quartile of the samples; the key names the upper edge, which is filled down to the
-    lower one."""
+    """First to third quartile of the samples."""
     if len(spread) < 2:
         return []
     common: dict[str, Any] = {
@@ -41,7 +40,7 @@ def band(spread: Sequence[Spread], frame: Frame) -> list[go.Scatter]:
 
 
 def own_values(history: History, frame: Frame) -> list[go.Scatter]:
-    """A point for each run. The line goes through commits' medians, which are the points where each has one run."""
+    """One point per run; the line connects the medians of commits."""
     own = look(history.series.implementation)
     numbers = [point for point in history.points if point.status is Status.OK]
     line = by_commit(numbers)
@@ -79,7 +78,7 @@ def own_values(history: History, frame: Frame) -> list[go.Scatter]:
 
 
 def _compared(history: History, numbers: Sequence[Point], line: Sequence[tuple[Commit, float]]) -> Iterator[list[str]]:
-    """Of each point: its change against the commit before, its fastest rival at that commit, and its GPU."""
+    """Hover lines of each point: change from the previous commit, fastest baseline, GPU."""
     before = {commit.hash: previous for previous, (commit, _) in itertools.pairwise(line)}
     rivals: dict[str, tuple[float, str]] = {}
     for other in history.others:
@@ -88,23 +87,23 @@ def _compared(history: History, numbers: Sequence[Point], line: Sequence[tuple[C
                 theirs = (value, look(other.series.implementation).label)
                 rivals[commit.hash] = min(theirs, rivals.get(commit.hash, theirs))
     for point in numbers:
-        said = []
+        lines = []
         if point.value is not None and (known := before.get(point.commit.hash)) is not None:
             previous, value = known
             if value:
-                said.append(f"{quantities.change(point.value / value - 1)} against {previous.hash[:8]}")
+                lines.append(f"{quantities.change(point.value / value - 1)} against {previous.hash[:8]}")
         if point.value is not None and (rival := rivals.get(point.commit.hash)) is not None:
             value, name = rival
-            theirs_is = f"{name} {quantities.quantity(value, history.series.metric.unit)}"
+            baseline = f"{name} {quantities.quantity(value, history.series.metric.unit)}"
             is_speed = history.series.metric.is_time and point.value > 0
-            said.append(f"{quantities.ratio(value / point.value)} as fast as {theirs_is}" if is_speed else theirs_is)
+            lines.append(f"{quantities.ratio(value / point.value)} as fast as {baseline}" if is_speed else baseline)
         if point.gpu is not None:
-            said.append(f"on {gpu_name(point.gpu)}")
-        yield said
+            lines.append(f"on {gpu_name(point.gpu)}")
+        yield lines
 
 
 def level_lines(levels: Sequence[LevelLine], frame: Frame) -> list[go.Scatter]:
-    """Each segment's level as a line from its first to its last commit, card by card."""
+    """Level of each segment and GPU, as a line from its first to its last commit."""
     if not levels:
         return []
     x: list[str | int | None] = []
@@ -116,7 +115,7 @@ def level_lines(levels: Sequence[LevelLine], frame: Frame) -> list[go.Scatter]:
 
 
 def other_lines(history: History, frame: Frame, typical: float) -> list[go.Scatter]:
-    """Rivals hollow and dashed, twins of ours solid; what is far away starts hidden."""
+    """Baselines hollow and dashed, our other implementations solid; distant ones start hidden."""
     traces = []
     for other in history.others:
         line = by_commit(other.points)
@@ -151,7 +150,7 @@ def other_lines(history: History, frame: Frame, typical: float) -> list[go.Scatt
 
 
 def beside_lines(beside: Sequence[AddedSeries], frame: Frame) -> list[go.Scatter]:
-    """A small plot for each further series, all in one look: the heading over each says which it is."""
+    """One small plot per overlaid series."""
     traces: list[go.Scatter] = []
     for number, each in enumerate(beside):
         line = by_commit(each.points)
@@ -200,7 +199,7 @@ def beside_lines(beside: Sequence[AddedSeries], frame: Frame) -> list[go.Scatter
 
 
 def _never_a_number(each: AddedSeries, frame: Frame, common: dict[str, Any]) -> go.Scatter:
-    """Crosses with their reasons. Plotly knows no axis whose traces are all empty: one without points has a gap."""
+    """Crosses with reasons; a gap if there are no points, since plotly drops axes without data."""
     height: list[float | None] = [0.5] * len(each.points)
     return go.Scatter(
         name=plain(name_beside(each.series)),
@@ -215,7 +214,7 @@ def _never_a_number(each: AddedSeries, frame: Frame, common: dict[str, Any]) -> 
 
 
 def beside_axes(beside: Sequence[AddedSeries], domains: Sequence[Domain], scale: Scale) -> dict[str, Any]:
-    """By name in plotly's layout. Each spans at least 6 % of its typical value, as the main one does."""
+    """Axes by name in plotly's layout; each spans at least 6 % of the typical value."""
     found = {}
     for number, (each, domain) in enumerate(zip(beside, domains, strict=True)):
         factor, unit = _scale(each)
@@ -236,7 +235,7 @@ def beside_axes(beside: Sequence[AddedSeries], domains: Sequence[Domain], scale:
 
 
 def beside_headings(beside: Sequence[AddedSeries], domains: Sequence[Domain], own: Series) -> list[dict[str, Any]]:
-    """What each small plot shows, over its left end: where it is not the page's own series, which the title names."""
+    """Headings of the small plots: how each series differs from the page's."""
     return [
         {
             "name": "heading",
@@ -256,7 +255,7 @@ def beside_headings(beside: Sequence[AddedSeries], domains: Sequence[Domain], ow
 
 
 def name_beside(series: Series) -> str:
-    """A series' name among others of its project: its case, implementation, metric and machine."""
+    """Name of a series within its project: workload, implementation, metric and machine."""
     return " · ".join(_name_parts(series))
 
 
@@ -281,4 +280,4 @@ def _scale(each: AddedSeries) -> tuple[float, str]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return text if len(text) <= _MAX_HEADING else text[: _MAX_HEADING - 1] + "…"

@@ -13,21 +13,20 @@ from ...model.changepoint import SeriesChange
 from ...model.history import History, Mark, MarkKind, OtherHistory
 from ...model.naming import canary_name
 from ...model.verdict import ChangeKind
+from ...text.labels import kind_word
 from .history_view import RUN_DIGITS, Frame, by_commit, runs_of
 from .hover import SHOW_TEXT, canary_text, change_text, episode_text, mark_text
 from .layout import Domain, plain
 from .palette import BETTER, CANARIES, INK, MUTED, SURFACE, WORSE
 
-# What the machine did beside a history: its canaries in a strip below, relative to themselves.
-
-_ENDS = (1, 2, 5, 10, 20, 50)  # of the axis, in per cent either way; beyond the last, the farthest value
+_ENDS = (1, 2, 5, 10, 20, 50)  # of the axis, per cent; beyond: the largest value
 
 
 def canary_lines(canaries: Sequence[OtherHistory], frame: Frame) -> list[go.Scatter]:
-    """Each canary's commits in per cent of its own median: a flat line is a machine that stood still."""
+    """Canaries in per cent of their median over all commits."""
     shown = {commit.hash for commit in frame.commits}
     traces = []
-    with_numbers = [canary for canary in canaries if by_commit(canary.points)]  # another machine's kind has none here
+    with_numbers = [canary for canary in canaries if by_commit(canary.points)]  # some have no values on this machine
     for number, canary in enumerate(with_numbers):
         line = [(commit, value) for commit, value in by_commit(canary.points) if commit.hash in shown]
         if not line:
@@ -55,10 +54,7 @@ def canary_lines(canaries: Sequence[OtherHistory], frame: Frame) -> list[go.Scat
 
 
 def canary_axis(lines: Sequence[go.Scatter], domain: Domain) -> dict[str, Any]:
-    """The strip's axis in per cent: its middle and both ends are written, so that its scale is plain.
-
-    It is never narrower than what a machine scatters anyway.
-    """
+    """Axis of the strip in per cent, labelled at zero and both ends; at least ±1 %."""
     farthest = round(max(abs(value) for line in lines for value in line.y), 3)
     end = next((each for each in _ENDS if each >= farthest), math.ceil(farthest))
     return {
@@ -73,26 +69,26 @@ def canary_axis(lines: Sequence[go.Scatter], domain: Domain) -> dict[str, Any]:
 
 
 def canary_summary(canaries: Sequence[OtherHistory]) -> str:
-    """The strip in words, for who cannot see it: how far each canary's commits reach from its median."""
-    told = []
+    """The strip as text, for screen readers: range of each canary around its median."""
+    parts = []
     for canary in canaries:
         values = [value for _, value in by_commit(canary.points)]
         if values:
             low, high = (quantities.change(edge(values) / median(values) - 1) for edge in (min, max))
-            told.append(f"canary {canary_name(canary.series.workload or '')} from {low} to {high}")
-    return "; ".join(told)
+            parts.append(f"canary {canary_name(canary.series.workload or '')} from {low} to {high}")
+    return "; ".join(parts)
 
 
-_LABELLED = 40  # the largest; series.js shows those that have room, all have theirs in the hover and in the table
+_LABELLED = 40  # the largest ones; series.js shows those that fit
 
 
-_NO_COMMITS = (ChangeKind.NOT_SIGNIFICANT, ChangeKind.MACHINE_STATE, ChangeKind.UNJUDGED)
+_UNATTRIBUTED = (ChangeKind.NOT_SIGNIFICANT, ChangeKind.MACHINE_STATE, ChangeKind.UNJUDGED)
 
 
 def change_traces(history: History, frame: Frame) -> list[go.Scatter]:
-    """A triangle at each changepoint, upwards where the value went up; worse and better are two legend entries.
+    """A triangle at each changepoint, up if the value rose; one legend entry per kind.
 
-    What no commit of ours changes neither regresses nor improves.
+    Changes of baselines and canaries neither regress nor improve.
     """
     traces = []
     run_at = _runs(history)
@@ -101,18 +97,18 @@ def change_traces(history: History, frame: Frame) -> list[go.Scatter]:
     kinds = [
         ("regression", WORSE, [change for change in counting if change.is_worse]),
         ("improvement", BETTER, [change for change in counting if not change.is_worse]),
-        ("below the limit", MUTED, [change for change in steps if change.below_limit is not None]),
+        ("below the threshold", MUTED, [change for change in steps if change.below_limit is not None]),
         *(
             (
-                kind.value if kind is not ChangeKind.MACHINE_STATE else "the machine moved",
+                kind_word(kind).lower() if kind is not ChangeKind.MACHINE_STATE else "machine drift",
                 INK,
                 [change for change in history.changes if change.kind is kind],
             )
-            for kind in _NO_COMMITS
+            for kind in _UNATTRIBUTED
         ),
     ]
     if not history.series.is_ours:
-        kinds = [("the machine moved" if history.series.is_control else "change", INK, list(history.changes))]
+        kinds = [("machine drift" if history.series.is_control else "change", INK, list(history.changes))]
     for name, colour, changes in kinds:
         if changes:
             traces.append(
@@ -137,7 +133,7 @@ def change_traces(history: History, frame: Frame) -> list[go.Scatter]:
 
 
 def change_labels(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) -> list[dict[str, Any]]:
-    """The magnitudes of the largest changes, in lanes over the plot, where no value is in the way; largest first."""
+    """Magnitudes of the largest changes, in lanes above the plot; largest first."""
     largest = sorted(changes, key=lambda change: -abs(change.magnitude))[:_LABELLED]
     return [
         {
@@ -159,7 +155,7 @@ def change_labels(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) 
 
 
 def change_lines(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) -> list[dict[str, Any]]:
-    """An upright line at each changepoint."""
+    """A vertical line at each changepoint."""
     return [
         {
             "type": "line",
@@ -177,14 +173,14 @@ def change_lines(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) -
 
 
 def episode_traces(history: History, frame: Frame) -> list[go.Scatter]:
-    """What no commit is accused of: a diamond where it began, or a drift ended, that tells more when pointed at."""
+    """A diamond at the start of each episode, or the end of a drift."""
     if not history.episodes:
         return []
     run_at = _runs(history)
     ends = [each.range_end if each.kind is ChangeKind.DRIFT else each.commit for each in history.episodes]
     return [
         go.Scatter(
-            name="no commit’s",
+            name="episode",
             mode="markers",
             x=[frame.x(commit) for commit in ends],
             y=[frame.y(episode.after) for episode in history.episodes],
@@ -207,20 +203,18 @@ def _colour(change: SeriesChange, is_ours: bool) -> str:
     return (WORSE if change.is_worse else BETTER) if is_a_commits else INK
 
 
-# What is marked at commits, in a strip below the plot: releases, notes, and where the machine became another.
-
 _LOOKS = {
     MarkKind.RELEASE: ("release", INK, "star-triangle-up"),
     MarkKind.NOTE: ("note", INK, "hexagram-open"),
     MarkKind.MACHINE: ("machine changed", MUTED, "square-open"),
 }
-_LONGEST = 28  # characters of a mark's label
-_MOST_LINES = 40
+_MAX_LABEL = 28  # characters
+_MAX_LINES = 40
 _CARD = re.compile(r"^card (GPU-[0-9a-f]{4})[0-9a-f]*")
 
 
 def mark_traces(marks: Sequence[Mark], frame: Frame) -> list[go.Scatter]:
-    """A sign for each mark, a trace for each kind."""
+    """One marker per mark, one trace per kind."""
     traces = []
     for kind, (name, colour, symbol) in _LOOKS.items():
         mine = [mark for mark in marks if mark.kind is kind]
@@ -241,13 +235,13 @@ def mark_traces(marks: Sequence[Mark], frame: Frame) -> list[go.Scatter]:
 
 
 def mark_axis(domain: Domain) -> dict[str, Any]:
-    """The strip's axis, which has no scale."""
+    """Axis of the strip, without a scale."""
     return {"domain": domain, "range": [-1, 1], "showticklabels": False, "showgrid": False, "fixedrange": True}
 
 
 def mark_lines(marks: Sequence[Mark], frame: Frame) -> list[dict[str, Any]]:
-    """Upright lines; with very many marks their signs alone remain."""
-    if len(marks) > _MOST_LINES:
+    """Vertical lines; none if there are very many marks."""
+    if len(marks) > _MAX_LINES:
         return []
     return [
         {
@@ -267,7 +261,7 @@ def mark_lines(marks: Sequence[Mark], frame: Frame) -> list[dict[str, Any]]:
 
 
 def mark_labels(marks: Sequence[Mark], frame: Frame, domain: Domain) -> list[dict[str, Any]]:
-    """The words beside the signs, releases first. Hovering over a sign says the same: series.js shows what has room."""
+    """Texts of the marks, releases first; series.js shows those that fit."""
     first = sorted(marks, key=lambda mark: list(_LOOKS).index(mark.kind))
     return [
         {
@@ -284,10 +278,10 @@ def mark_labels(marks: Sequence[Mark], frame: Frame, domain: Domain) -> list[dic
             "bgcolor": SURFACE,
             "borderpad": 0,
         }
-        for mark in first[:_MOST_LINES]
+        for mark in first[:_MAX_LINES]
     ]
 
 
 def _short(text: str) -> str:
-    line = _CARD.sub(r"\1", text.splitlines()[0] if text else "")  # short enough for neighbours to have theirs too
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1].rstrip() + "…"
+    line = _CARD.sub(r"\1", text.splitlines()[0] if text else "")  # short, so that more labels fit
+    return line if len(line) <= _MAX_LABEL else line[: _MAX_LABEL - 1].rstrip() + "…"

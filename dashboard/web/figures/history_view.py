@@ -1,4 +1,4 @@
-"""How a reader looks at a history: its axes, which commits are on display, and where each stands."""
+"""View of a history: axes, displayed commits and their positions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ _NAMES = 8  # of commits under a figure
 
 
 class Spacing(StrEnum):
-    """What the horizontal axis counts."""
+    """Unit of the horizontal axis."""
 
-    EVEN = "even"  # measured commits, one beside the other
-    COMMIT = "commit"  # all commits of the repository, so that unmeasured ones are gaps
+    EVEN = "even"  # measured commits at equal distances
+    COMMIT = "commit"  # all commits of the repository; gaps are unmeasured ones
     DATE = "date"
 
 
 class Scale(StrEnum):
-    """How the vertical axis grows."""
+    """Scale of the vertical axis."""
 
     LINEAR = "linear"
     LOG = "log"
@@ -35,7 +35,7 @@ class Scale(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryView:
-    """How a reader wants to see a history: axes, and the first and last commit on display (None: all)."""
+    """Axes, and the first and last displayed commit (None: all)."""
 
     spacing: Spacing = Spacing.EVEN
     scale: Scale = Scale.LINEAR
@@ -45,9 +45,9 @@ class HistoryView:
 
 @dataclass(frozen=True)
 class Frame:
-    """Where a commit stands on the horizontal axis, and how recorded values become displayed ones."""
+    """Horizontal positions of commits, and the factor from recorded to displayed values."""
 
-    commits: tuple[Commit, ...]  # all that anything is drawn at, oldest first
+    commits: tuple[Commit, ...]  # drawn ones, oldest first
     places: Mapping[str, CommitPosition]  # by hash
     spacing: Spacing
     factor: float
@@ -59,17 +59,17 @@ class Frame:
         return place.measured if self.spacing is Spacing.EVEN else place.among_all
 
     def y(self, value: float | None) -> float | None:
-        """Of seven digits: more are nowhere seen, and a long history is a long text."""
+        """Displayed value, rounded to seven digits to keep the JSON short."""
         return None if value is None else float(f"{value * self.factor:.7g}")
 
     @property
     def is_long(self) -> bool:
-        """Whether words beside each point would outweigh the figure."""
+        """Whether hover texts are shortened."""
         return len(self.commits) > _WORDY
 
 
 def by_commit(points: Iterable[Point]) -> list[tuple[Commit, float]]:
-    """The median of each commit that has a number."""
+    """Median of each commit with a valid value."""
     runs: dict[str, tuple[Commit, list[float]]] = {}
     for point in points:
         if point.status is Status.OK and point.value is not None:
@@ -78,16 +78,13 @@ def by_commit(points: Iterable[Point]) -> list[tuple[Commit, float]]:
 
 
 def runs_of(points: Iterable[Point], line: Sequence[tuple[Commit, float]]) -> list[str]:
-    """The beginning of the name of each commit's newest run: what a click asks for."""
+    """Prefix of the newest run of each commit, for the URL of the point."""
     newest = {point.commit.hash: point.run[:RUN_DIGITS] for point in points if point.status is Status.OK}
     return [newest[commit.hash] for commit, _ in line]
 
 
 def x_axis(frame: Frame, window: tuple[Commit, Commit] | None) -> dict[str, Any]:
-    """The axis of commits or dates, cut to what the reader asked for.
-
-    A few commits have their names under it; series.js names those that have room.
-    """
+    """Axis of commits or dates, cut to the window; series.js adds more commit names if they fit."""
     first, last = window or (frame.commits[0], frame.commits[-1]) if frame.commits else (None, None)
     if first is None or last is None:
         return {}
@@ -113,12 +110,12 @@ def x_axis(frame: Frame, window: tuple[Commit, Commit] | None) -> dict[str, Any]
 
 
 def commit_tick(commit: Commit) -> str:
-    """A commit under a figure: its hash, and its day in UTC below."""
+    """Tick label of a commit: hash and day (UTC)."""
     return f"{commit.hash[:8]}<br>{commit.date:%Y-%m-%d}"
 
 
 def meta(frame: Frame, extent: Extent) -> dict[str, Any]:
-    """What the page's scripts know of a figure: its commits, and whether a closer look would show more points."""
+    """Data of the page's scripts: commits, and whether zooming would show more points."""
     return {
         "commits": [commit.hash[:8] for commit in frame.commits],
         "days": [f"{commit.date:%Y-%m-%d}" for commit in frame.commits],

@@ -1,4 +1,4 @@
-"""What a point says when pointed at. Plotly reads a small HTML here, so everything from outside is made plain."""
+"""Hover texts. Plotly reads HTML in them, so foreign text is escaped."""
 
 import textwrap
 from collections.abc import Sequence
@@ -12,16 +12,13 @@ from ...model.naming import gpu_name
 from ...model.series import Commit, Point
 from .layout import plain
 
-SHOW_TEXT = "%{text}<extra></extra>"  # a hovertemplate: the trace's text, and nothing in the box beside it
+SHOW_TEXT = "%{text}<extra></extra>"  # hovertemplate: the text only
 _SUBJECT = 70
 _LINES = 6  # of a note
 
 
 def point_text(point: Point, unit: str, *, more: Sequence[str] = (), short: bool = False) -> str:
-    """Value, spread, samples, what `more` there is to say of it, commit.
-
-    With `short` only value, hash and date: where there are very many points.
-    """
+    """Value, quartiles, samples, `more` lines, commit; with `short` only value, hash and date."""
     value = f"<b>{plain(quantities.quantity(point.value, unit))}</b>"
     if short:
         return f"{value}<br>{commit_text(point.commit, short=True)}"
@@ -34,34 +31,34 @@ def point_text(point: Point, unit: str, *, more: Sequence[str] = (), short: bool
 
 
 def canary_text(name: str, value: float, change: float, commit: Commit, *, short: bool = False) -> str:
-    """A canary's median at a commit, against its own median over all."""
-    told = commit_text(commit, short=short)
-    return f"canary {plain(name)}: {quantities.change(change)}<br>{quantities.latency(value)}<br>{told}"
+    """A canary's value at a commit, and relative to its median."""
+    lines = (quantities.latency(value), commit_text(commit, short=short))
+    return "<br>".join([f"canary {plain(name)}: {quantities.change(change)}", *lines])
 
 
 def mark_text(mark: Mark) -> str:
-    """A release, a note, or what changed in the machine, and the commit."""
+    """A release, a note or a change of the machine, with the commit."""
     words = plain(wrapped(mark.text))
-    said = {MarkKind.RELEASE: f"release <b>{words}</b>", MarkKind.MACHINE: f"machine: {words}"}
+    texts = {MarkKind.RELEASE: f"release <b>{words}</b>", MarkKind.MACHINE: f"machine: {words}"}
     by = f"<br>– {plain(mark.author)}" if mark.author else ""
-    return f"{said.get(mark.kind, words)}{by}<br>{commit_text(mark.commit)}".replace("\n", "<br>")
+    return f"{texts.get(mark.kind, words)}{by}<br>{commit_text(mark.commit)}".replace("\n", "<br>")
 
 
 def wrapped(text: str) -> str:
-    """A text of people, in lines that a hover box has room for."""
+    """A note, wrapped for the hover box."""
     return "\n".join(textwrap.wrap(text, _SUBJECT, max_lines=_LINES, placeholder=" …"))
 
 
 def no_number_text(point: Point) -> str:
-    """Why there is no number, and the commit."""
-    said = no_number(point.status, point.reason or "no reason recorded")
-    return f"{plain(said)}<br>{commit_text(point.commit)}"
+    """Status and reason of a failed measurement, and the commit."""
+    text = no_number(point.status, point.reason or "no reason recorded")
+    return f"{plain(text)}<br>{commit_text(point.commit)}"
 
 
 def change_text(change: SeriesChange, metric: Metric, word: str) -> str:
-    """How far the level moved, what that is, with its interval, and the commit it moved at."""
+    """Magnitude, kind, interval, levels and commit of a change."""
     before, after = (quantities.quantity(value, metric.unit) for value in (change.before, change.after))
-    interval = ""  # what is exact has none
+    interval = ""  # exact metrics have none
     if change.ci_low < change.ci_high:
         interval = f" (95 %: {quantities.change_range(change.ci_low, change.ci_high)})"
     return (
@@ -71,7 +68,7 @@ def change_text(change: SeriesChange, metric: Metric, word: str) -> str:
 
 
 def episode_text(episode: SeriesChange, metric: Metric) -> str:
-    """What an episode is, how far it went, and from when to when."""
+    """Kind, magnitude, levels and commits of an episode."""
     before, after = (quantities.quantity(value, metric.unit) for value in (episode.before, episode.after))
     until = "" if episode.range_end == episode.commit else f"<br>until {commit_text(episode.range_end)}"
     return (
@@ -81,22 +78,22 @@ def episode_text(episode: SeriesChange, metric: Metric) -> str:
 
 
 def roofline_text(point: RooflinePoint, label: str) -> str:
-    """A workload's place under the roof."""
+    """Latency, speed of light, throughput and bandwidth of a workload."""
     light = point.speed_of_light
     shares = ((light.of_peak, "peak"), (light.of_ceiling, "ceiling"))
     rate = quantities.throughput(point.flop_rate, point.workload.dtype)
-    told = ", ".join(f"{quantities.share(share)} of {name}" for share, name in shares if share is not None)
-    if told and light.of_ceiling is not None and point.gpu is not None:
-        told += f" of {plain(gpu_name(point.gpu))}"
+    light_text = ", ".join(f"{quantities.share(share)} of {name}" for share, name in shares if share is not None)
+    if light_text and light.of_ceiling is not None and point.gpu is not None:
+        light_text += f" of {plain(gpu_name(point.gpu))}"
     return (
-        f"{_workload_text(point, label)}{f', speed of light {told}' if told else ''}"
+        f"{_workload_text(point, label)}{f', speed of light {light_text}' if light_text else ''}"
         f"<br>{rate} at {quantities.number(point.intensity)} FLOP/byte,"
         f" {quantities.quantity(point.bandwidth_bps, 'B/s')}<br>{commit_text(point.commit)}"
     )
 
 
 def profiled_text(point: RooflinePoint, label: str) -> str:
-    """Where a workload stands by the bytes that a profiler saw move through DRAM."""
+    """DRAM bytes of a workload by a profiler, and its intensity."""
     profile = point.profile
     assert profile is not None
     assert profile.dram_bytes is not None
@@ -109,7 +106,7 @@ def profiled_text(point: RooflinePoint, label: str) -> str:
 
 
 def trail_text(point: RooflinePoint, label: str) -> str:
-    """Where a workload stood at the beginning of its trail, against now."""
+    """Latency at the beginning of a workload's trail, and now."""
     before = point.trail[0]
     return (
         f"<b>{plain(point.workload.operator)}</b> {plain(point.workload.name)}<br>"
@@ -126,7 +123,7 @@ def _workload_text(point: RooflinePoint, label: str) -> str:
 
 
 def commit_text(commit: Commit, *, short: bool = False) -> str:
-    """Hash and date, and unless `short` what was done and by whom."""
+    """Hash and date; unless `short` also subject and author."""
     lines = [f"{commit.hash[:8]} · {commit.date:%Y-%m-%d %H:%M} UTC"]
     if short:
         return lines[0]

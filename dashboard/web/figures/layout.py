@@ -1,11 +1,11 @@
-"""Where the parts of a figure stand, its axis of dates, and text that plotly shall not read as HTML."""
+"""Layout of figures: panes, date axis, escaping."""
 
 from dataclasses import dataclass
 from typing import Any
 
 
 def date_axis(**more: Any) -> dict[str, Any]:
-    """An axis of dates as everything else writes them: ISO 8601, in UTC."""
+    """An axis of dates in ISO 8601, UTC."""
     day = "%Y-%m-%d"
     stops = [
         {"dtickrange": [None, 60_000], "value": f"%H:%M:%S\n{day}"},
@@ -18,16 +18,14 @@ def date_axis(**more: Any) -> dict[str, Any]:
 
 
 def plain(text: str) -> str:
-    """A text for plotly, which reads a small HTML in labels and hovers: what came from outside stays text."""
+    """Escape HTML, which plotly reads in labels and hovers."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-# How a figure's height is shared: strips and small plots under the main one, labels above it.
+Domain = tuple[float, float]  # fractions of the height, from below
 
-Domain = tuple[float, float]  # shares of the height, from below
-
-_MAIN = 322.0  # pixels of a figure without more series, its margins taken off
-PANE = 130.0  # pixels that each further series adds; series.css makes the figure that much higher
+_MAIN = 322.0  # pixels, without margins and overlays
+PANE = 130.0  # pixels per overlaid series, as in series.css
 _STRIP, _STRIP_GAP = 17.0, 12.0
 _CANARIES, _CANARIES_GAP = 54.0, 20.0
 _PANE_GAP = 28.0
@@ -36,7 +34,7 @@ LANE = 16.0  # of one row of labels
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panes:
-    """What stands where; a part that is not there is empty."""
+    """Vertical domains of the parts; absent ones are empty."""
 
     no_numbers: Domain
     marks: Domain
@@ -46,7 +44,7 @@ class Panes:
 
 
 def panes(*, no_numbers: bool, marks: bool, canaries: bool, beside: int, lanes: int) -> Panes:
-    """The parts from below: what is no number, marks, canaries, other series (the last one lowest), the main plot."""
+    """Domains from below: failures, marks, canaries, overlays (the last one lowest), main plot."""
     whole = _MAIN + beside * PANE
     foot = 0.0
 

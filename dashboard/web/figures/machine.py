@@ -1,4 +1,4 @@
-"""A machine over time: clock, heat and throttling run by run, canaries below; and how small a change would be told."""
+"""Figures of a machine: clock, temperature, throttling and canaries over time; smallest detectable changes."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -16,15 +16,15 @@ from .layout import date_axis, plain
 from .palette import BLUE, CANARIES, GREEN, INK, MUTED, ORANGE, WORSE
 from .themes import figure
 
-_CLOCK, _HEAT, _HELD = BLUE, ORANGE, WORSE
+_CLOCK, _HEAT, _THROTTLED = BLUE, ORANGE, WORSE
 _RUN_LOOKS = ((BLUE, "solid"), (ORANGE, "dash"), (GREEN, "dot"))
 _SHARES = np.linspace(0.0, 1.0, 51)
-MOST_TOLD = 9.0  # tenfold: what wants more is not told at all
-_LEAST_SPAN = 1.0  # per cent either way, so that noise does not fill the strip
+MAX_CHANGE = 9.0  # relative; larger changes are shown as "> 10×"
+_MIN_SPAN = 1.0  # per cent, so that noise does not fill the strip
 
 
 def conditions_figure(runs: Sequence[RunConditions], canaries: Sequence[SeriesRuns]) -> go.Figure | None:
-    """Strips over the time of the runs, each with what there is to show; None where nothing was noted."""
+    """Strips over time; None without data."""
     clocked = [run for run in runs if run.started_at and run.clock_hz]
     heated = [run for run in runs if run.started_at and run.temperature_c is not None]
     timed = [run for run in runs if run.started_at and run.knows_throttling]
@@ -34,11 +34,11 @@ def conditions_figure(runs: Sequence[RunConditions], canaries: Sequence[SeriesRu
         ("SM clock (MHz)", _clock(clocked), {}),
         ("temperature (°C), median and highest", _heat(heated), {}),
         (
-            "clock held back while measuring (ms)",
-            _held(timed),
+            "throttled while measuring (ms)",
+            _throttling(timed),
             {"rangemode": "tozero", "autorangeoptions": {"include": [0, 1]}},
         ),
-        ("canaries (% from their own median)", lines, {"autorangeoptions": {"include": [-_LEAST_SPAN, _LEAST_SPAN]}}),
+        ("canaries (% from their median)", lines, {"autorangeoptions": {"include": [-_MIN_SPAN, _MIN_SPAN]}}),
     ]
     strips = [strip for strip in strips if strip[1]]
     if not strips:
@@ -81,9 +81,9 @@ def _at(moment: datetime | None) -> str:
     return moment.isoformat() if moment is not None else ""
 
 
-def _text(run: RunConditions, *said: str) -> str:
-    card = gpu_name(run.gpu) if run.gpu else ""
-    facts = [f"{run.started_at:%Y-%m-%d %H:%M} UTC", *said, card, f"{run.measurements} measurements"]
+def _text(run: RunConditions, *lines: str) -> str:
+    gpu = gpu_name(run.gpu) if run.gpu else ""
+    facts = [f"{run.started_at:%Y-%m-%d %H:%M} UTC", *lines, gpu, f"{run.measurements} measurements"]
     return "<br>".join(plain(fact) for fact in facts if fact)
 
 
@@ -118,17 +118,17 @@ def _heat(runs: Sequence[RunConditions]) -> list[go.Scatter]:
     ]
 
 
-def _held(runs: Sequence[RunConditions]) -> list[go.Scatter]:
+def _throttling(runs: Sequence[RunConditions]) -> list[go.Scatter]:
     text = [
         _text(
             run,
-            f"{run.throttled} measurements held back",
+            f"{run.throttled} measurements throttled",
             *(f"{name} {quantities.quantity(seconds, 's')}" for name, seconds in run.throttled_s.items()),
         )
         for run in runs
     ]
     milliseconds = [1e3 * sum(run.throttled_s.values()) for run in runs]
-    return _marks("held back", runs, milliseconds, text, {"color": _HELD, "symbol": "x"})
+    return _marks("throttled", runs, milliseconds, text, {"color": _THROTTLED, "symbol": "x"})
 
 
 def _marks(
@@ -139,7 +139,7 @@ def _marks(
     marker: dict[str, Any],
     **more: Any,
 ) -> list[go.Scatter]:
-    """A sign for each run; no trace without one."""
+    """One marker per run; no trace without runs."""
     if not runs:
         return []
     x = [_at(run.started_at) for run in runs]
@@ -186,11 +186,11 @@ def _canary(runs: SeriesRuns, number: int) -> go.Scatter | None:
     )
 
 
-def detectable_figure(told: Sequence[Detectable]) -> go.Figure:
-    """Share of the series across, smallest change up: one line for each number of runs a side."""
+def detectable_figure(series: Sequence[Detectable]) -> go.Figure:
+    """Smallest detectable change by share of the series, one line per number of runs."""
     traces: list[go.Scatter] = []
     for place, runs in enumerate(RUNS):
-        changes = np.quantile([min(one.changes[place], MOST_TOLD) for one in told], _SHARES)
+        changes = np.quantile([min(row.changes[place], MAX_CHANGE) for row in series], _SHARES)
         colour, dash = _RUN_LOOKS[place]
         side = f"{runs} run{'s' if runs > 1 else ''} of each commit"
         traces.append(
@@ -211,5 +211,5 @@ def detectable_figure(told: Sequence[Detectable]) -> go.Figure:
     return figure(
         traces,
         xaxis={"title_text": "share of the series (%)", "range": [0, 100]},
-        yaxis={"title_text": "smallest change told (%)", "type": "log", "tickformat": "~g", "dtick": "D2"},
+        yaxis={"title_text": "smallest detectable change (%)", "type": "log", "tickformat": "~g", "dtick": "D2"},
     )

@@ -1,4 +1,4 @@
-"""The roofs of a roofline: what a machine's datasheet promises, thin, and what was measured on it, solid."""
+"""Roofs of a roofline: datasheet peaks (thin) and measured ceilings (solid)."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,44 +18,41 @@ _LINE = 0.2 / 6  # of the decades that a figure shows: the height of a line of w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roofs:
-    """What is drawn over points: of the ceilings of several cards the lowest and the highest."""
+    """Roofs to draw; of several GPUs the lowest and the highest ceilings."""
 
     peaks: Ceilings | None
     measured: tuple[Ceilings, ...]  # none, one, or two: the lowest and the highest
 
     @property
     def known(self) -> tuple[Ceilings, ...]:
-        """All of them, the datasheet's first."""
+        """All roofs, the datasheet's first."""
         return (*((self.peaks,) if self.peaks else ()), *self.measured)
 
 
 def roofs_of(roofline: Roofline) -> Roofs:
-    """The roofs of these points: each has its share of the ceiling of its own card."""
-    found = [ceilings for _, ceilings in roofline.measured]
-    ends = [_end(found, best) for best in (min, max)] if found else []
+    """The roofs of a roofline."""
+    measured = [ceilings for _, ceilings in roofline.measured]
+    ends = [_end(measured, best) for best in (min, max)] if measured else []
     return Roofs(peaks=roofline.machine.limits.peaks, measured=tuple(ends[:1] if ends[1:] == ends[:1] else ends))
 
 
-def _end(found: Sequence[Ceilings], best: Callable[[Iterable[float]], float]) -> Ceilings:
-    dtypes = {dtype for each in found for dtype in each.flops}
+def _end(measured: Sequence[Ceilings], best: Callable[[Iterable[float]], float]) -> Ceilings:
+    dtypes = {dtype for each in measured for dtype in each.flops}
     return Ceilings(
-        name=found[0].name,
-        source=found[0].source,
-        bandwidth_bps=best(each.bandwidth_bps for each in found),
-        flops={dtype: best(each.flops[dtype] for each in found if dtype in each.flops) for dtype in dtypes},
+        name=measured[0].name,
+        source=measured[0].source,
+        bandwidth_bps=best(each.bandwidth_bps for each in measured),
+        flops={dtype: best(each.flops[dtype] for each in measured if dtype in each.flops) for dtype in dtypes},
     )
 
 
 def ridges(roofs: Roofs, dtypes: Collection[str]) -> list[float]:
-    """Where the slope of memory meets the ceilings of math, in FLOP/byte, for every source."""
+    """Ridge points of every source, in FLOP/byte."""
     return [peak / each.bandwidth_bps for each in roofs.known for peak in _flats(each, dtypes).values()]
 
 
 def roof_lines(roofs: Roofs, dtypes: Collection[str], left: float, right: float) -> list[go.Scatter]:
-    """Each source's slope of memory up to its highest ridge, and one ceiling a dtype from its own ridge on.
-
-    Without any ceiling of math the slope goes on to the right edge.
-    """
+    """Memory slope of each source up to its highest ridge, and one ceiling per dtype from its ridge on."""
     lines: list[go.Scatter] = []
     for each in roofs.known:
         flats, bandwidth = _flats(each, dtypes), each.bandwidth_bps
@@ -70,7 +67,7 @@ def roof_lines(roofs: Roofs, dtypes: Collection[str], left: float, right: float)
 def roof_labels(
     roofs: Roofs, dtypes: Collection[str], left: float, right: float, lowest: float | None = None
 ) -> list[dict[str, Any]]:
-    """What each roof is and who says so, above the highest of those near each other: below are the points.
+    """Labels of the roofs with their source, above roofs that are close together.
 
     The highest roofs are named at the right end. Over a lower one there are points of other dtypes, so that its name
     ends where it meets the slope: left of that and above the slope there are none. Annotations on log axes stand at

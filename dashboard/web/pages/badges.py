@@ -1,4 +1,4 @@
-"""Badges for READMEs: the state of a series or of a kernel as a small SVG."""
+"""Badges for READMEs: the state of a series or a kernel as SVG."""
 
 import re
 from collections import Counter
@@ -17,9 +17,7 @@ from ...text.labels import verdict_word
 from ..request_context import project_or_404, store
 from ..template_filters import implementation
 
-# A badge for a README: what it is about on the left, what is so on the right. The word says what the colour does.
-
-QUIET, GOOD, BAD, NOTICE = "#4d5964", "#006b4e", "#a63f00", "#005a8f"  # white upon each is read at 4.5:1 and more
+QUIET, GOOD, BAD, NOTICE = "#4d5964", "#006b4e", "#a63f00", "#005a8f"  # contrast with white ≥ 4.5:1
 _BADGE = Markup("""\
 <svg xmlns="http://www.w3.org/2000/svg" width="{whole:g}" height="20" viewBox="0 0 {whole:g} 20"
  role="img" aria-label="{title}">
@@ -35,16 +33,16 @@ _BADGE = Markup("""\
 </g>
 </svg>
 """)
-_ROOM, _MOST = 6.0, 60  # pixels beside a text, its characters at most
+_PADDING, _MAX_LENGTH = 6.0, 60  # pixels; characters
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def badge(label: str, message: str, colour: str, title: str) -> str:
-    """The badge as an SVG file. `textLength` makes each text as wide as its half, whatever font there is."""
+    """The badge as SVG: label on the left, message on the right; `textLength` fixes the width for any font."""
     label, message, title = (_NOT_XML.sub("\ufffd", text) for text in (label, message, title))
-    label, message = (text if len(text) <= _MOST else text[: _MOST - 1] + "…" for text in (label, message))
+    label, message = (text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…" for text in (label, message))
     left_text, right_text = _text_width(label), _text_width(message)
-    left, right = left_text + 2 * _ROOM, right_text + 2 * _ROOM
+    left, right = left_text + 2 * _PADDING, right_text + 2 * _PADDING
     return _BADGE.format(
         whole=left + right,
         left=left,
@@ -61,16 +59,16 @@ def badge(label: str, message: str, colour: str, title: str) -> str:
 
 
 def _text_width(text: str) -> float:
-    """About how wide Verdana of 11 pixels is."""
+    """Approximate width in Verdana, 11 pixels."""
     shares = (0.36 if sign in "ilIj.,:;'|!()[]/ tfr1" else 0.95 if sign in "mwMW%@" else 0.64 for sign in text)
     return round(11 * sum(shares), 1)
 
 
 bp = Blueprint("badges", __name__, url_prefix="/<project:project>/badge")
 
-_FRESH_S = 300  # a README's images are asked for by caches of others, which need not come more often
+_FRESH_S = 300  # for the image caches of README hosts
 _COLOURS = {Verdict.REGRESSED: BAD, Verdict.IMPROVED: GOOD, Verdict.UNCHANGED: GOOD}
-# What a kernel as a whole is called after: the first that any of its workloads has.
+# A kernel has the first of these that any of its workloads has.
 _WORST_FIRST = (
     Verdict.REGRESSED,
     Verdict.INVALID,
@@ -81,8 +79,8 @@ _WORST_FIRST = (
 )
 
 
-class Shown(StrEnum):
-    """What a series' badge tells."""
+class BadgeKind(StrEnum):
+    """Content of a series' badge."""
 
     VERDICT = "verdict"
     LATENCY = "latency"
@@ -92,48 +90,48 @@ class Shown(StrEnum):
 
 @bp.get("/verdict.svg")
 def of_kernel(project: str) -> Response:
-    """The verdict of a kernel over its workloads, narrowed by `kernel` and `machine`."""
-    found = project_or_404(project)
+    """Verdict over the workloads of `kernel` on `machine`; both are optional."""
+    current = project_or_404(project)
     kernel, machine = (request.args.get(name, "") for name in ("kernel", "machine"))
     rows = [
         row
-        for row in queries.overview(store(), found.name, machine=machine or None)
+        for row in queries.overview(store(), current.name, machine=machine or None)
         if kernel in ("", kernel_name(row.series.benchmark, row.operator)) and not row.was_never_there
     ]
     if not rows:
-        abort(404, "There is no such kernel on such a machine.")
-    label = " · ".join(filter(None, (kernel or found.name, machine)))
-    verdict, told = _together(rows)
-    return _answer(label, told, _COLOURS.get(verdict, QUIET), f"{label}: {told}")
+        abort(404, "There is no such kernel on this machine.")
+    label = " · ".join(filter(None, (kernel or current.name, machine)))
+    verdict, message = _summary(rows)
+    return _badge_response(label, message, _COLOURS.get(verdict, QUIET), f"{label}: {message}")
 
 
-@bp.get("/<any(verdict, latency, ratio, light):shown>/<key>.svg")
-def of_series(project: str, shown: str, key: str) -> Response:
-    """The verdict, latest value, ratio to the best baseline or speed of light of one series."""
-    found = project_or_404(project)
+@bp.get("/<any(verdict, latency, ratio, light):kind>/<key>.svg")
+def of_series(project: str, kind: str, key: str) -> Response:
+    """Verdict, latest value, speedup over the best baseline, or speed of light of one series."""
+    current = project_or_404(project)
     row = next((row for row in queries.siblings(store(), key) if row.series.key == key), None)
-    if row is None or row.series.project != found.name:
-        abort(404, f"There is no series “{key}” in {found.name}.")
-    label, told, colour = _told(row, Shown(shown))
+    if row is None or row.series.project != current.name:
+        abort(404, f"There is no series “{key}” in {current.name}.")
+    label, message, colour = _text(row, BadgeKind(kind))
     series = row.series
-    return _answer(label, told, colour, f"{series.title} on {series.machine}: {label} {told}")
+    return _badge_response(label, message, colour, f"{series.title} on {series.machine}: {label} {message}")
 
 
-def _together(rows: Sequence[OverviewRow]) -> tuple[Verdict, str]:
-    """The verdict to call it after, and in words: "regressed 2 of 12"."""
-    counted = Counter(row.verdict for row in rows)
-    verdict = next(each for each in _WORST_FIRST if counted[each])
-    of = f" {counted[verdict]} of {len(rows)}" if len(rows) > 1 else ""
-    return verdict, verdict_word(verdict).lower() + of
+def _summary(rows: Sequence[OverviewRow]) -> tuple[Verdict, str]:
+    """The worst verdict, and the message "regressed 2 of 12"."""
+    counts = Counter(row.verdict for row in rows)
+    verdict = next(verdict for verdict in _WORST_FIRST if counts[verdict])
+    share_of_rows = f" {counts[verdict]} of {len(rows)}" if len(rows) > 1 else ""
+    return verdict, verdict_word(verdict).lower() + share_of_rows
 
 
-def _told(row: OverviewRow, shown: Shown) -> tuple[str, str, str]:
+def _text(row: OverviewRow, kind: BadgeKind) -> tuple[str, str, str]:
     series = row.series
-    if shown is Shown.VERDICT:
+    if kind is BadgeKind.VERDICT:
         return series.workload or series.title, verdict_word(row.verdict).lower(), _COLOURS.get(row.verdict, QUIET)
-    if shown is Shown.LATENCY:
+    if kind is BadgeKind.LATENCY:
         return series.metric.label, quantity(row.value, series.metric.unit), NOTICE
-    if shown is Shown.RATIO:
+    if kind is BadgeKind.RATIO:
         best = row.baseline
         label = f"speed vs {implementation(best.implementation)}" if best else "speed vs baseline"
         return label, ratio(best.ratio) if best else "unknown", QUIET if best is None or best.ratio < 1 else GOOD
@@ -141,7 +139,7 @@ def _told(row: OverviewRow, shown: Shown) -> tuple[str, str, str]:
     return "speed of light", f"{share(light.share)} {light.of}" if light else "unknown", NOTICE if light else QUIET
 
 
-def _answer(label: str, told: str, colour: str, title: str) -> Response:
-    response = Response(badge(label, told, colour, title), content_type="image/svg+xml")
+def _badge_response(label: str, message: str, colour: str, title: str) -> Response:
+    response = Response(badge(label, message, colour, title), content_type="image/svg+xml")
     response.cache_control.max_age = _FRESH_S
     return response

@@ -1,4 +1,4 @@
-"""The commits that have results, and all that one of them did."""
+"""The list of commits, and the page of one commit."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -23,38 +23,36 @@ from ...store.notes import annotations
 from ...store.policy import stated_limits
 from ...store.queries.comparison_details import MachineRuns
 from ..comparison_cache import compared_commits
-from ..request_context import Pages, commit_or_404, page_number, pages, project_or_404, store, words_asked
+from ..request_context import Pagination, commit_or_404, page_number, pagination, project_or_404, search_query, store
 
-# What one commit did, as its page tells it: a verdict for each machine, what has no number, what the compiler made.
-
-_MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)
-_TOLD = 12  # rows of each comparison
-_DOUBTS = 3
+_CHANGED = (Verdict.REGRESSED, Verdict.IMPROVED)
+_SHOWN_ROWS = 12  # of each comparison
+_SHOWN_REASONS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitVerdict:
-    """The commit against the one before it with results on these machines."""
+    """The commit compared with the previous one with results on these machines."""
 
     machines: tuple[MachineRuns, ...]
-    base: Commit | None  # None: the first
+    base: Commit | None  # None for the first commit
     compared: Compared | None
     counts: tuple[tuple[Verdict, int], ...]
-    moved: tuple[ComparisonRow, ...]  # the first of them, regressions before improvements
-    left: int  # moved and not among these
-    across: tuple[ComparisonRow, ...]  # measured by other cards, and moved by more than these differ: the first of them
-    across_left: int
-    doubts: tuple[tuple[str, int], ...]  # why rows could not be told, the commonest reasons
+    changed: tuple[ComparisonRow, ...]  # the first ones, regressions before improvements
+    more_changed: int
+    cross_gpu: tuple[ComparisonRow, ...]  # on another GPU, changed by more than the GPUs differ: the first ones
+    more_cross_gpu: int
+    inconclusive_reasons: tuple[tuple[str, int], ...]  # the most common ones
 
     @property
     def machine(self) -> str | None:
-        """The one machine that the comparison was narrowed to; None where it was of all."""
+        """The machine if there is only one, else None."""
         return self.machines[0].machine if len(self.machines) == 1 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """What has no number for one reason on one machine."""
+    """Series without a valid value on one machine for one reason."""
 
     machine: str
     status: Status
@@ -63,76 +61,74 @@ class Failure:
 
 
 def commit_verdicts(project: str, commit: Commit, measured: Sequence[MachineRuns]) -> tuple[CommitVerdict, ...]:
-    """Rows of what `warpwatch check` says: one where all measured the same commit before, else one a machine."""
-    bases = {each.before.hash for each in measured if each.before is not None}
-    if len(bases) == 1 and all(each.before for each in measured):
+    """One verdict if all machines measured the same previous commit, else one per machine."""
+    bases = {run.before.hash for run in measured if run.before is not None}
+    if len(bases) == 1 and all(run.before for run in measured):
         return (_verdict(project, commit, measured, measured[0].before, None),)
-    found = []
-    for name in dict.fromkeys(each.machine for each in measured):
-        mine = [each for each in measured if each.machine == name]
-        befores = [each.before for each in mine if each.before is not None]
-        base = max(befores, key=lambda before: before.position, default=None)
-        found.append(_verdict(project, commit, mine, base, name))
-    return tuple(found)
+    verdicts = []
+    for name in dict.fromkeys(run.machine for run in measured):
+        runs = [run for run in measured if run.machine == name]
+        previous = [run.before for run in runs if run.before is not None]
+        base = max(previous, key=lambda commit: commit.position, default=None)
+        verdicts.append(_verdict(project, commit, runs, base, name))
+    return tuple(verdicts)
 
 
 def machine_states(project: str, verdicts: Iterable[CommitVerdict], *, has_controls: bool) -> dict[str, str]:
-    """What each machine did between the two commits, as its controls tell."""
-    found = {}
-    for told in verdicts:
-        drifts = (
-            {drift.machine: drift for drift in told.compared.comparison.drifts} if told.compared is not None else {}
-        )
-        cards = _cards(queries.measured_on(store(), project, told.base.hash)) if told.base is not None else {}
-        now = _cards(told.machines)
-        for name in now:
-            before = cards.get(name, set())
-            found[name] = _state(drifts.get(name), told.base, has_controls, bool(before) and not before & now[name])
-    return found
+    """Drift of each machine between the two commits, in words, by its controls."""
+    states = {}
+    for verdict in verdicts:
+        drifts = verdict.compared.comparison.drifts if verdict.compared is not None else ()
+        drift_of = {drift.machine: drift for drift in drifts}
+        before = _gpus(queries.measured_on(store(), project, verdict.base.hash)) if verdict.base is not None else {}
+        for name, gpus in _gpus(verdict.machines).items():
+            is_other_gpu = bool(before.get(name)) and not before[name] & gpus
+            states[name] = _state(drift_of.get(name), verdict.base, has_controls, is_other_gpu)
+    return states
 
 
-def _state(drift: MachineDrift | None, base: Commit | None, has_controls: bool, is_other_card: bool) -> str:
+def _state(drift: MachineDrift | None, base: Commit | None, has_controls: bool, is_other_gpu: bool) -> str:
     if base is None:
         return "–"
-    if is_other_card:
+    if is_other_gpu:
         return "another GPU than before: times are not compared"
     if drift is not None:
         return f"changed by {change(drift.change)}, taken off" if drift.change else "changed, its controls disagree"
     return "its controls did not change" if has_controls else "no controls"
 
 
-def _cards(measured: Iterable[MachineRuns]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for each in measured:
-        found.setdefault(each.machine, set()).update(each.cards)
-    return found
+def _gpus(measured: Iterable[MachineRuns]) -> dict[str, set[str]]:
+    gpus: dict[str, set[str]] = {}
+    for run in measured:
+        gpus.setdefault(run.machine, set()).update(run.cards)
+    return gpus
 
 
 def failures(points: Iterable[CommitPoint]) -> tuple[Failure, ...]:
-    """Measurements that failed the gate or went wrong otherwise, one series of each; the commonest reason first."""
+    """Invalid, failed and wrong measurements, one series of each; the most common reason first."""
     groups: dict[tuple[str, Status, str | None], dict[tuple[object, ...], Series]] = {}
     for point in points:
         if point.status in {Status.INVALID, Status.FAILED, Status.WRONG}:
             series = point.series
-            its = groups.setdefault((series.machine, point.status, point.reason), {})
+            group = groups.setdefault((series.machine, point.status, point.reason), {})
             measurement = (series.suite, series.parameters, series.environment)
-            if measurement not in its or series.metric.is_latency:  # which stands for all metrics of it
-                its[measurement] = series
-    found = [
-        Failure(machine=machine, status=status, reason=reason, series=tuple(its.values()))
-        for (machine, status, reason), its in groups.items()
+            if measurement not in group or series.metric.is_latency:  # latency represents all its metrics
+                group[measurement] = series
+    rows = [
+        Failure(machine=machine, status=status, reason=reason, series=tuple(group.values()))
+        for (machine, status, reason), group in groups.items()
     ]
-    return tuple(sorted(found, key=lambda failure: -len(failure.series)))
+    return tuple(sorted(rows, key=lambda failure: -len(failure.series)))
 
 
 def compiled_changes(
     project: str, page: CommitPage, measured: Sequence[MachineRuns]
 ) -> tuple[Commit, CompiledDifference] | None:
-    """Against the newest commit before that tells of compiled code; None where there is none, or nothing to tell."""
+    """The newest previous commit with compiled code, and the difference; None if there is none."""
     if not page.compiled:
         return None
-    befores = {each.before for each in measured if each.before is not None}
-    for base in sorted(befores, key=lambda before: -before.position):
+    previous = {run.before for run in measured if run.before is not None}
+    for base in sorted(previous, key=lambda commit: -commit.position):
         difference = compiled_difference(queries.compiled_at(store(), project, base.hash), page.compiled)
         if difference.has_both:
             return base, difference
@@ -144,22 +140,22 @@ def _verdict(
 ) -> CommitVerdict:
     compared = compared_commits(project, base, commit) if base is not None else None
     rows = [row for row in compared.rows if machine in {None, row.series.machine}] if compared is not None else []
-    counted = Counter([row.verdict for row in rows])
-    moved = [row for verdict in _MOVED if counted[verdict] for row in rows if row.verdict is verdict]
-    across = [row for row in rows if row.cross_gpu is not None and row.cross_gpu.is_significant]
-    doubts = Counter(
-        row.reason or "too few runs for how much they scatter" for row in rows if row.verdict is Verdict.INCONCLUSIVE
+    counts = Counter([row.verdict for row in rows])
+    changed = [row for verdict in _CHANGED if counts[verdict] for row in rows if row.verdict is verdict]
+    cross_gpu = [row for row in rows if row.cross_gpu is not None and row.cross_gpu.is_significant]
+    reasons = Counter(
+        row.reason or "too few runs for their noise" for row in rows if row.verdict is Verdict.INCONCLUSIVE
     )
     return CommitVerdict(
         machines=tuple(machines),
         base=base,
         compared=compared,
-        counts=tuple((verdict, counted[verdict]) for verdict in Verdict if counted[verdict]),
-        moved=tuple(moved[:_TOLD]),
-        left=max(len(moved) - _TOLD, 0),
-        across=tuple(across[:_TOLD]),
-        across_left=max(len(across) - _TOLD, 0),
-        doubts=tuple(doubts.most_common(_DOUBTS)),
+        counts=tuple((verdict, counts[verdict]) for verdict in Verdict if counts[verdict]),
+        changed=tuple(changed[:_SHOWN_ROWS]),
+        more_changed=max(len(changed) - _SHOWN_ROWS, 0),
+        cross_gpu=tuple(cross_gpu[:_SHOWN_ROWS]),
+        more_cross_gpu=max(len(cross_gpu) - _SHOWN_ROWS, 0),
+        inconclusive_reasons=tuple(reasons.most_common(_SHOWN_REASONS)),
     )
 
 
@@ -168,76 +164,76 @@ bp = Blueprint("commits", __name__)
 _COMMITS_OF_A_PAGE = 200
 _GROUPS_OF_A_PAGE = 30
 _ROWS_OF_A_GROUP = 8
-_ROWS_OF_A_PAGE = 100  # when one kernel is asked for
-_OPENED = 100  # rows found by words, up to which their groups stand open
+_ROWS_OF_A_PAGE = 100  # of one kernel
+_OPEN_UP_TO = 100  # search results: their groups are open
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedGroup:
-    """A kernel's series that were recorded at a commit."""
+    """Series of a kernel that were recorded at a commit."""
 
     name: str
     total: int
-    failed: int  # without a number
-    rows: tuple[CommitPoint, ...]  # those that are shown
+    failed: int
+    rows: tuple[CommitPoint, ...]  # displayed
     is_open: bool
 
 
 @bp.get("/<project:project>/commits")
 def index(project: str) -> str:
-    """The commits that have results, newest first, a page at a time, each with what it moved."""
-    found = project_or_404(project)
+    """Commits with results, newest first, with their steps."""
+    current = project_or_404(project)
     first = (page_number() - 1) * _COMMITS_OF_A_PAGE
-    total, commits = queries.commit_list(store(), found.name, limit=_COMMITS_OF_A_PAGE + 1, offset=first)
+    total, commits = queries.commit_list(store(), current.name, limit=_COMMITS_OF_A_PAGE + 1, offset=first)
     shown = commits[:_COMMITS_OF_A_PAGE]
     return render_template(
         "commits.html",
-        commits=list(zip_longest(shown, commits[1:])),  # each with the one before, which the next page may hold
-        steps=queries.steps_of_commits(store(), found.name),
-        place=pages(_COMMITS_OF_A_PAGE, total),
+        commits=list(zip_longest(shown, commits[1:])),  # each with the previous one, which may be on the next page
+        steps=queries.steps_of_commits(store(), current.name),
+        pagination=pagination(_COMMITS_OF_A_PAGE, total),
         total=total,
     )
 
 
 @bp.get("/<project:project>/commit/<prefix>")
 def show(project: str, prefix: str) -> ResponseReturnValue:
-    """One commit; a shortened hash leads to the full one, so that an address means the same for ever."""
-    found = project_or_404(project)
-    commit = commit_or_404(found.name, prefix)
+    """One commit; a shortened hash redirects to the full one, so that URLs stay valid."""
+    current = project_or_404(project)
+    commit = commit_or_404(current.name, prefix)
     if commit.hash != prefix:
         return redirect(url_for(".show", project=project, prefix=commit.hash))
-    page = page_of(found.name, commit.hash)
-    words = words_asked()
-    wanted = words.lower().split()
-    there = [point for point in page.points if point.status is not Status.UNAVAILABLE]
+    page = page_of(current.name, commit.hash)
+    words = search_query()
+    terms = words.lower().split()
+    recorded = [point for point in page.points if point.status is not Status.UNAVAILABLE]
     points = [
         point
-        for point in there
-        if all(word in f"{point.series.title} {point.series.machine}".lower() for word in wanted)
+        for point in recorded
+        if all(term in f"{point.series.title} {point.series.machine}".lower() for term in terms)
     ]
-    groups, place = _recorded(found.name, points, request.args.get("kernel", ""), is_open=bool(words))
-    measured = queries.measured_on(store(), found.name, commit.hash)
+    groups, pager = _recorded(current.name, points, request.args.get("kernel", ""), is_open=bool(words))
+    measured = queries.measured_on(store(), current.name, commit.hash)
     verdicts = store().cached(
-        found.name, ("commit verdicts", commit.hash), lambda: commit_verdicts(found.name, commit, measured)
+        current.name, ("commit verdicts", commit.hash), lambda: commit_verdicts(current.name, commit, measured)
     )
     return render_template(
         "commit.html",
         commit_page=page,
-        stated=stated_limits(store(), found.name),
+        stated=stated_limits(store(), current.name),
         words=words,
         groups=groups,
         kernel=request.args.get("kernel", ""),
         recorded=len(points),
-        place=place,
-        unavailable=len(page.points) - len(there),
+        pagination=pager,
+        unavailable=len(page.points) - len(recorded),
         measured=measured,
         verdicts=verdicts,
-        states=machine_states(found.name, verdicts, has_controls=_has_controls(found.name)),
-        failures=failures(there),
-        builds=[point for point in there if point.series.metric.name in {"build_time", "library_size"}],
-        code=compiled_changes(found.name, page, measured),
-        notes=annotations(store(), found.name, commit=commit.hash),
-        series_of={point.series.key: point.series for point in there},
+        states=machine_states(current.name, verdicts, has_controls=_has_controls(current.name)),
+        failures=failures(recorded),
+        builds=[point for point in recorded if point.series.metric.name in {"build_time", "library_size"}],
+        code=compiled_changes(current.name, page, measured),
+        notes=annotations(store(), current.name, commit=commit.hash),
+        series_of={point.series.key: point.series for point in recorded},
         by=ComparedBy.COMMIT,
         is_code_whole=request.args.get("compiled") == "all",
     )
@@ -245,25 +241,25 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
 
 def _recorded(
     project: str, points: Sequence[CommitPoint], kernel: str, *, is_open: bool
-) -> tuple[list[RecordedGroup], Pages]:
-    """What was recorded, by kernel, a page at a time; of the one that is asked for all rows, of others the first."""
-    known = queries.project_workloads(store(), project)
-    together: dict[str, list[CommitPoint]] = {}
+) -> tuple[list[RecordedGroup], Pagination]:
+    """Recorded series by kernel, paginated: all rows of the chosen kernel, else the first rows of each."""
+    workloads = queries.project_workloads(store(), project)
+    by_kernel: dict[str, list[CommitPoint]] = {}
     for point in points:
-        name = kernel_of(point.series, workload_of(point.series, known))
-        together.setdefault(name, []).append(point)
-    for rows in together.values():
-        rows.sort(key=lambda point: not point.series.metric.is_judged)  # what is judged comes first
+        name = kernel_of(point.series, workload_of(point.series, workloads))
+        by_kernel.setdefault(name, []).append(point)
+    for rows in by_kernel.values():
+        rows.sort(key=lambda point: not point.series.metric.is_judged)  # judged metrics first
     if kernel:
-        together = {name: rows for name, rows in together.items() if name == kernel}
-        place = pages(_ROWS_OF_A_PAGE, len(together.get(kernel, ())))
-        return [_group(name, rows, place.of(rows), is_open=True) for name, rows in together.items()], place
-    place = pages(_GROUPS_OF_A_PAGE, len(together))
-    opens = is_open and len(points) <= _OPENED
+        by_kernel = {name: rows for name, rows in by_kernel.items() if name == kernel}
+        pager = pagination(_ROWS_OF_A_PAGE, len(by_kernel.get(kernel, ())))
+        return [_group(name, rows, pager.of(rows), is_open=True) for name, rows in by_kernel.items()], pager
+    pager = pagination(_GROUPS_OF_A_PAGE, len(by_kernel))
+    opens = is_open and len(points) <= _OPEN_UP_TO
     return [
         _group(name, rows, rows if opens else rows[:_ROWS_OF_A_GROUP], is_open=opens)
-        for name, rows in place.of(sorted(together.items(), key=lambda group: natural(group[0])))
-    ], place
+        for name, rows in pager.of(sorted(by_kernel.items(), key=lambda group: natural(group[0])))
+    ], pager
 
 
 def _group(name: str, rows: Sequence[CommitPoint], shown: Sequence[CommitPoint], *, is_open: bool) -> RecordedGroup:
@@ -272,22 +268,22 @@ def _group(name: str, rows: Sequence[CommitPoint], shown: Sequence[CommitPoint],
 
 
 def _has_controls(project: str) -> bool:
-    return any(one.controls or one.baselines for one in queries.project_workloads(store(), project).values())
+    return any(row.controls or row.baselines for row in queries.project_workloads(store(), project).values())
 
 
 def page_of(project: str, commit: str) -> CommitPage:
-    """Everything recorded there, its steps held against what the project states."""
+    """Everything recorded at the commit, steps classified by the project's thresholds."""
 
     def read() -> CommitPage:
         page = queries.commit_page(store(), project, commit)
         assert page is not None
         limits = step_thresholds(store(), project)
-        held = (
-            replace(each, change=change)
-            for each in page.changes
-            for change in limits.mark_below_threshold(each.series, [each.change])
+        changes = (
+            replace(row, change=change)
+            for row in page.changes
+            for change in limits.mark_below_threshold(row.series, [row.change])
         )
-        return replace(page, changes=tuple(held))
+        return replace(page, changes=tuple(changes))
 
     return store().cached(
         project,

@@ -1,4 +1,4 @@
-"""One kernel over all its shapes: a heat map of their changes over commits, and a table that leads to each history."""
+"""All workloads of a kernel: a heat map of changes over commits, and a table."""
 
 from dataclasses import replace
 
@@ -19,33 +19,33 @@ bp = Blueprint("kernel", __name__, url_prefix="/<project:project>/kernel")
 _REFERENCES = (
     (Reference.FIRST, "first level"),
     (Reference.NEWEST, "newest level"),
-    (Reference.OWN_CARD, "its own card"),
+    (Reference.OWN_GPU, "its own GPU"),
 )
-COMMITS = (30, 60, 120)  # columns to choose from
-_HEIGHTS = (4, 8, 12, 16, 24, 32, 48, 64)  # rows that a height in series.css has room for
+COMMITS = (30, 60, 120)  # columns of the heat map
+_HEIGHTS = (4, 8, 12, 16, 24, 32, 48, 64)  # rows per height in series.css
 
 
-@bp.get("/<project:name>")  # any name is one part of the path
+@bp.get("/<project:name>")  # names may contain slashes, see ProjectName
 def show(project: str, name: str) -> str:
-    """The kernel of that name: an operator, or a benchmark of a project that knows no operators."""
-    found = project_or_404(project)
-    asked = request.args.get("commits", COMMITS[0], type=int)
+    """The kernel with this name: an operator, or a benchmark of a project without operators."""
+    current = project_or_404(project)
+    commits = request.args.get("commits", COMMITS[0], type=int)
     kernel = queries.kernel(
         store(),
-        found.name,
+        current.name,
         name,
         machine=request.args.get("machine"),
         metric=request.args.get("metric"),
         implementation=request.args.get("implementation"),
-        commits=asked if asked in COMMITS else COMMITS[0],
+        commits=commits if commits in COMMITS else COMMITS[0],
     )
     if kernel is None:
-        abort(404, f"There is no kernel or benchmark “{name}” in {found.name}.")
-    limits = step_thresholds(store(), found.name)
-    marked = (replace(row, changes=limits.mark_below_threshold(row.series, row.changes)) for row in kernel.rows)
-    kernel = replace(kernel, rows=tuple(marked))
-    told = request.args.get("against", "")
-    reference = Reference(told) if told in set(Reference) else Reference.FIRST
+        abort(404, f"There is no kernel or benchmark “{name}” in {current.name}.")
+    limits = step_thresholds(store(), current.name)
+    classified = (replace(row, changes=limits.mark_below_threshold(row.series, row.changes)) for row in kernel.rows)
+    kernel = replace(kernel, rows=tuple(classified))
+    against = request.args.get("against", "")
+    reference = Reference(against) if against in set(Reference) else Reference.FIRST
     rows = heat_rows(kernel, reference)
     verdicts = {row.series.key: row.verdict for row in kernel.rows}
     names = _names([row.series for row in kernel.rows])
@@ -54,16 +54,15 @@ def show(project: str, name: str) -> str:
         kernel=kernel,
         rows=list(zip(names, rows, strict=True)),
         reference=reference,
-        references=_REFERENCES if _has_cards(kernel) else _REFERENCES[:2],
+        references=_REFERENCES if _has_several_gpus(kernel) else _REFERENCES[:2],
         figure=heat_map_figure(kernel, rows, names) if rows else None,
         height=next((size for size in _HEIGHTS if len(rows) <= size), _HEIGHTS[-1]),
-        asked=asked,
+        commits=commits,
         choices_of_commits=COMMITS,
-        # Why there is no verdict, where the overview knows.
-        told={
-            key: each
-            for each in standings_of(found.name)
-            if (key := each.row.series.key) in verdicts and each.row.verdict is verdicts[key]
+        overview_rows={  # with the reasons of states
+            key: row
+            for row in standings_of(current.name)
+            if (key := row.row.series.key) in verdicts and row.row.verdict is verdicts[key]
         },
         state_word=state_word,
         state_meaning=state_meaning,
@@ -71,17 +70,17 @@ def show(project: str, name: str) -> str:
     )
 
 
-def _has_cards(kernel: Kernel) -> bool:
-    """Whether several physical cards measured what is shown."""
+def _has_several_gpus(kernel: Kernel) -> bool:
+    """Whether several GPUs measured the displayed cells."""
     return len({cell.gpus for row in kernel.rows for cell in row.cells if cell is not None and cell.gpus}) > 1
 
 
 def _names(series: list[Series]) -> list[str]:
-    """What tells the shapes apart: the workload or the parameters, with the environment where there are several."""
-    several = len({one.environment for one in series}) > 1
-    found = []
-    for one in series:
-        values = [value for name, value in one.parameters if name != "implementation" and value]
-        shape = one.workload or ", ".join(values) or name_beside(one)
-        found.append(f"{shape} ({one.environment})" if several else shape)
-    return found
+    """Row names: workload or parameters, with the environment if there are several."""
+    several = len({row.environment for row in series}) > 1
+    names = []
+    for row in series:
+        values = [value for name, value in row.parameters if name != "implementation" and value]
+        shape = row.workload or ", ".join(values) or name_beside(row)
+        names.append(f"{shape} ({row.environment})" if several else shape)
+    return names

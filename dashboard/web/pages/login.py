@@ -1,10 +1,10 @@
-"""Logging in and out, and who one is here."""
+"""Login, logout and account."""
 
 from flask import Blueprint, abort, redirect, render_template, request, session, url_for
 from flask.typing import ResponseReturnValue
 
 from ...store import queries
-from ..auth import person, without_login
+from ..auth import person, public
 from ..auth.identity import access_settings, can_log_in, has_local_login, is_logged_in, log_in, log_in_locally, log_out
 from ..auth.rate_limits import LOGINS, limited
 from ..request_context import own_page, store
@@ -14,47 +14,45 @@ _NEXT = "next"
 
 
 @bp.get("/login")
-@without_login
+@public
 def show() -> ResponseReturnValue:
-    """The way to the provider, or the page one asked for if one is logged in already."""
+    """The login page; redirects users who are logged in to the page in `next`."""
     if not can_log_in() and not has_local_login():
-        abort(404, "There is no login here; WARPWATCH_LOGIN sets one up.")
+        abort(404, "This dashboard has no login. Set WARPWATCH_LOGIN to enable one.")
     if is_logged_in():
         return redirect(own_page(request.args.get(_NEXT)))
     return page(None)
 
 
 def page(sentence: str | None) -> str:
-    """The login page, with what went wrong, or why it is shown."""
+    """The login page, with an error or the reason for the login."""
     is_login = request.blueprint == bp.name and request.endpoint != "login.account"
-    asked = request.args.get(_NEXT) if is_login else f"{request.script_root}{request.full_path}"
-    return render_template("login.html", sentence=sentence, next=own_page(asked))
+    url = request.args.get(_NEXT) if is_login else f"{request.script_root}{request.full_path}"
+    return render_template("login.html", sentence=sentence, next=own_page(url))
 
 
 @bp.get("/login/local")
 @limited(LOGINS)
-@without_login
+@public
 def local() -> ResponseReturnValue:
-    """Log in by the link that `warpwatch serve` printed, and leave its address, which holds the token."""
+    """Log in by the link of `warpwatch serve`; redirects, because the URL contains the token."""
     if not has_local_login():
         abort(404)
     if request.method == "HEAD":
-        abort(405)  # a program that looks what is there must not use the link up
+        abort(405)  # link previews must not use up the token
     if not log_in_locally(request.args.get("token", "")):
-        return page(
-            "This link was used before, or is of an earlier start. Start `warpwatch serve` again for another."
-        ), 403
+        return page("This link is used or expired. Restart `warpwatch serve` for a new one."), 403
     return redirect(url_for("overview.index"), code=303)
 
 
 @bp.get("/login/start")
 @limited(LOGINS)
-@without_login
+@public
 def start() -> ResponseReturnValue:
-    """On to the provider."""
+    """Redirect to the provider."""
     if not can_log_in():
         abort(404)
-    from ..auth import oidc  # a quarter of a second to load, which no other page needs
+    from ..auth import oidc  # slow to import
 
     session[_NEXT] = own_page(request.args.get(_NEXT))
     try:
@@ -66,36 +64,36 @@ def start() -> ResponseReturnValue:
 
 @bp.get("/login/callback")
 @limited(LOGINS)
-@without_login
+@public
 def callback() -> ResponseReturnValue:
-    """Back from the provider: the session begins."""
+    """Callback from the provider: start the session."""
     if not can_log_in():
         abort(404)
     from ..auth import oidc
 
-    asked = own_page(session.pop(_NEXT, None))
+    url = own_page(session.pop(_NEXT, None))
     try:
         name, subject, groups = oidc.from_provider()
     except oidc.LoginError as error:
         return page(str(error)), 403
     log_in(name, subject, groups)
-    return redirect(asked)
+    return redirect(url)
 
 
 @bp.post("/logout")
-@without_login
+@public
 def end() -> ResponseReturnValue:
-    """The session ends in this browser; the provider's own goes on."""
+    """End the session in this browser, but not the provider's."""
     log_out()
     return redirect(url_for("overview.index") if not can_log_in() else url_for("login.show"))
 
 
 @bp.get("/account")
 def account() -> str:
-    """Who one is here and what one may do."""
-    known = person()
-    if known is None:
-        abort(404, "Nobody is logged in.")
+    """Name and role of the user."""
+    user = person()
+    if user is None:
+        abort(404, "You are not signed in.")
     return render_template(
-        "account.html", known=known, projects=queries.projects(store()) if known.role == "admin" else ()
+        "account.html", user=user, projects=queries.projects(store()) if user.role == "admin" else ()
     )

@@ -1,4 +1,4 @@
-"""The machines that record results: whether their data comes, and how far it can be trusted."""
+"""Machines: data arrival, false alarms, smallest detectable changes, conditions, software."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,17 +16,17 @@ from ...store import queries
 from ...store.column_records import MachineHistory, Outcome, RunConditions, Software
 from ...store.rejected_files import rejected_files
 from .. import clock
-from ..figures.machine import MOST_TOLD, conditions_figure, detectable_figure
+from ..figures.machine import MAX_CHANGE, conditions_figure, detectable_figure
 from ..request_context import project_or_404, store
 from .runner_status import runners, standings_of
 
 bp = Blueprint("machines", __name__)
 
 _WORST = 30  # series in the table of smallest changes
-_STRETCHES = 30  # of software
-_QUARTERS = (0.5, 0.9)  # of the series, that the text names
-_FACT_WORDS = {
-    "card": "Card",
+_PERIODS = 30  # of software
+_QUANTILES = (0.5, 0.9)  # of the series
+_FACT_LABELS = {
+    "card": "GPU",
     "driver": "Driver",
     "cuda": "CUDA",
     "torch": "PyTorch",
@@ -39,97 +39,98 @@ _FACT_WORDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What is worked out of one machine's history, once for all readers between two commits to the store."""
+class MachineData:
+    """History and trust of one machine, cached for all readers."""
 
     history: MachineHistory
     trust: Trust
     conditions: tuple[RunConditions, ...]
     software: tuple[Software, ...]
-    without_number: Share | None  # of what was measured
-    reasons: tuple[Outcome, ...]  # of those
+    failed: Share | None  # of the measurements
+    reasons: tuple[Outcome, ...]  # of the failed ones
 
 
 @bp.get("/<project:project>/machines")
 def show(project: str) -> str:
     """All machines of a project, newest data first."""
-    found = project_or_404(project)
+    current = project_or_404(project)
     return render_template(
         "machines.html",
-        machines=queries.machines(store(), found.name),
-        canaries=queries.canaries(store(), found.name),
-        equal_code=_equal_code(found.name),
-        left_out=rejected_files(store(), found.name),
-        runners={each.name: each for each in runners(queries.arrivals(store(), found.name), (), clock.now())},
+        machines=queries.machines(store(), current.name),
+        canaries=queries.canaries(store(), current.name),
+        equal_code=_equal_code(current.name),
+        rejected=rejected_files(store(), current.name),
+        runners={runner.name: runner for runner in runners(queries.arrivals(store(), current.name), (), clock.now())},
     )
 
 
 @bp.get("/<project:project>/machines/<project:name>")
 def one(project: str, name: str) -> str:
-    """One machine: its data, its noise, its conditions and what it ran, over time."""
-    found = project_or_404(project)
-    machine = next((each for each in queries.machines(store(), found.name) if each.name == name), None)
-    if machine is None:  # before anything is cached under a name that anybody may invent
-        abort(404, f"{found.name} has no machine named “{name}”.")
-    told = known(found.name, name)
-    if told is None:
-        abort(404, f"{found.name} has no machine named “{name}”.")
-    here = [each for each in standings_of(found.name) if each.row.series.machine == name]
-    arrivals = queries.arrivals(store(), found.name)
-    controls = [each for each in told.history.series if each.series.is_control and each.series.metric.is_latency]
+    """One machine: data arrival, noise, conditions and software over time."""
+    current = project_or_404(project)
+    machine = next((row for row in queries.machines(store(), current.name) if row.name == name), None)
+    if machine is None:  # check first: clients choose the name, which is a cache key
+        abort(404, f"{current.name} has no machine named “{name}”.")
+    data = machine_data(current.name, name)
+    if data is None:
+        abort(404, f"{current.name} has no machine named “{name}”.")
+    standings = [row for row in standings_of(current.name) if row.row.series.machine == name]
+    arrivals = queries.arrivals(store(), current.name)
+    controls = [row for row in data.history.series if row.series.is_control and row.series.metric.is_latency]
     return render_template(
         "machine.html",
         machine=machine,
-        has_kernels=any(each.row.operator for each in here),
-        runner=next((each for each in runners(arrivals, here, clock.now()) if each.name == name), None),
+        has_kernels=any(row.row.operator for row in standings),
+        runner=next((row for row in runners(arrivals, standings, clock.now()) if row.name == name), None),
         longest=_moments(arrivals[name].longest) if name in arrivals else None,
-        told=told,
-        smallest=_quantiles(told.trust),
+        data=data,
+        smallest=_quantiles(data.trust),
         run_counts=RUNS,
-        most_told=MOST_TOLD,
-        fact_words=_FACT_WORDS,
-        assumed=sum(each.source is NoiseSource.ASSUMED for each in told.trust.detectable),
-        worst=told.trust.detectable[:_WORST],
-        stretches=told.software[:_STRETCHES],
-        stopped=[each for each in here if each.state is RowState.STOPPED],
-        held=[run for run in reversed(told.conditions) if run.throttled][:_STRETCHES],
-        canaries=queries.canaries(store(), found.name).get(name, ()),
-        over_time=conditions_figure(told.conditions, controls),
-        smallest_figure=detectable_figure(told.trust.detectable) if told.trust.detectable else None,
+        max_change=MAX_CHANGE,
+        fact_labels=_FACT_LABELS,
+        assumed=sum(row.source is NoiseSource.ASSUMED for row in data.trust.detectable),
+        worst=data.trust.detectable[:_WORST],
+        software=data.software[:_PERIODS],
+        stopped=[row for row in standings if row.state is RowState.STOPPED],
+        throttled_runs=[run for run in reversed(data.conditions) if run.throttled][:_PERIODS],
+        canaries=queries.canaries(store(), current.name).get(name, ()),
+        over_time=conditions_figure(data.conditions, controls),
+        smallest_figure=detectable_figure(data.trust.detectable) if data.trust.detectable else None,
     )
 
 
-def known(project: str, name: str) -> Known | None:
-    """What the page of one machine tells of its history; None without any."""
+def machine_data(project: str, name: str) -> MachineData | None:
+    """History and trust of the machine, cached; None without results."""
     threshold = current_app.config["THRESHOLD"]
-    return store().cached(project, ("machine", name), lambda: _known(project, name, threshold))
+    return store().cached(project, ("machine", name), lambda: _machine_data(project, name, threshold))
 
 
-def _known(project: str, machine: str, threshold: float) -> Known | None:
+def _machine_data(project: str, machine: str, threshold: float) -> MachineData | None:
     history = queries.machine_history(store(), project, machine)
     if history is None:
         return None
     judged = threshold_resolver(store(), project, threshold=threshold)
-    wrong = tuple(each for each in history.outcomes if each.status in {Status.INVALID, Status.FAILED, Status.WRONG})
-    numbers = sum(each.count for each in history.outcomes if each.status is Status.OK)
-    failed = sum(each.count for each in wrong)
-    return Known(
+    reasons = tuple(row for row in history.outcomes if row.status in {Status.INVALID, Status.FAILED, Status.WRONG})
+    valid = sum(row.count for row in history.outcomes if row.status is Status.OK)
+    failed = sum(row.count for row in reasons)
+    return MachineData(
         history=history,
         trust=trust(history, threshold=judged.threshold, limits=judged.limits),
         conditions=queries.conditions(store(), project, machine),
         software=queries.software(store(), project, machine),
-        without_number=counted_share(failed, failed + numbers),
-        reasons=wrong,
+        failed=counted_share(failed, failed + valid),
+        reasons=reasons,
     )
 
 
-def _quantiles(told: Trust) -> tuple[tuple[float, tuple[float, ...]], ...]:
-    """Shares of the series, each with the smallest change that they show by the number of runs."""
-    if not told.detectable:
+def _quantiles(trust: Trust) -> tuple[tuple[float, tuple[float, ...]], ...]:
+    """Shares of the series, each with its smallest detectable change for each number of runs."""
+    if not trust.detectable:
         return ()
-    ordered = [sorted(each.changes[place] for each in told.detectable) for place in range(len(RUNS))]
+    by_runs = [sorted(row.changes[index] for row in trust.detectable) for index in range(len(RUNS))]
     return tuple(
-        (share, tuple(its[min(int(share * len(its)), len(its) - 1)] for its in ordered)) for share in _QUARTERS
+        (share, tuple(changes[min(int(share * len(changes)), len(changes) - 1)] for changes in by_runs))
+        for share in _QUANTILES
     )
 
 
@@ -140,7 +141,7 @@ def _moments(pause: Pause | None) -> tuple[datetime, datetime] | None:
 
 
 def _equal_code(project: str) -> dict[str, EqualCodeSpread]:
-    """By machine, where enough pairs tell."""
+    """Spread of equal code by machine, for machines with enough pairs."""
     return store().cached(project, "equal code", lambda: _spreads(project))
 
 

@@ -1,4 +1,4 @@
-"""The front page: do the machines measure, what moved, and how every kernel stands, a line each that opens."""
+"""The overview: runners, newest changes, and the state of every kernel, one expandable line each."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -18,14 +18,14 @@ from ...store.queries.standings import MONTH_DAYS, YEAR_DAYS
 from ...text.labels import state_detail, state_meaning, state_word
 from .. import clock
 from ..measurement import measurement_of
-from ..request_context import here, listed_projects, pages, project_or_404, store, words_asked
+from ..request_context import current_url, listed_projects, pagination, project_or_404, search_query, store
 from .runner_status import runners, standings_of
 
 bp = Blueprint("overview", __name__)
 
 _LINES_OF_A_PAGE = 60
 _ROWS_OF_A_LINE = 40
-_ROWS_OF_A_PAGE = 200  # when one kernel is asked for
+_ROWS_OF_A_PAGE = 200  # of one kernel
 _NEWEST_REGRESSIONS = 4
 _NEWEST_IMPROVEMENTS = 3
 _LAST = float("inf")
@@ -33,7 +33,7 @@ _LAST = float("inf")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """What the reader narrows the overview to; empty strings narrow nothing."""
+    """Filters from the URL; empty strings match everything."""
 
     machine: str = ""
     kernel: str = ""
@@ -43,7 +43,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Improvement:
-    """The series that one commit made better on a machine, the largest change first."""
+    """Series that one commit improved on a machine, the largest change first."""
 
     machine: str
     commit: Commit
@@ -51,102 +51,108 @@ class Improvement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Everything:
-    """A project as it stands, worked out once for all readers between two commits to the store."""
+class OverviewData:
+    """State of a project, cached for all readers."""
 
     lines: tuple[KernelLine, ...]
     standings: tuple[OverviewEntry, ...]
-    texts: dict[str, str]  # what words are looked for in, by series
+    texts: dict[str, str]  # searched text by series
     arrivals: dict[str, Arrival]
     regressions: tuple[RegressionGroup, ...]
     improvements: tuple[Improvement, ...]
-    operators: dict[tuple[str, str], str]  # by suite and workload, which the same shape of another operator may have
+    operators: dict[tuple[str, str], str]  # by suite and workload; operators may share shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """A line with the rows that stand open under it."""
+class ShownLine:
+    """A line with its open rows."""
 
     line: KernelLine
-    matching: int  # rows that the filters keep
+    matching: int  # rows that pass the filters
     rows: tuple[OverviewEntry, ...]
     is_open: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
-    """Which columns the table has; other projects' results tell nothing for some."""
+class TableColumns:
+    """Columns of the table; not every project has data for all."""
 
     machine: bool
-    speed_of_light: str  # what its shares are of, "mixed" if not all of the same; empty without any
+    speed_of_light: str  # "of peak", "of ceiling" or "mixed"; empty without data
     baseline: bool
-    month: bool  # whether any history reaches back that far
+    month: bool  # whether any history is that long
     year: bool
 
 
 @bp.get("/")
 def index() -> ResponseReturnValue:
-    """The project's overview if there is one project, else their list."""
+    """The list of projects; with one project its overview."""
     projects = listed_projects()
     if len(projects) == 1:
         return redirect(url_for(".show", project=projects[0].name))
     now_s = clock.now().timestamp()
-    arrivals = {each.name: tuple(queries.arrivals(store(), each.name).values()) for each in projects}
+    arrivals = {project.name: tuple(queries.arrivals(store(), project.name).values()) for project in projects}
     return render_template(
         "projects.html",
         projects=projects,
-        late={name: _overdue(its, now_s) for name, its in arrivals.items()},
-        archived={name for name, its in arrivals.items() if is_archived((one.newest_s for one in its), now_s)},
+        late={name: _overdue(machines, now_s) for name, machines in arrivals.items()},
+        archived={
+            name
+            for name, machines in arrivals.items()
+            if is_archived((machine.newest_s for machine in machines), now_s)
+        },
         waiting={
-            each.name: queries.triage_items(store(), each.name, TriageFilter(states=WAITING), limit=0).total
-            for each in projects
+            project.name: queries.triage_items(store(), project.name, TriageFilter(states=WAITING), limit=0).total
+            for project in projects
         },
     )
 
 
 @bp.get("/<project:project>/")
 def show(project: str) -> str:
-    """One project's overview, narrowed by the filters in the URL."""
-    found = project_or_404(project)
-    told = everything(found.name)
-    narrowed = Filter(
+    """Overview of one project, filtered by the URL."""
+    current = project_or_404(project)
+    data = overview_data(current.name)
+    filters = Filter(
         machine=request.args.get("machine", ""),
         kernel=request.args.get("kernel", ""),
         verdict=request.args.get("verdict", ""),
-        text=words_asked(),
+        text=search_query(),
     )
     order = request.args.get("sort", "")
-    on_machine = [line for line in told.lines if narrowed.machine in {"", line.machine}]
-    kept = _in_order(_kept(on_machine, narrowed, told.texts), order)
-    rows = sum(len(its) for _, its in kept)
-    place = pages(_ROWS_OF_A_PAGE, rows) if narrowed.kernel else pages(_LINES_OF_A_PAGE, len(kept))
+    on_machine = [line for line in data.lines if filters.machine in {"", line.machine}]
+    kept = _in_order(_matching(on_machine, filters, data.texts), order)
+    rows = sum(len(line_rows) for _, line_rows in kept)
+    pager = pagination(_ROWS_OF_A_PAGE, rows) if filters.kernel else pagination(_LINES_OF_A_PAGE, len(kept))
     opened = set(request.args.getlist("open"))
-    opens_all = bool(narrowed.text or narrowed.verdict) and rows <= _ROWS_OF_A_LINE  # then `open` names what is closed
+    all_open = bool(filters.text or filters.verdict) and rows <= _ROWS_OF_A_LINE  # then `open` lists closed lines
     shown = (
-        _whole(kept, place.of)
-        if narrowed.kernel
-        else [_shown(line, its, is_open=(line.key in opened) is not opens_all) for line, its in place.of(kept)]
+        _whole(kept, pager.of)
+        if filters.kernel
+        else [
+            _shown(line, line_rows, is_open=(line.key in opened) is not all_open) for line, line_rows in pager.of(kept)
+        ]
     )
     return render_template(
         "overview.html",
-        measurement=measurement_of(found.name),
-        filter=narrowed,
-        is_narrowed=narrowed != Filter(),
+        measurement=measurement_of(current.name),
+        filter=filters,
+        is_filtered=filters != Filter(),
         states=_states(on_machine),
-        kernels=sorted({line.name for line in told.lines if line.rows} | ({narrowed.kernel} - {""})),
-        kernel_word="Kernel" if any(each.row.operator for each in told.standings) else "Module",
-        machines=sorted(told.arrivals),
-        runners=runners(told.arrivals, told.standings, clock.now()),
+        kernels=sorted({line.name for line in data.lines if line.rows} | ({filters.kernel} - {""})),
+        kernel_word="Kernel" if any(each.row.operator for each in data.standings) else "Module",
+        machines=sorted(data.arrivals),
+        runners=runners(data.arrivals, data.standings, clock.now()),
         shown=shown,
-        columns=_columns([line for line, _ in kept], len(told.arrivals)),
+        columns=_columns([line for line, _ in kept], len(data.arrivals)),
         rows=rows,
-        has_any=bool(told.standings),
-        place=place,
+        has_any=bool(data.standings),
+        pagination=pager,
         order=order,
-        toggled=lambda key: here(open=sorted(opened ^ {key})),
-        regressions=told.regressions,
-        improvements=told.improvements,
-        operators=told.operators,
+        toggled=lambda key: current_url(open=sorted(opened ^ {key})),
+        regressions=data.regressions,
+        improvements=data.improvements,
+        operators=data.operators,
         month_days=MONTH_DAYS,
         year_days=YEAR_DAYS,
         state_word=state_word,
@@ -156,18 +162,18 @@ def show(project: str) -> str:
 
 
 def _overdue(arrivals: Iterable[Arrival], now_s: float) -> int:
-    """How many machines of a project fell silent."""
-    return sum(its.is_overdue(now_s) for its in arrivals)
+    """Number of overdue machines."""
+    return sum(arrival.is_overdue(now_s) for arrival in arrivals)
 
 
-def everything(project: str) -> Everything:
-    """What the page tells of a project."""
-    return store().cached(project, "overview", lambda: _everything(project))
+def overview_data(project: str) -> OverviewData:
+    """State of a project, cached."""
+    return store().cached(project, "overview", lambda: _overview_data(project))
 
 
-def _everything(project: str) -> Everything:
+def _overview_data(project: str) -> OverviewData:
     standings = standings_of(project)
-    return Everything(
+    return OverviewData(
         lines=kernel_lines(standings),
         standings=standings,
         texts={each.row.series.key: _text(each) for each in standings},
@@ -187,18 +193,18 @@ def _text(standing: OverviewEntry) -> str:
     return f"{series.title} {series.machine} {series.environment}".lower()
 
 
-def _kept(
-    lines: Iterable[KernelLine], narrowed: Filter, texts: dict[str, str]
+def _matching(
+    lines: Iterable[KernelLine], filters: Filter, texts: dict[str, str]
 ) -> list[tuple[KernelLine, Sequence[OverviewEntry]]]:
-    """The lines that the filters leave, each with its rows that they leave."""
-    words = narrowed.text.lower().split()
+    """Lines that pass the filters, each with its matching rows."""
+    words = filters.text.lower().split()
     kept: list[tuple[KernelLine, Sequence[OverviewEntry]]] = []
     for line in lines:
-        if narrowed.kernel not in {"", line.name}:
+        if filters.kernel not in {"", line.name}:
             continue
         rows: Sequence[OverviewEntry] = line.rows
-        if narrowed.verdict:
-            rows = [each for each in (*line.rows, *line.absent) if narrowed.verdict in each.states]
+        if filters.verdict:
+            rows = [each for each in (*line.rows, *line.absent) if filters.verdict in each.states]
         if words:
             rows = [each for each in rows if all(word in texts[each.row.series.key] for word in words)]
         if rows:
@@ -206,17 +212,19 @@ def _kept(
     return kept
 
 
-def _shown(line: KernelLine, rows: Sequence[OverviewEntry], *, is_open: bool) -> Shown:
-    return Shown(line=line, matching=len(rows), rows=tuple(rows[:_ROWS_OF_A_LINE]) if is_open else (), is_open=is_open)
+def _shown(line: KernelLine, rows: Sequence[OverviewEntry], *, is_open: bool) -> ShownLine:
+    return ShownLine(
+        line=line, matching=len(rows), rows=tuple(rows[:_ROWS_OF_A_LINE]) if is_open else (), is_open=is_open
+    )
 
 
 def _whole(
     kept: Sequence[tuple[KernelLine, Sequence[OverviewEntry]]], page: Callable[[Sequence[str]], Sequence[str]]
-) -> list[Shown]:
-    """All lines of one kernel, open, with the rows of this page."""
+) -> list[ShownLine]:
+    """All lines of one kernel, open, with the rows of the current page."""
     on_page = set(page([each.row.series.key for _, rows in kept for each in rows]))
-    found = [
-        Shown(
+    lines = [
+        ShownLine(
             line=line,
             matching=len(rows),
             is_open=True,
@@ -224,13 +232,13 @@ def _whole(
         )
         for line, rows in kept
     ]
-    return [each for each in found if each.rows]
+    return [line for line in lines if line.rows]
 
 
 def _in_order(
     kept: list[tuple[KernelLine, Sequence[OverviewEntry]]], order: str
 ) -> list[tuple[KernelLine, Sequence[OverviewEntry]]]:
-    """By what the reader asks for, the worst first; else as they come, the most urgent first."""
+    """Lines sorted by a column, worst first; by default the most urgent first."""
     keys: dict[str, Callable[[KernelLine], float]] = {
         "month": lambda line: -_worst(line, line.month),
         "year": lambda line: -_worst(line, line.year),
@@ -244,24 +252,24 @@ def _in_order(
 
 
 def _worst(line: KernelLine, change: Typical | None) -> float:
-    """The change of the workload that got worse most."""
+    """The change of the workload that regressed most."""
     if change is None:
         return -_LAST
     return -change.low if line.metric is not None and line.metric.is_worse(-1.0) else change.high
 
 
 def _states(lines: Iterable[KernelLine]) -> tuple[tuple[RowState, int], ...]:
-    counted: Counter[RowState] = Counter()
+    counts: Counter[RowState] = Counter()
     for line in lines:
-        counted.update(dict(line.states))
-        counted[RowState.MISSING] += len(line.absent) if line.rows else 0
-    return tuple((state, counted[state]) for state in RowState if counted[state])
+        counts.update(dict(line.states))
+        counts[RowState.MISSING] += len(line.absent) if line.rows else 0
+    return tuple((state, counts[state]) for state in RowState if counts[state])
 
 
-def _columns(lines: Sequence[KernelLine], machines: int) -> Columns:
+def _columns(lines: Sequence[KernelLine], machines: int) -> TableColumns:
     limits = {line.light_of or "mixed" for line in lines if line.light is not None}
     days = max((line.days() for line in lines), default=0.0)
-    return Columns(
+    return TableColumns(
         machine=machines > 1,
         speed_of_light=limits.pop() if len(limits) == 1 else "mixed" if limits else "",
         baseline=any(line.baseline is not None for line in lines),
@@ -271,16 +279,16 @@ def _columns(lines: Sequence[KernelLine], machines: int) -> Columns:
 
 
 def _improvements(standings: Iterable[OverviewEntry]) -> list[Improvement]:
-    """What stands improved, by the commit behind it, newest first."""
-    together: dict[tuple[str, str], list[OverviewEntry]] = {}
+    """Improved series by commit, newest first."""
+    by_commit: dict[tuple[str, str], list[OverviewEntry]] = {}
     for each in standings:
         row = each.row
         if each.state is RowState.IMPROVED and row.change_is_step and row.change_commit is not None:
-            together.setdefault((row.change_commit.hash, row.series.machine), []).append(each)
-    found = []
-    for (_, machine), better in together.items():
+            by_commit.setdefault((row.change_commit.hash, row.series.machine), []).append(each)
+    improvements = []
+    for (_, machine), better in by_commit.items():
         better.sort(key=lambda each: -abs(each.row.change or 0.0))
         commit = better[0].row.change_commit
         assert commit is not None
-        found.append(Improvement(machine=machine, commit=commit, rows=tuple(better)))
-    return sorted(found, key=lambda one: (-one.commit.position, one.machine))
+        improvements.append(Improvement(machine=machine, commit=commit, rows=tuple(better)))
+    return sorted(improvements, key=lambda improvement: (-improvement.commit.position, improvement.machine))

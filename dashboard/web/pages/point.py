@@ -1,4 +1,4 @@
-"""One point of a series: a panel under its figure, which comes with the page or, as a fragment, by itself."""
+"""Details of one point: a panel of the series page, also as a fragment."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
@@ -18,8 +18,6 @@ from ..figures.samples import samples_of
 from ..request_context import project_or_404, store
 from ..urls import compare_address
 
-# A value's origin as pairs of words: the GPU and its state, the software, and how the value was taken.
-
 _SOFTWARE = {
     "torch": "PyTorch",
     "cuda": "CUDA",
@@ -31,7 +29,7 @@ _SOFTWARE = {
 
 
 def origin_facts(origin: Origin) -> tuple[tuple[str, str], ...]:
-    """Name and text of everything that was recorded; what was not is left out."""
+    """Name and text of every recorded fact: GPU, software, measurement."""
     return (
         *_machine(origin),
         *_software(origin.software),
@@ -51,7 +49,7 @@ def _machine(origin: Origin) -> Iterator[tuple[str, str]]:
         if _is_number(gpu.get("power_limit_w")):
             yield "Power limit", quantities.quantity(gpu["power_limit_w"], "W")
         if gpu.get("uuid"):
-            yield "Card", str(gpu["uuid"])
+            yield "GPU UUID", str(gpu["uuid"])
         sharing = [word for word, on in (("ECC on", gpu.get("ecc")), ("MIG on", gpu.get("mig"))) if on]
         if gpu.get("other_processes"):
             sharing.append(f"{gpu['other_processes']} other processes")
@@ -65,8 +63,8 @@ def _machine(origin: Origin) -> Iterator[tuple[str, str]]:
 def _software(software: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, version in software.items():
         if version:
-            said = cudnn_version(str(version)) if name == "cudnn" else str(version)
-            yield _SOFTWARE.get(name, name), said
+            text = cudnn_version(str(version)) if name == "cudnn" else str(version)
+            yield _SOFTWARE.get(name, name), text
 
 
 def _measuring(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -89,7 +87,7 @@ def _measuring(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _conditions(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The machine's state meanwhile."""
+    """State of the machine during the measurement."""
     clocks = measuring.get("sm_clock_hz")
     if isinstance(clocks, Sequence) and clocks and all(map(_is_number, clocks)):
         low, high = quantities.quantity(min(clocks), "Hz"), quantities.quantity(max(clocks), "Hz")
@@ -99,11 +97,11 @@ def _conditions(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Temperature", f"{measuring['temperature_c']:.0f} °C"
     throttled = measuring.get("throttled_s")
     if isinstance(throttled, Mapping):
-        told = [f"{reason} for {quantities.latency(time)}" for reason, time in throttled.items() if time]
-        yield "Throttled", ", ".join(told) or "not at all"
+        reasons = [f"{reason} for {quantities.latency(time)}" for reason, time in throttled.items() if time]
+        yield "Throttled", ", ".join(reasons) or "no"
     if _is_number(measuring.get("contenders")):
         others = measuring["contenders"]
-        yield "Others computing meanwhile", count(others, "process", "processes") if others else "none"
+        yield "Other GPU processes", count(others, "process", "processes") if others else "none"
     if _is_number(measuring.get("tries")) and measuring["tries"] > 1:
         yield "Tries", f"{measuring['tries']}, the earlier ones invalid"
     if _is_number(measuring.get("at_s")):
@@ -111,7 +109,7 @@ def _conditions(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _quantities(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What was measured beside the latency."""
+    """Other measured quantities."""
     if measuring.get("sample_count"):
         yield "Calls timed", str(measuring["sample_count"])
     for name, field, unit in (
@@ -128,19 +126,19 @@ def _quantities(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if isinstance(energy, Mapping) and energy.get("per_call_j"):
         per_call = median(energy["per_call_j"])
         yield (
-            "Energy a call",
+            "Energy per call",
             (
                 f"{quantities.quantity(per_call, 'J')}, {quantities.quantity(energy.get('power_w'), 'W')} over"
                 f" {count(len(energy['per_call_j']), 'window')} of {quantities.quantity(energy.get('window_s'), 's')}"
             ),
         )
         if energy.get("method"):
-            yield "Energy by", str(energy["method"])
+            yield "Energy method", str(energy["method"])
     launched = measuring.get("launched")
     if isinstance(launched, Mapping) and launched:
-        yield "Launched a call", ", ".join(f"{times}× {name}" for name, times in launched.items())
+        yield "Kernels launched per call", ", ".join(f"{times}× {name}" for name, times in launched.items())
     elif _is_number(measuring.get("kernels_launched")):
-        yield "Launched a call", quantities.quantity(measuring["kernels_launched"], "launches")
+        yield "Kernels launched per call", quantities.quantity(measuring["kernels_launched"], "launches")
 
 
 def _is_number(value: object) -> bool:
@@ -149,13 +147,13 @@ def _is_number(value: object) -> bool:
 
 bp = Blueprint("point", __name__, url_prefix="/<project:project>/series")
 
-# What differs from run to run and tells nothing.
-_OF_ONE_RUN = frozenset({"Run", "Run began", "Measured", "Seed", "Calls timed"})
+# Facts that always differ between runs.
+_PER_RUN = frozenset({"Run", "Run began", "Measured", "Seed", "Calls timed"})
 
 
 @bp.get("/<key>/point")
 def show(project: str, key: str) -> str:
-    """The panel alone, of the run that `run` names; the newest without it."""
+    """The panel of `run`; by default the newest."""
     facts = queries.point_facts(store(), key, request.args.get("run") or None)
     if facts is None or facts.series.project != project:
         project_or_404(project)
@@ -164,7 +162,7 @@ def show(project: str, key: str) -> str:
 
 
 def panel(facts: PointFacts) -> dict[str, Any]:
-    """What templates/point.html shows."""
+    """Variables of templates/point.html."""
     point, before = facts.point, facts.before
     now = dict(origin_facts(facts.origin)) if facts.origin else {}
     then = dict(origin_facts(facts.origin_before)) if facts.origin_before else {}
@@ -175,10 +173,10 @@ def panel(facts: PointFacts) -> dict[str, Any]:
         "before": before,
         "compare": compare_address(facts.series.project, before.commit.hash, point.commit.hash) if before else None,
         "change": point.value / before.value - 1 if has_both and before and before.value and point.value else None,
-        "is_other_card": before is not None and None not in (point.gpu, before.gpu) and point.gpu != before.gpu,
+        "is_other_gpu": before is not None and None not in (point.gpu, before.gpu) and point.gpu != before.gpu,
         "context": [
-            (name, said, then[name] if name in then and then[name] != said and name not in _OF_ONE_RUN else None)
-            for name, said in now.items()
+            (name, text, then[name] if name in then and then[name] != text and name not in _PER_RUN else None)
+            for name, text in now.items()
         ],
         "samples": samples_of([*sides, ("this point", facts.samples)], facts.series.metric.unit),
         "code": compiled_difference(facts.compiled_before, facts.compiled),

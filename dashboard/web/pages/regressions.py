@@ -1,4 +1,4 @@
-"""Regressions page: triage items by commit range and machine, newest or worst first."""
+"""Regressions as triage items by commit range and machine, newest or worst first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from ...store.alerts import health_alerts
 from ...store.notes import Annotation, annotations
 from ...store.policy import stated_limits
 from .. import clock
-from ..request_context import page_number, pages, project_or_404, store, words_asked
+from ..request_context import page_number, pagination, project_or_404, search_query, store
 
 bp = Blueprint("regressions", __name__)
 
@@ -26,7 +26,7 @@ _ITEMS_OF_A_PAGE = 15
 _ROWS_OF_AN_ITEM = 5
 _ROWS_OF_A_GROUP = 10
 PERIODS = {"7": "last 7 days", "30": "last 30 days", "90": "last 90 days", "365": "last 365 days"}
-# States by the name in the URL: all that wait for a person (the default), one, or all.
+# Values of `state` in the URL: not triaged (the default), one state, or all.
 STATES: dict[str, tuple[TriageState, ...]] = {
     "": WAITING,
     **{state.value.replace(" ", "-"): (state,) for state in TriageState},
@@ -38,14 +38,14 @@ STATES: dict[str, tuple[TriageState, ...]] = {
 class StateChoice:
     """A link to the items of a state."""
 
-    name: str  # in the address
+    name: str  # in the URL
     label: str
     count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownItem:
-    """An item with its explanation and the notes on its commit."""
+    """A triage item with its explanation, and the notes on its commit."""
 
     item: TriageItem
     story: TriageDetails
@@ -54,31 +54,31 @@ class ShownItem:
 
 @bp.get("/<project:project>/regressions")
 def show(project: str) -> str:
-    """The items, filtered by state, machine, words and period.
+    """Triage items, filtered by state, machine, words and period.
 
-    Another kind than steps, and with `direction=better` what improved, is listed and not triaged.
+    Changes of other kinds than steps, and improvements (`direction=better`), are listed without triage.
     """
-    found = project_or_404(project)
-    asked = request.args.get("kind", "")
-    kind = ChangeKind(asked) if asked in set(_KINDS) else ChangeKind.STEP
+    current = project_or_404(project)
+    value = request.args.get("kind", "")
+    kind = ChangeKind(value) if value in set(_KINDS) else ChangeKind.STEP
     is_worse = request.args.get("direction", "") != "better"
     if kind is not ChangeKind.STEP or not is_worse:
-        return _other_kind(found, kind, is_worse=is_worse)
-    wanted = _filter()
+        return _other_kind(current, kind, is_worse=is_worse)
+    filters = _filter()
     listed = queries.triage_items(
         store(),
-        found.name,
-        wanted,
+        current.name,
+        filters,
         limit=_ITEMS_OF_A_PAGE,
         offset=(page_number() - 1) * _ITEMS_OF_A_PAGE,
         rows=_ROWS_OF_AN_ITEM,
     )
-    health = [each for each in health_alerts(store(), found.name) if wanted.machine in {None, each.machine}]
+    health = [alert for alert in health_alerts(store(), current.name) if filters.machine in {None, alert.machine}]
     return render_template(
         "regressions.html",
-        shown=_shown(found, listed.items),
+        shown=_shown(current, listed.items),
         listed=listed,
-        stated=stated_limits(store(), found.name),
+        stated=stated_limits(store(), current.name),
         choices=[
             StateChoice(
                 name=name,
@@ -88,28 +88,28 @@ def show(project: str) -> str:
             for name, states in STATES.items()
         ],
         state=_state(),
-        order=wanted.order,
-        place=pages(_ITEMS_OF_A_PAGE, listed.total),
-        live_health=[each for each in health if each.state in LIVE],
-        silenced_health=[each for each in health if each.state not in LIVE],
-        **_frame(found, kind, is_worse=True),
+        order=filters.order,
+        pagination=pagination(_ITEMS_OF_A_PAGE, listed.total),
+        live_health=[alert for alert in health if alert.state in LIVE],
+        silenced_health=[alert for alert in health if alert.state not in LIVE],
+        **_frame(current, kind, is_worse=True),
     )
 
 
-@bp.get("/<project:project>/regressions/<key>")
-def one(project: str, key: str) -> ResponseReturnValue:
-    """One regression with all its series: what to link from an issue. A health alert is shown in the list."""
-    found = project_or_404(project)
-    item = queries.triage_item(store(), found.name, key)
-    if item is None and key in {f"alert-{alert.id}" for alert in health_alerts(store(), found.name)}:
-        return redirect(url_for(".show", project=project, _anchor=key))
-    if item is None:
+@bp.get("/<project:project>/regressions/<item>")
+def one(project: str, item: str) -> ResponseReturnValue:
+    """One regression with all its series, for links in issues. A health alert redirects to the list."""
+    current = project_or_404(project)
+    triage_item = queries.triage_item(store(), current.name, item)
+    if triage_item is None and item in {f"alert-{alert.id}" for alert in health_alerts(store(), current.name)}:
+        return redirect(url_for(".show", project=project, _anchor=item))
+    if triage_item is None:
         abort(
             404,
-            "There is no such regression any more: it was triaged meanwhile, or analysed again. "
-            "The list of regressions has what became of it.",
+            "This regression no longer exists: it was triaged or analysed again. "
+            "The list of regressions has its current state.",
         )
-    return render_template("regression.html", one=_shown(found, [item])[0])
+    return render_template("regression.html", one=_shown(current, [triage_item])[0])
 
 
 def _shown(project: Project, items: Sequence[TriageItem]) -> tuple[ShownItem, ...]:
@@ -124,24 +124,24 @@ def _shown(project: Project, items: Sequence[TriageItem]) -> tuple[ShownItem, ..
 
 
 def _filter() -> TriageFilter:
-    asked = request.args.get("order", "")
+    order = request.args.get("order", "")
     return TriageFilter(
         states=STATES[_state()],
         machine=request.args.get("machine") or None,
-        words=words_asked(),
+        words=search_query(),
         since=_since(),
-        order=TriageOrder(asked) if asked in set(TriageOrder) else TriageOrder.NEWEST,
+        order=TriageOrder(order) if order in set(TriageOrder) else TriageOrder.NEWEST,
     )
 
 
 def _state() -> str:
-    asked = request.args.get("state", "")
-    return asked if asked in STATES else ""
+    state = request.args.get("state", "")
+    return state if state in STATES else ""
 
 
 def _period() -> str:
-    asked = request.args.get("period", "")
-    return asked if asked in PERIODS else ""
+    period = request.args.get("period", "")
+    return period if period in PERIODS else ""
 
 
 def _since() -> datetime | None:
@@ -149,10 +149,10 @@ def _since() -> datetime | None:
 
 
 def _frame(project: Project, kind: ChangeKind, *, is_worse: bool) -> dict[str, object]:
-    """What the form of both lists shows."""
+    """Template variables of the filter form of both lists."""
     return {
         "machine": request.args.get("machine", ""),
-        "words": words_asked(),
+        "words": search_query(),
         "period": _period(),
         "periods": PERIODS,
         "kind": kind,
@@ -163,7 +163,7 @@ def _frame(project: Project, kind: ChangeKind, *, is_worse: bool) -> dict[str, o
 
 
 def _other_kind(project: Project, kind: ChangeKind, *, is_worse: bool) -> str:
-    """Changes that nobody has to do anything about: no commit is accused of them, or they are for the better."""
+    """Changes without triage: of other kinds than steps, or improvements."""
     frame = _frame(project, kind, is_worse=is_worse)
     machine = request.args.get("machine") or None
     listed = queries.unattributed_changes(
@@ -171,13 +171,19 @@ def _other_kind(project: Project, kind: ChangeKind, *, is_worse: bool) -> str:
         project.name,
         kind,
         machine=machine,
-        words=words_asked(),
+        words=search_query(),
         since=_since(),
         is_worse=is_worse,
         limit=_ITEMS_OF_A_PAGE,
         offset=(page_number() - 1) * _ITEMS_OF_A_PAGE,
     )
-    place = pages(_ITEMS_OF_A_PAGE, listed.total)
+    pager = pagination(_ITEMS_OF_A_PAGE, listed.total)
     return render_template(
-        "regressions_of_a_kind.html", listed=listed, place=place, rows=_ROWS_OF_A_GROUP, state="", order=None, **frame
+        "regressions_of_a_kind.html",
+        listed=listed,
+        pagination=pager,
+        rows=_ROWS_OF_A_GROUP,
+        state="",
+        order=None,
+        **frame,
     )

@@ -1,4 +1,4 @@
-"""How close each kernel comes to what its machine can do."""
+"""The roofline of a machine, and its kernels' fractions of speed of light."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,98 +8,100 @@ from flask import Blueprint, abort, render_template, request
 from ...model.machine import RooflinePoint
 from ...store import queries
 from ..figures.roofline import roofline_figure
-from ..request_context import project_or_404, store, words_asked
+from ..request_context import project_or_404, search_query, store
 
 bp = Blueprint("roofline", __name__)
 
-_READABLE = 60  # points that can be told apart without a choice
+_MAX_READABLE = 60  # points without a default filter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """What of a machine's points the URL asks for; what it leaves open is chosen so that the figure can be read."""
+class PointFilter:
+    """Filters from the URL; the defaults keep the figure readable."""
 
-    kernels: tuple[str, ...]  # none: all of them
+    kernels: tuple[str, ...]  # empty: all
     dtype: str  # empty: all
-    one_shape: bool  # of each kernel its longest-running shape, with the fastest rival alone
-    words: str  # all of which stand in a workload's name
+    one_shape: bool  # only the longest-running shape of each kernel, and its fastest baseline
+    words: str  # all must be in the workload's name
 
-    def of(self, points: Sequence[RooflinePoint]) -> tuple[RooflinePoint, ...]:
-        """The points to show, the nearest to its limit first."""
-        wanted = self.words.lower().split()
-        kept = [
+    def apply(self, points: Sequence[RooflinePoint]) -> tuple[RooflinePoint, ...]:
+        """Matching points, the nearest to its limit first."""
+        terms = self.words.lower().split()
+        matching = [
             point
             for point in points
             if (not self.kernels or point.workload.operator in self.kernels)
             and (not self.dtype or point.workload.dtype == self.dtype)
-            and all(word in point.workload.name.lower() for word in wanted)
+            and all(term in point.workload.name.lower() for term in terms)
         ]
-        kept = _one_shape(kept) if self.one_shape else kept
-        return tuple(sorted(kept, key=lambda point: point.speed_of_light.share or 0.0, reverse=True))
+        matching = _one_shape(matching) if self.one_shape else matching
+        return tuple(sorted(matching, key=lambda point: point.speed_of_light.share or 0.0, reverse=True))
 
 
 @bp.get("/<project:project>/roofline")
 def show(project: str) -> str:
-    """One machine's roofline and the list beside it; the machine with the newest data where the URL names none."""
-    found = project_or_404(project)
-    rooflines = queries.rooflines(store(), found.name)
+    """Roofline and list of one machine; by default the one with the newest data."""
+    current = project_or_404(project)
+    rooflines = queries.rooflines(store(), current.name)
     machine = request.args.get("machine", "")
-    chosen = next((each for each in rooflines if each.machine.name == machine), None)
+    chosen = next((roofline for roofline in rooflines if roofline.machine.name == machine), None)
     if machine and chosen is None:
-        abort(404, f"There is no roofline for a machine named “{machine}”: it has recorded no ceilings or workloads.")
+        abort(404, f"There is no roofline of a machine “{machine}”: it has recorded no ceilings or workloads.")
     if chosen is None and rooflines:
         chosen = rooflines[0]
-    everything = chosen.points if chosen else ()
-    choice = _choice(everything)
-    points = choice.of(everything)
+    all_points = chosen.points if chosen else ()
+    choice = _choice(all_points)
+    points = choice.apply(all_points)
     shown = replace(chosen, points=points) if chosen else None
     return render_template(
         "roofline.html",
         rooflines=rooflines,
         chosen=chosen,
         choice=choice,
-        kernels=sorted({point.workload.operator for point in everything}),
-        dtypes=sorted({point.workload.dtype for point in everything}),
+        kernels=sorted({point.workload.operator for point in all_points}),
+        dtypes=sorted({point.workload.dtype for point in all_points}),
         points=points,
-        total=len(everything),
+        total=len(all_points),
         ceilings=shown.measured if shown else (),
         unplaced=sum(not point.flop_rate for point in points),
         figure=roofline_figure(shown) if shown else None,
     )
 
 
-def _choice(points: Sequence[RooflinePoint]) -> Choice:
+def _choice(points: Sequence[RooflinePoint]) -> PointFilter:
     args = request.args
-    there = {point.workload.operator for point in points}
-    kernels = tuple(name for name in args.getlist("kernel") if name in there)
+    operators = {point.workload.operator for point in points}
+    kernels = tuple(name for name in args.getlist("kernel") if name in operators)
     dtypes = {point.workload.dtype for point in points}
-    asked = args.get("dtype")
-    few = len(points) <= _READABLE
-    if asked is None:
-        dtype = "" if few or kernels or not dtypes else max(sorted(dtypes), key=lambda one: _kernels_of(points, one))
+    requested = args.get("dtype")
+    few = len(points) <= _MAX_READABLE
+    if requested is None:
+        dtype = (
+            "" if few or kernels or not dtypes else max(sorted(dtypes), key=lambda name: _kernel_count(points, name))
+        )
     else:
-        dtype = asked if asked in dtypes else ""
+        dtype = requested if requested in dtypes else ""
     shapes = args.get("shapes")
     one_shape = shapes == "one" if shapes in {"one", "all"} else not few and not kernels
-    return Choice(kernels=kernels, dtype=dtype, one_shape=one_shape, words=words_asked())
+    return PointFilter(kernels=kernels, dtype=dtype, one_shape=one_shape, words=search_query())
 
 
-def _kernels_of(points: Sequence[RooflinePoint], dtype: str) -> int:
+def _kernel_count(points: Sequence[RooflinePoint], dtype: str) -> int:
     return len({point.workload.operator for point in points if point.workload.dtype == dtype})
 
 
 def _one_shape(points: Sequence[RooflinePoint]) -> list[RooflinePoint]:
-    """Of each kernel the shape that takes ours longest, by our implementations and the fastest rival."""
+    """Points of each kernel's longest-running shape: our implementations and the fastest baseline."""
     longest: dict[str, RooflinePoint] = {}
     for point in points:
-        known = longest.get(point.workload.operator)
-        if not point.series.is_baseline and (known is None or known.latency_s < point.latency_s):
+        current = longest.get(point.workload.operator)
+        if not point.series.is_baseline and (current is None or current.latency_s < point.latency_s):
             longest[point.workload.operator] = point
     kept: list[RooflinePoint] = []
     for chosen in longest.values():
         same = [point for point in points if point.workload == chosen.workload]
         ours = [point for point in same if not point.series.is_baseline]
-        rivals = [point for point in same if point.series.is_baseline]
+        baselines = [point for point in same if point.series.is_baseline]
         first = [point for point in ours if point.implementation == "warpwatch"]
-        kept += [*(first or ours), *sorted(rivals, key=lambda point: point.latency_s)[:1]]
+        kept += [*(first or ours), *sorted(baselines, key=lambda point: point.latency_s)[:1]]
     return kept

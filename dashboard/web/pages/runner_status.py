@@ -1,4 +1,4 @@
-"""Whether the machines' data comes: what the overview says first."""
+"""Data arrival of the machines."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,44 +13,43 @@ from ..request_context import store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runner:
-    """One machine as its newest data tells it now."""
+    """State of one machine by its newest data."""
 
     name: str
     newest: datetime
     usual_pause: timedelta | None
     patience: timedelta
     is_overdue: bool
-    is_archived: bool  # with all others of its project: nobody waits for its data
-    stopped: int  # rows that it leaves out
-    invalid: int  # rows without a number at their newest commit
+    is_archived: bool  # like all machines of its project
+    stopped: int  # series that it no longer measures
+    invalid: int  # series without a valid value at their newest commit
 
     @property
-    def wants_attention(self) -> bool:
-        """Whether somebody should look at it."""
+    def needs_attention(self) -> bool:
+        """Whether its data or a series stopped."""
         return not self.is_archived and (self.is_overdue or bool(self.stopped))
 
 
 def runners(arrivals: dict[str, Arrival], standings: Sequence[OverviewEntry], now: datetime) -> tuple[Runner, ...]:
-    """Every machine of a project that measured something; those that want attention first, the longest silent before
-    the others."""
-    archived = is_archived((its.newest_s for its in arrivals.values()), now.timestamp())
-    counted = Counter((each.row.series.machine, each.state) for each in standings)
-    found = [
+    """Machines with results; those that need attention first, the longest silent first."""
+    archived = is_archived((arrival.newest_s for arrival in arrivals.values()), now.timestamp())
+    counts = Counter((row.row.series.machine, row.state) for row in standings)
+    machines = [
         Runner(
             name=name,
-            newest=datetime.fromtimestamp(its.newest_s, UTC),
-            usual_pause=timedelta(seconds=its.usual_pause_s) if its.usual_pause_s is not None else None,
-            patience=timedelta(seconds=its.patience_s),
-            is_overdue=its.is_overdue(now.timestamp()),
+            newest=datetime.fromtimestamp(arrival.newest_s, UTC),
+            usual_pause=timedelta(seconds=arrival.usual_pause_s) if arrival.usual_pause_s is not None else None,
+            patience=timedelta(seconds=arrival.patience_s),
+            is_overdue=arrival.is_overdue(now.timestamp()),
             is_archived=archived,
-            stopped=counted[name, RowState.STOPPED],
-            invalid=counted[name, RowState.INVALID],
+            stopped=counts[name, RowState.STOPPED],
+            invalid=counts[name, RowState.INVALID],
         )
-        for name, its in arrivals.items()
+        for name, arrival in arrivals.items()
     ]
-    return tuple(sorted(found, key=lambda one: (not one.wants_attention, one.newest, one.name)))
+    return tuple(sorted(machines, key=lambda runner: (not runner.needs_attention, runner.newest, runner.name)))
 
 
 def standings_of(project: str) -> tuple[OverviewEntry, ...]:
-    """How the kernels of a project stand, worked out once for all pages between two commits to the store."""
+    """State of every series of a project, cached for all pages."""
     return store().cached(project, "standings", lambda: queries.standings(store(), project))

@@ -1,4 +1,4 @@
-"""Search over everything that has a name: a page of its own, and the list that opens under the box while one types."""
+"""Search by name: a page, and the list under the search box."""
 
 from dataclasses import dataclass
 
@@ -6,12 +6,12 @@ from flask import Blueprint, render_template, request, url_for
 
 from ...store import queries
 from ...store.queries.search import Hit, HitKind, SearchResult
-from ..request_context import project_or_404, store, words_asked
+from ..request_context import project_or_404, search_query, store
 
 bp = Blueprint("search", __name__)
 
-_OF_A_KIND = 50
-_OF_A_KIND_LIVE = 5
+_LIMIT = 50
+_LIVE_LIMIT = 5
 HEADINGS = {
     HitKind.PROJECT: "Projects",
     HitKind.KERNEL: "Kernels",
@@ -24,39 +24,39 @@ HEADINGS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class HitLink:
     """A hit as a link."""
 
     hit: Hit
-    address: str
+    url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """The hits of a kind; `more` leads to all of them where only some are shown and there is such a page."""
+class HitSection:
+    """Hits of one kind; `more` is the URL of all of them, if there is one."""
 
     heading: str
-    lines: tuple[Line, ...]
+    links: tuple[HitLink, ...]
     total: int
     more: str | None
 
 
 @bp.get("/<project:project>/search")
 def show(project: str) -> str:
-    """What is found in one project."""
+    """Search in one project."""
     return _page(project_or_404(project).name)
 
 
 @bp.get("/search")
 def everywhere() -> str:
-    """What is found in all projects."""
+    """Search in all projects."""
     return _page(None)
 
 
 def _page(project: str | None) -> str:
-    words = words_asked()
+    words = search_query()
     is_live = "live" in request.args
-    result = queries.search(store(), words, project=project, limit=_OF_A_KIND_LIVE if is_live else _OF_A_KIND)
+    result = queries.search(store(), words, project=project, limit=_LIVE_LIMIT if is_live else _LIMIT)
     return render_template(
         "search_results.html" if is_live else "search.html",
         words=words,
@@ -64,38 +64,38 @@ def _page(project: str | None) -> str:
         sections=_sections(result, project, words),
         total=result.total,
         suggestion=result.suggestion,
-        whole=_address(project, words),
-        suggested=_address(project, result.suggestion or ""),
+        all_url=_search_url(project, words),
+        suggestion_url=_search_url(project, result.suggestion or ""),
     )
 
 
-def _sections(result: SearchResult, project: str | None, words: str) -> tuple[Section, ...]:
+def _sections(result: SearchResult, project: str | None, words: str) -> tuple[HitSection, ...]:
     return tuple(
-        Section(
-            heading=HEADINGS[found.kind],
-            lines=tuple(Line(hit=hit, address=_address_of(hit, words)) for hit in found.hits),
-            total=found.total,
+        HitSection(
+            heading=HEADINGS[group.kind],
+            links=tuple(HitLink(hit=hit, url=_hit_url(hit, words)) for hit in group.hits),
+            total=group.total,
             more=url_for("series.search", project=project, q=words)
-            if project is not None and found.kind is HitKind.SERIES and found.total > len(found.hits)
+            if project is not None and group.kind is HitKind.SERIES and group.total > len(group.hits)
             else None,
         )
-        for found in result.kinds
+        for group in result.kinds
     )
 
 
-def _address(project: str | None, words: str) -> str:
+def _search_url(project: str | None, words: str) -> str:
     return url_for(".show", project=project, q=words) if project is not None else url_for(".everywhere", q=words)
 
 
-def _address_of(hit: Hit, words: str) -> str:
+def _hit_url(hit: Hit, words: str) -> str:
     match hit.kind:
         case HitKind.PROJECT:
             return url_for("overview.show", project=hit.place)
         case HitKind.KERNEL | HitKind.MODULE:
-            others = " ".join(word for word in words.split() if word.lower() not in hit.place.lower())
-            of_workloads = others if hit.kind is HitKind.KERNEL else ""
-            return url_for("overview.show", project=hit.project, kernel=hit.place, q=of_workloads or None)
-        case HitKind.WORKLOAD:  # other kernels have workloads of the same name
+            other_words = " ".join(word for word in words.split() if word.lower() not in hit.place.lower())
+            workload_words = other_words if hit.kind is HitKind.KERNEL else ""
+            return url_for("overview.show", project=hit.project, kernel=hit.place, q=workload_words or None)
+        case HitKind.WORKLOAD:  # with the kernel: names of workloads repeat
             return url_for("overview.show", project=hit.project, kernel=hit.details, q=hit.place)
         case HitKind.MACHINE:
             return url_for("overview.show", project=hit.project, machine=hit.place)

@@ -1,4 +1,4 @@
-"""One benchmark's history over commits, and the search that leads there."""
+"""The page of one series, and the list of series."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -26,102 +26,101 @@ from ..figures.history_markers import canary_summary
 from ..figures.history_view import HistoryView, Scale, Spacing
 from ..figures.palette import look
 from ..figures.themes import page_json
-from ..request_context import Pages, here, page_number, pages, project_or_404, store, words_asked
+from ..request_context import Pagination, current_url, page_number, pagination, project_or_404, search_query, store
 from .point import panel
 from .runner_status import standings_of
 
-# Other series on one axis with a series: which are there, how to take one off, and which could be added.
-
-MOST_BESIDE = 6
-FOUND = 12  # of a search
+MAX_OVERLAYS = 6
+FOUND_SERIES = 12  # results of the overlay search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BesideRow:
-    """A series that stands beside, with the address that takes it off."""
+class OverlayRow:
+    """An overlaid series, with the URL that removes it."""
 
     series: Series
     name: str
-    newest: Point | None  # the newest number
+    newest: Point | None  # with a valid value
     last_change: SeriesChange | None
     changes: int
-    without: str
+    without: str  # URL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlayChoice:
-    """A series that could be added, with the address that adds it."""
+    """A series to overlay, with the URL that adds it."""
 
     name: str
-    address: str
+    url: str
 
 
-def beside_rows(beside: Sequence[AddedSeries]) -> tuple[BesideRow, ...]:
-    """Those on display, in the figure's order."""
-    keys = [each.series.key for each in beside]
+def overlay_rows(beside: Sequence[AddedSeries]) -> tuple[OverlayRow, ...]:
+    """The overlaid series, in the figure's order."""
+    keys = [overlay.series.key for overlay in beside]
     return tuple(
-        BesideRow(
-            series=each.series,
-            name=name_beside(each.series),
-            newest=next((point for point in reversed(each.points) if point.status is Status.OK), None),
-            last_change=each.changes[-1] if each.changes else None,
-            changes=len(each.changes),
-            without=here(**{"with": [key for key in keys if key != each.series.key]}),
+        OverlayRow(
+            series=overlay.series,
+            name=name_beside(overlay.series),
+            newest=next((point for point in reversed(overlay.points) if point.status is Status.OK), None),
+            last_change=overlay.changes[-1] if overlay.changes else None,
+            changes=len(overlay.changes),
+            without=current_url(**{"with": [key for key in keys if key != overlay.series.key]}),
         )
-        for each in beside
+        for overlay in beside
     )
 
 
-def choices(
+def overlay_choices(
     shown: ShownHistory, siblings: Sequence[OverviewRow], elsewhere: Iterable[Series], found: Iterable[Series]
 ) -> dict[str, tuple[OverlayChoice, ...]]:
-    """Under a heading each, what is not on display yet; empty where no more have room."""
-    there = [each.series.key for each in shown.added]
-    if len(there) >= MOST_BESIDE:
+    """Series that can be overlaid, by heading; empty at MAX_OVERLAYS."""
+    keys = [overlay.series.key for overlay in shown.added]
+    if len(keys) >= MAX_OVERLAYS:
         return {}
-    taken = {shown.history.series.key, *there}
+    displayed = {shown.history.series.key, *keys}
 
-    def offered(some: Iterable[Series]) -> tuple[OverlayChoice, ...]:
+    def choices(candidates: Iterable[Series]) -> tuple[OverlayChoice, ...]:
         return tuple(
-            OverlayChoice(name=name_beside(one), address=here(**{"with": [*there, one.key], "find": None}))
-            for one in some
-            if one.key not in taken
+            OverlayChoice(name=name_beside(series), url=current_url(**{"with": [*keys, series.key], "find": None}))
+            for series in candidates
+            if series.key not in displayed
         )
 
     groups = {
-        "Found": offered(found),
-        "Other metrics of the same measurement": offered(row.series for row in siblings),
-        "On other machines": offered(elsewhere),
-        "Other implementations": offered(other.series for other in shown.history.others),
+        "Found": choices(found),
+        "Other metrics of the same measurement": choices(row.series for row in siblings),
+        "On other machines": choices(elsewhere),
+        "Other implementations": choices(other.series for other in shown.history.others),
     }
     if request.args.get("find"):
         groups = {"Found": groups["Found"]}
-    return {heading: some for heading, some in groups.items() if some}
+    return {heading: group for heading, group in groups.items() if group}
 
 
 bp = Blueprint("series", __name__, url_prefix="/<project:project>/series")
 
 _SERIES_OF_A_PAGE = 50
-Choice = TypeVar("Choice", bound=StrEnum)
+Option = TypeVar("Option", bound=StrEnum)
 
 
 @bp.get("")
 @bp.get("/")
 def search(project: str) -> str:
-    """The series whose name has every word of `q`, a page at a time."""
-    found = project_or_404(project)
-    words = words_asked()
-    wanted = {name: request.args.get(name, "") for name in ("machine", "metric", "implementation")}
+    """The series whose name contains every word of `q`."""
+    current = project_or_404(project)
+    words = search_query()
+    filters = {name: request.args.get(name, "") for name in ("machine", "metric", "implementation")}
     number = page_number()
-    metrics, implementations = _measured(found.name)
+    metrics, implementations = _measured(current.name)
     page = queries.find_series(
         store(),
-        found.name,
+        current.name,
         search=words,
-        machine=wanted["machine"] or None,
-        metric=wanted["metric"] or None,
-        implementation=wanted["implementation"] or None,
-        first=[each.name for each in metrics if each.is_latency] or [each.name for each in metrics if each.is_judged],
+        machine=filters["machine"] or None,
+        metric=filters["metric"] or None,
+        implementation=filters["implementation"] or None,
+        first=[metric.name for metric in metrics if metric.is_latency]
+        or [metric.name for metric in metrics if metric.is_judged],
         limit=_SERIES_OF_A_PAGE,
         offset=(number - 1) * _SERIES_OF_A_PAGE,
     )
@@ -129,33 +128,33 @@ def search(project: str) -> str:
         "series_list.html",
         found=page,
         words=words,
-        wanted=wanted,
-        is_narrowed=bool(words or any(wanted.values())),
+        filters=filters,
+        is_filtered=bool(words or any(filters.values())),
         choices={
-            "machine": [(each.name, each.name) for each in queries.machines(store(), found.name)],
-            "metric": [(each.name, each.label) for each in metrics],
-            "implementation": [(each, look(each).label) for each in implementations],
+            "machine": [(machine.name, machine.name) for machine in queries.machines(store(), current.name)],
+            "metric": [(metric.name, metric.label) for metric in metrics],
+            "implementation": [(name, look(name).label) for name in implementations],
         },
-        place=pages(_SERIES_OF_A_PAGE, page.total),
+        pagination=pagination(_SERIES_OF_A_PAGE, page.total),
     )
 
 
 @bp.get("/<key>")
 def show(project: str, key: str) -> str:
-    """One series: figure, the point that `run` names (else the newest), changepoints, and what stands beside it."""
+    """One series: figure, the point of `run` (default: the newest), changepoints, overlays."""
     project_or_404(project)
     view = _view()
     shown, limits = _shown_or_404(project, key, view)
     own = shown.history.series
     number = page_number()
     recorded = queries.siblings(store(), key)
-    # A rival has no verdict of ours, and neither has what restates another metric.
+    # Baselines and metrics that restate another have no verdict.
     is_ours = own.metric.is_judged and own.is_ours
     changes = sorted(shown.history.changes, key=lambda change: change.index, reverse=True)
     standing = next((row for row in recorded if row.series.key == key and is_ours), None)
     steps = {ChangeKind.STEP, ChangeKind.NOT_SIGNIFICANT}
-    counting = (change for change in changes if change.kind in steps and change.below_limit is None)
-    last_step = next(counting, None)
+    significant = (change for change in changes if change.kind in steps and change.below_limit is None)
+    last_step = next(significant, None)
     siblings = [row for row in recorded if row.series.key != key and not row.was_never_there]
     facts = queries.point_facts(store(), key, request.args.get("run") or None) or queries.point_facts(store(), key)
     return render_template(
@@ -165,24 +164,24 @@ def show(project: str, key: str) -> str:
         history=shown.history,
         view=view,
         figure=history_figure(shown, view),
-        said=thinning_note(shown.extent),
+        thinning_note=thinning_note(shown.extent),
         changes=changes,
-        limits=limits,
+        thresholds=limits,
         stated=queries.stated_changes(store(), key),
         episodes=shown.history.episodes[::-1],
         wanted_change=last_step,
-        wanted=measure_again(own, last_step) if last_step is not None and is_ours else None,
+        next_measurement=measure_again(own, last_step) if last_step is not None and is_ours else None,
         standing=standing,
-        told=_told(standing) if standing is not None else None,
+        overview_row=_overview_row(standing) if standing is not None else None,
         state_word=state_word,
         state_meaning=state_meaning,
         state_detail=state_detail,
         siblings=siblings,
         canaries=canary_summary(shown.history.canaries),
-        place=Pages(number=number, size=LISTED, total=shown.extent.points),
-        beside=beside_rows(shown.added),
-        choices=choices(shown, siblings, queries.elsewhere(store(), key), _found(own)),
-        words=words_asked("find"),
+        pagination=Pagination(number=number, size=LISTED, total=shown.extent.points),
+        beside=overlay_rows(shown.added),
+        choices=overlay_choices(shown, siblings, queries.elsewhere(store(), key), _find_overlays(own)),
+        words=search_query("find"),
         point=panel(facts) if facts else None,
         kernel=kernel_page(own, shown.history.workload),
     )
@@ -190,60 +189,60 @@ def show(project: str, key: str) -> str:
 
 @bp.get("/<key>/figure.json")
 def figure(project: str, key: str) -> ResponseReturnValue:
-    """The page's figure alone, with more points of the window that `from` and `to` name."""
+    """The figure of the page, with more points in the window from `from` to `to`."""
     view = _view()
     shown, _ = _shown_or_404(project, key, view)
     return Response(page_json(history_figure(shown, view)), mimetype="application/json")
 
 
 def _measured(project: str) -> tuple[tuple[Metric, ...], tuple[str, ...]]:
-    """The metrics, what is judged first, and the implementations, ours first."""
+    """Metrics, judged ones first, and implementations, ours first."""
     metrics, implementations = store().cached(
         project, "metrics and implementations", lambda: queries.metrics_and_implementations(store(), project)
     )
     return (
-        tuple(sorted(metrics, key=lambda each: (not each.is_latency, not each.is_judged, each.label))),
-        tuple(sorted(implementations, key=lambda each: (each != "warpwatch", look(each).label.lower()))),
+        tuple(sorted(metrics, key=lambda metric: (not metric.is_latency, not metric.is_judged, metric.label))),
+        tuple(sorted(implementations, key=lambda name: (name != "warpwatch", look(name).label.lower()))),
     )
 
 
-def _told(row: OverviewRow) -> OverviewEntry | None:
-    """What the overview says of it, which tells why there is no verdict; None where that is of an earlier import."""
-    mine = (each for each in standings_of(row.series.project) if each.row.series.key == row.series.key)
-    return next((each for each in mine if each.row.verdict is row.verdict), None)
+def _overview_row(row: OverviewRow) -> OverviewEntry | None:
+    """The series' row in the overview, which has the reason of its state; None if it is of an earlier import."""
+    rows = (standing for standing in standings_of(row.series.project) if standing.row.series.key == row.series.key)
+    return next((standing for standing in rows if standing.row.verdict is row.verdict), None)
 
 
 def _view() -> HistoryView:
     return HistoryView(
-        spacing=_choice(Spacing, "x"),
-        scale=_choice(Scale, "y"),
+        spacing=_option(Spacing, "x"),
+        scale=_option(Scale, "y"),
         first=request.args.get("from"),
         last=request.args.get("to"),
     )
 
 
 def _shown_or_404(project: str, key: str, view: HistoryView) -> tuple[ShownHistory, ThresholdResolver]:
-    """What is shown, its steps held against what the project states."""
-    beside = request.args.getlist("with")[:MOST_BESIDE]
-    wanted = HistoryRequest(first=view.first, last=view.last, beside=beside, page=page_number())
+    """The displayed history, its steps classified by the project's thresholds."""
+    overlays = request.args.getlist("with")[:MAX_OVERLAYS]
+    wanted = HistoryRequest(first=view.first, last=view.last, beside=overlays, page=page_number())
     shown = queries.shown_history(store(), key, wanted)
     if shown is None or shown.history.series.project != project:
-        found = project_or_404(project)
-        abort(404, f"There is no series “{key}” in {found.name}. Its benchmark may have been renamed.")
+        current = project_or_404(project)
+        abort(404, f"There is no series “{key}” in {current.name}. Its benchmark may have been renamed.")
     limits, history = step_thresholds(store(), project), shown.history
-    marked = replace(history, changes=limits.mark_below_threshold(history.series, history.changes))
-    others = (replace(each, changes=limits.mark_below_threshold(each.series, each.changes)) for each in shown.added)
-    return replace(shown, history=marked, added=tuple(others)), limits
+    classified = replace(history, changes=limits.mark_below_threshold(history.series, history.changes))
+    others = (replace(row, changes=limits.mark_below_threshold(row.series, row.changes)) for row in shown.added)
+    return replace(shown, history=classified, added=tuple(others)), limits
 
 
-def _found(own: Series) -> Sequence[Series]:
-    """What the reader's words find to put beside."""
-    words = words_asked("find")
-    return queries.find_series(store(), own.project, search=words, limit=FOUND).series if words else ()
+def _find_overlays(own: Series) -> Sequence[Series]:
+    """Series that match the overlay search."""
+    words = search_query("find")
+    return queries.find_series(store(), own.project, search=words, limit=FOUND_SERIES).series if words else ()
 
 
-def _choice(kind: type[Choice], argument: str) -> Choice:
-    """The member the URL names; the first where it names none."""
+def _option(kind: type[Option], argument: str) -> Option:
+    """The member in the URL; by default the first."""
     first = next(iter(kind))
-    asked = request.args.get(argument, first.value)
-    return kind(asked) if asked in set(kind) else first
+    value = request.args.get(argument, first.value)
+    return kind(value) if value in set(kind) else first

@@ -20,13 +20,13 @@ from ..figures.palette import Theme
 from ..figures.roofline import roofline_figure
 from ..figures.themes import in_theme
 from ..urls import project_in_path
-from .site_urls import Choice, plain_name
+from .site_urls import SiteContent, plain_name
 
 _WIDTH, _HEIGHT = 900, 420
 _AT_ONCE = 200  # figures that are held in memory; a browser is started for as many
 
 
-def write_pictures(store: Store, folder: Path, choice: Choice) -> list[Path]:
+def write_pictures(store: Store, folder: Path, choice: SiteContent) -> list[Path]:
     """Write PROJECT/series/KEY/history.svg of every chosen series and PROJECT/roofline-MACHINE.svg, also as …-dark.svg.
 
     Returns the files that kaleido could not write. Raises RuntimeError where kaleido or a browser is not installed.
@@ -41,7 +41,7 @@ def write_pictures(store: Store, folder: Path, choice: Choice) -> list[Path]:
     return failed
 
 
-def _pictures(store: Store, folder: Path, choice: Choice) -> Iterator[tuple[go.Figure, Path]]:
+def _pictures(store: Store, folder: Path, choice: SiteContent) -> Iterator[tuple[go.Figure, Path]]:
     for project in sorted(choice.projects):
         for name, made in _figures(store, project, choice.series):
             for theme in Theme:

@@ -1,4 +1,4 @@
-"""Writes the site: asks the application for a page, writes it, and goes on with what it links to."""
+"""Write the site: request pages from the application, rewrite their links, follow them."""
 
 import posixpath
 import re
@@ -18,20 +18,18 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from ..urls import project_in_path
-from .site_urls import Choice, file_of
-
-# A page of the server as a page among files: its links lead to files, and what wants a server is gone.
+from .site_urls import SiteContent, file_of
 
 _LINKS = re.compile(r'\s(href|src|data-plotly|data-[a-z-]*url)="([^"]*)"')
 _GONE_WITHOUT_TARGET = ("btn", "data-access-menu", "page-link", "data-keeps-range")
 _VOID = frozenset({"input", "br", "img", "meta", "link", "hr", "wbr", "source"})
 
 
-class Rewriting(HTMLParser):
-    """Give it a page with `feed` and take `text`.
+class PageRewriter(HTMLParser):
+    """Rewrite links of a page (`feed`, then `text`) to files.
 
-    `target` tells what an address of the application becomes, None where it is not among the files. A link without a
-    target becomes words, or goes where it was a button; forms that ask a server go whole.
+    `target` maps a URL to a file, None if it is not included: then links become text, and buttons are removed. Forms
+    are removed.
     """
 
     def __init__(self, target: Callable[[str], str | None]) -> None:
@@ -47,16 +45,16 @@ class Rewriting(HTMLParser):
         return "".join(self._out)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        told = dict(attrs)
+        attributes = dict(attrs)
         raw = self.get_starttag_text() or ""
         if self._gone:
             if tag not in _VOID:
                 self._gone.append(tag)
             return
-        is_question = tag == "form" and told.get("method") != "dialog"
-        address = told.get("href")
+        is_server_form = tag == "form" and attributes.get("method") != "dialog"
+        address = attributes.get("href")
         target = self._target(address) if tag == "a" and address else ""
-        if is_question or (target is None and any(word in raw for word in _GONE_WITHOUT_TARGET)):
+        if is_server_form or (target is None and any(word in raw for word in _GONE_WITHOUT_TARGET)):
             self._gone.append(tag)
             return
         if tag == "a":
@@ -100,34 +98,34 @@ class Rewriting(HTMLParser):
 
 
 _STATIC = Path(__file__).resolve().parents[1] / "static"
-_SOMEBODY = {"REMOTE_ADDR": "192.0.2.1"}  # not this machine's own user, whose name and rights a page would show
+_ANONYMOUS = {"REMOTE_ADDR": "192.0.2.1"}  # anonymous, not the local user
 _LISTS = ("overview", "series", "commits", "regressions", "alerts", "machines", "canaries")
-_PART = 1000  # of a list, asked for at once
+_PART = 1000  # items per request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """What a site came to."""
+class SiteSummary:
+    """Size of a written site."""
 
     files: int
     bytes: int
     seconds: float
-    faults: tuple[str, ...]  # addresses that did not answer as they should
+    faults: tuple[str, ...]  # URLs with errors
 
 
-def write_site(app: Flask, folder: Path, choice: Choice, *, badges: bool) -> Written:
-    """Writes every chosen page and its data under the folder, which need not exist. What is there is overwritten."""
+def write_site(app: Flask, folder: Path, choice: SiteContent, *, badges: bool) -> SiteSummary:
+    """Write all pages and their data below the folder; creates it, and overwrites existing files."""
     began = time.monotonic()
-    app.config["ONLY_PROJECTS"] = choice.projects  # who publishes one need not name the others
+    app.config["ONLY_PROJECTS"] = choice.projects  # other projects are not listed
     client, routes = app.test_client(), app.url_map.bind("localhost")
     shutil.copytree(_STATIC, folder / "static", dirs_exist_ok=True)
-    (folder / ".nojekyll").touch()  # GitHub Pages leaves files out else
+    (folder / ".nojekyll").touch()  # GitHub Pages would skip files
     faults: list[str] = []
-    waiting = deque(_beginnings(choice, badges=badges))
+    waiting = deque(_start_urls(choice, badges=badges))
     seen = {file_of(address, choice, routes) for address in waiting} | {None}
 
     def target(address: str, page: str, own: str) -> str | None:
-        """Where a link of a page leads: another site, a place in the page, a file. New files wait in the line."""
+        """Target of a link: another site, an anchor, or a file, which is queued if it is new."""
         plain, mark = urldefrag(address)
         if not plain:
             return address
@@ -148,18 +146,18 @@ def write_site(app: Flask, folder: Path, choice: Choice, *, badges: bool) -> Wri
         file = file_of(address, choice, routes)
         if file is None:
             continue
-        leads_on = file == "index.html" and len(choice.projects) == 1
-        if leads_on:
+        is_redirect = file == "index.html" and len(choice.projects) == 1
+        if is_redirect:
             (overview,) = choice.projects
-            content: bytes | None = _leads_on(str(file_of(f"/{project_in_path(overview)}/", choice, routes)))
+            content: bytes | None = _redirect_page(str(file_of(f"/{project_in_path(overview)}/", choice, routes)))
         elif address.startswith("/api/projects/") and address.partition("?")[0].endswith(_LISTS):
             content = _list(client, f"{address}{'&' if '?' in address else '?'}limit={_PART}")
         else:
-            content = _answer(client, address, faults)
+            content = _content(client, address, faults)
         if content is None:
             continue
-        if file.endswith(".html") and not leads_on:  # whose link is one among files already
-            page = Rewriting(partial(target, page=address, own=file))
+        if file.endswith(".html") and not is_redirect:  # whose link is one among files already
+            page = PageRewriter(partial(target, page=address, own=file))
             page.feed(content.decode())
             page.close()
             content = page.text.encode()
@@ -167,11 +165,11 @@ def write_site(app: Flask, folder: Path, choice: Choice, *, badges: bool) -> Wri
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
-    return Written(files=len(sizes), bytes=sum(sizes), seconds=time.monotonic() - began, faults=tuple(faults))
+    return SiteSummary(files=len(sizes), bytes=sum(sizes), seconds=time.monotonic() - began, faults=tuple(faults))
 
 
-def _beginnings(choice: Choice, *, badges: bool) -> Iterable[str]:
-    """Where the links begin; what no page links to, such as data, is named here."""
+def _start_urls(choice: SiteContent, *, badges: bool) -> Iterable[str]:
+    """URLs to start from, with data that no page links to."""
     yield from ("/", "/api/", "/api/openapi.json")
     for project in sorted(choice.projects):
         name = project_in_path(project)
@@ -184,9 +182,9 @@ def _beginnings(choice: Choice, *, badges: bool) -> Iterable[str]:
             yield from (f"{address}/badge/{shown}/{key}.svg" for shown in ("verdict", "latency", "ratio", "light"))
 
 
-def _answer(client: FlaskClient, address: str, faults: list[str]) -> bytes | None:
-    """What the application says there; None where that is no page."""
-    answer = client.get(address, environ_overrides=_SOMEBODY)
+def _content(client: FlaskClient, address: str, faults: list[str]) -> bytes | None:
+    """Content of a URL; None if there is none."""
+    answer = client.get(address, environ_overrides=_ANONYMOUS)
     if answer.status_code == 404 and any(part in address for part in ("/roofline", "/badge/")):
         return None  # a project need not have one
     if answer.status_code != 200:
@@ -196,11 +194,11 @@ def _answer(client: FlaskClient, address: str, faults: list[str]) -> bytes | Non
 
 
 def _list(client: FlaskClient, address: str) -> bytes:
-    """Every part of a list of the API as one, as JSON or CSV."""
-    answer = client.get(address, environ_overrides=_SOMEBODY)
+    """All pages of an API list as one, as JSON or CSV."""
+    answer = client.get(address, environ_overrides=_ANONYMOUS)
     parts = [answer]
-    while onward := _next(answer.headers.get("Link")):
-        answer = client.get(onward, environ_overrides=_SOMEBODY)
+    while next_url := _next(answer.headers.get("Link")):
+        answer = client.get(next_url, environ_overrides=_ANONYMOUS)
         parts.append(answer)
     if answer.mimetype == "text/csv":
         return b"".join(part.get_data().split(b"\r\n", 1)[1] if n else part.get_data() for n, part in enumerate(parts))
@@ -213,8 +211,8 @@ def _next(link: str | None) -> str | None:
     return link.partition("<")[2].partition(">")[0] if link else None
 
 
-def _leads_on(file: str) -> bytes:
-    """The first page of a site of one project."""
+def _redirect_page(file: str) -> bytes:
+    """The redirect page of a site with one project."""
     link = escape(quote(file))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>warpwatch</title>'

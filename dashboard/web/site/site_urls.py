@@ -1,4 +1,4 @@
-"""Which of the application's addresses become files, and under which names."""
+"""Files of the exported site: which URLs are included, and their names."""
 
 import hashlib
 import re
@@ -10,12 +10,11 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import MapAdapter
 
 _PLAIN = re.compile(r"[A-Za-z0-9_~][A-Za-z0-9._~-]{0,79}")
-# What is asked of a server, or is not everybody's to see.
+# Pages that need a server, or are not public.
 _NEVER = frozenset({"login", "tokens", "search", "health", "point"})
-_NEVER_VIEWS = frozenset({"series.figure"})
-# Of a page's questions those that lead to other rows; other views of the same rows are left to a server, and so is the
-# rest of a commit's list: with 17,000 series it would be most of the site.
-_QUESTIONS: Mapping[str, frozenset[str]] = {
+_NEVER_VIEWS = frozenset({"series.figure", "regressions.one"})
+# Query parameters that select other rows. Others show the same rows differently, or would make up most of the site.
+_PARAMETERS: Mapping[str, frozenset[str]] = {
     "overview.show": frozenset({"page", "machine", "kernel"}),
     "series.search": frozenset({"page"}),
     "roofline.show": frozenset({"machine"}),
@@ -26,8 +25,8 @@ _DATA = re.compile(r"^/api/projects(/|$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """What goes into the site."""
+class SiteContent:
+    """Projects, series and commits that get pages."""
 
     projects: frozenset[str]
     series: frozenset[str]  # keys that get a page
@@ -35,8 +34,8 @@ class Choice:
     has_all_series: bool
 
 
-def file_of(address: str, choice: Choice, routes: MapAdapter) -> str | None:
-    """The file's path within the site; None for what does not become one. The address begins with a slash."""
+def file_of(address: str, choice: SiteContent, routes: MapAdapter) -> str | None:
+    """Path of the URL's file within the site; None if it is not included. The URL begins with a slash."""
     parts = urlsplit(address)
     if parts.scheme or parts.netloc or not parts.path.startswith("/"):
         return None
@@ -63,10 +62,10 @@ def file_of(address: str, choice: Choice, routes: MapAdapter) -> str | None:
     return _named(segments, query, ".html")
 
 
-def _is_chosen(endpoint: str, names: Mapping[str, str], query: Mapping[str, str], choice: Choice) -> bool:
+def _is_chosen(endpoint: str, names: Mapping[str, str], query: Mapping[str, str], choice: SiteContent) -> bool:
     if endpoint.partition(".")[0] in _NEVER or endpoint in _NEVER_VIEWS or names.get("project") not in choice.projects:
         return False
-    if set(query) - _QUESTIONS.get(endpoint, frozenset()):
+    if set(query) - _PARAMETERS.get(endpoint, frozenset()):
         return False
     if (
         "key" in names
@@ -78,12 +77,12 @@ def _is_chosen(endpoint: str, names: Mapping[str, str], query: Mapping[str, str]
 
 
 def _segments(path: str) -> list[str]:
-    """The parts of a path as names of files."""
+    """Parts of a path as file names."""
     return [plain_name(unquote(part)) for part in path.strip("/").split("/")]
 
 
 def plain_name(name: str) -> str:
-    """A name as that of a file on any system; one that is not plain has a hash."""
+    """A file name for any system; other names are replaced by a hash."""
     if _PLAIN.fullmatch(name):
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -91,5 +90,5 @@ def plain_name(name: str) -> str:
 
 
 def _named(segments: list[str], query: Mapping[str, str], ending: str) -> str:
-    told = "".join(f"--{plain_name(name)}-{plain_name(value)}" for name, value in sorted(query.items()) if value)
-    return "/".join(segments) + told + ending
+    suffix = "".join(f"--{plain_name(name)}-{plain_name(value)}" for name, value in sorted(query.items()) if value)
+    return "/".join(segments) + suffix + ending

@@ -90,14 +90,14 @@ def test_what_holds_can_be_read_and_is_the_newest_commits(service: Service) -> N
 @pytest.mark.parametrize(
     ("body", "status", "said"),
     [
-        (b"", 422, "The statement is not understood: the body: Invalid JSON"),
+        (b"", 422, "The body is invalid: the body: Invalid JSON"),
         (b"[]", 422, "should be an object"),
         (b'{"source": "\xff"}', 422, "Invalid JSON"),
         ({**STATED, "threshold": "0.02"}, 422, "threshold: Input should be a valid number"),
         ({**STATED, "rules": [{"metric": "a", "treshold": 0.1}]}, 422, "rules.0.treshold: Extra inputs"),
         ({**STATED, "rules": [{"metric": "a\0", "blocks": False}]}, 422, "rules.0.metric.0: String should match"),
         ({**STATED, "committed": "2026-01-01"}, 422, "committed"),
-        ({**STATED, "rules": [{"metric": "*a" * 40_000, "blocks": False}]}, 413, "more than 64 KiB"),
+        ({**STATED, "rules": [{"metric": "*a" * 40_000, "blocks": False}]}, 413, "larger than 64 KiB"),
     ],
 )
 def test_a_statement_that_cannot_be_understood_is_refused_whole_and_what_held_holds(

@@ -130,7 +130,7 @@ def test_without_a_token_nothing_is_taken(sqlite_service: Service) -> None:
     store = sqlite_service.store
     revoked = create_token(store, "demo", name="old", now_ms=1)
     revoke_token(store, tokens(store)[1].id, now_ms=2)
-    for token, said in (("", "No token"), ("wrong", "unknown here"), (revoked, "was revoked")):
+    for token, said in (("", "A token is required"), ("wrong", "unknown"), (revoked, "revoked")):
         status, told = sqlite_service.post(NVBENCH, FACTS, token=token)
         assert (status, told["title"]) == (401, "Unauthorized")
         assert said in told["detail"]

@@ -22,44 +22,44 @@ def test_without_any_variable_there_is_no_login_and_reading_is_open() -> None:
 
 def test_a_login_closes_reading_unless_it_is_said_to_be_open() -> None:
     closed = AccessSettings.from_env(OPENID | {"WARPWATCH_ADMINS": "ada@example.org, group:kernels,"})
-    assert closed.reading_wants_login
+    assert closed.reading_requires_login
     assert closed.admins == ("ada@example.org", "group:kernels")
     assert closed.public_url == "https://perf.example.org"
     assert isinstance(closed.login, OpenIdLogin)
     assert closed.login.issuer == "https://login.example.org/realms/all/"  # to the letter
-    assert not AccessSettings.from_env(OPENID | {"WARPWATCH_READING": "open"}).reading_wants_login
+    assert not AccessSettings.from_env(OPENID | {"WARPWATCH_READING": "open"}).reading_requires_login
     proxied = AccessSettings.from_env(PROXY | {"WARPWATCH_USER_HEADER": "Remote-User"})
     assert proxied.login == ProxyLogin(user_header="Remote-User")
     assert [str(network) for network in proxied.proxies] == ["127.0.0.1/32", "10.0.0.0/24"]
 
 
 @pytest.mark.parametrize(
-    ("environ", "said"),
+    ("environ", "message"),
     [
-        ({"WARPWATCH_LOGIN": "oauth"}, "wanted openid, proxy or none"),
-        ({"WARPWATCH_LOGIN": "proxy"}, "wants WARPWATCH_PROXIES"),
+        ({"WARPWATCH_LOGIN": "oauth"}, "expected openid, proxy or none"),
+        ({"WARPWATCH_LOGIN": "proxy"}, "requires WARPWATCH_PROXIES"),
         (PROXY | {"WARPWATCH_PROXIES": "nginx"}, "WARPWATCH_PROXIES: 'nginx'"),
         (PROXY | {"WARPWATCH_PROXIES": "10.0.0.1/8"}, "has host bits set"),
-        (OPENID | {"WARPWATCH_URL": ""}, "wants WARPWATCH_URL"),
-        (OPENID | {"WARPWATCH_URL": "http://perf.example.org"}, "wants https"),
-        (OPENID | {"WARPWATCH_OPENID_ISSUER": ""}, "wants WARPWATCH_OPENID_ISSUER"),
-        (OPENID | {"WARPWATCH_OPENID_ISSUER": "http://login.example.org"}, "wants https"),
+        (OPENID | {"WARPWATCH_URL": ""}, "requires WARPWATCH_URL"),
+        (OPENID | {"WARPWATCH_URL": "http://perf.example.org"}, "requires https"),
+        (OPENID | {"WARPWATCH_OPENID_ISSUER": ""}, "requires WARPWATCH_OPENID_ISSUER"),
+        (OPENID | {"WARPWATCH_OPENID_ISSUER": "http://login.example.org"}, "requires https"),
         (OPENID | {"WARPWATCH_OPENID_CLIENT_ID": ""}, "WARPWATCH_OPENID_CLIENT_ID"),
-        (OPENID | {"WARPWATCH_OPENID_SCOPES": "email"}, "openid must be among them"),
-        ({"WARPWATCH_URL": "perf.example.org"}, "wanted an address"),
-        ({"WARPWATCH_URL": "https://perf.example.org:x"}, "wanted an address"),
-        ({"WARPWATCH_READING": "login"}, "wants a way to log in"),
-        ({"WARPWATCH_READING": "closed"}, "wanted open or login"),
-        ({"WARPWATCH_SECRET_KEY": "short"}, "has 5 characters; wanted 32"),
+        (OPENID | {"WARPWATCH_OPENID_SCOPES": "email"}, "must contain openid"),
+        ({"WARPWATCH_URL": "perf.example.org"}, "expected a URL"),
+        ({"WARPWATCH_URL": "https://perf.example.org:x"}, "expected a URL"),
+        ({"WARPWATCH_READING": "login"}, "requires a login"),
+        ({"WARPWATCH_READING": "closed"}, "expected open or login"),
+        ({"WARPWATCH_SECRET_KEY": "short"}, "has 5 characters; expected at least 32"),
         ({"WARPWATCH_SESSION_HOURS": "0"}, "from 1 to 720"),
-        ({"WARPWATCH_SESSION_HOURS": "1.5"}, "wanted a whole number"),
-        ({"WARPWATCH_REQUESTS_PER_MINUTE": "-1"}, "wanted a whole number"),
+        ({"WARPWATCH_SESSION_HOURS": "1.5"}, "expected an integer"),
+        ({"WARPWATCH_REQUESTS_PER_MINUTE": "-1"}, "expected an integer"),
     ],
 )
-def test_what_cannot_be_meant_so_is_an_error_that_names_the_variable(environ: dict[str, str], said: str) -> None:
+def test_an_invalid_value_is_an_error_that_names_the_variable(environ: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match="WARPWATCH_") as refused:
         AccessSettings.from_env(environ)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def _settings(folder: Path, **access: object) -> Settings:
@@ -92,7 +92,7 @@ def test_a_key_that_others_read_or_that_is_none_stops_the_start(tmp_path: Path) 
     kept.chmod(0o600)
     assert create_app(_settings(tmp_path)).secret_key == b"k" * 64
     kept.write_text("")
-    with pytest.raises(ValueError, match="holds no key"):
+    with pytest.raises(ValueError, match="has no key"):
         create_app(_settings(tmp_path))
 
 

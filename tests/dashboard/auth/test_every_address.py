@@ -12,14 +12,14 @@ from warpwatch.dashboard.settings import AccessSettings, ProxyLogin, Settings
 from warpwatch.dashboard.web.app import create_app
 
 OPEN = {"static", "health.show", "login.show", "login.local", "login.start", "login.callback", "login.end"}
-BY_TOKEN_ALONE = {"api_results.add", "api_limits.keep"}
+BY_TOKEN_ALONE = {"api_results.add", "api_limits.replace"}
 NOBODYS_METHODS = {"HEAD", "OPTIONS", "GET"}
 
 
 @pytest.fixture
 def closed(tmp_path: Path) -> Flask:
     """An application where reading wants a login, and the proxy that would tell names is not there."""
-    access = AccessSettings(login=ProxyLogin(), reading_wants_login=True)
+    access = AccessSettings(login=ProxyLogin(), reading_requires_login=True)
     return create_app(Settings(database=f"sqlite:///{tmp_path / 'history.db'}", access=access))
 
 

@@ -36,7 +36,7 @@ def serving_people(
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     login = OpenIdLogin(issuer=provider.url, client_id=CLIENT_ID, client_secret=client_secret, name_claim=name_claim)
-    closed = {"login": login, "public_url": f"http://127.0.0.1:{port}", "reading_wants_login": True}
+    closed = {"login": login, "public_url": f"http://127.0.0.1:{port}", "reading_requires_login": True}
     settings = Settings(database=database, access=AccessSettings(**closed | access))  # type: ignore[arg-type]
     with serving_app(with_views(create_app(settings)), port=port) as url:
         yield url
@@ -55,13 +55,13 @@ def test_the_whole_flow_lets_a_person_in_and_out_again(provider: Provider, dashb
     url = dashboard(triagers=("ADA@example.org",))
     browser = requests.Session()
     first = browser.get(f"{url}/account?x=1", timeout=60)
-    assert (first.status_code, "log in first" in first.text) == (401, True)
+    assert (first.status_code, "Sign in to view this page" in first.text) == (401, True)
     (start,) = re.findall(r'href="(/login/start[^"]+)"', first.text)
     page = browser.get(url + start, timeout=60)
     assert page.status_code == 200
     assert urlsplit(page.url).path == "/account"
     assert "ada@example.org" in page.text
-    assert "Triager: may read, and say" in page.text
+    assert "Triager: may read and triage" in page.text
     (asked,) = provider.asked
     assert (asked["response_type"], asked["code_challenge_method"], asked["client_id"]) == ("code", "S256", CLIENT_ID)
     assert asked["nonce"]
@@ -100,7 +100,7 @@ def test_nothing_is_read_before_the_login_but_what_the_login_page_needs(dashboar
         if status == 401:
             assert "no-store" in answer.headers["Cache-Control"]
     assert requests.get(f"{url}/healthz", timeout=60).json() == {"status": "ok"}
-    assert requests.get(f"{url}/api/nothing", timeout=60).json()["detail"].startswith("Reading here wants a login")
+    assert requests.get(f"{url}/api/nothing", timeout=60).json()["detail"].startswith("Sign in to view this page")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_roles_come_from_names_domains_and_groups(
     page = browser.get(f"{url}/login/start?next=/account", timeout=60)
     if role is None:
         assert page.status_code == 403
-        assert "ada@example.org has no role here" in page.text
+        assert "ada@example.org has no role" in page.text
     else:
         assert f"{role.capitalize()}: may read" in page.text
     status = browser.get(f"{url}/form", timeout=60).status_code
@@ -334,7 +334,7 @@ def test_a_changed_session_is_nobodys(dashboard: Callable[..., str]) -> None:
 
 
 def test_reading_may_stay_open_beside_a_login(dashboard: Callable[..., str]) -> None:
-    url = dashboard(reading_wants_login=False)
+    url = dashboard(reading_requires_login=False)
     page = requests.get(f"{url}/form", timeout=60)
     assert page.status_code == 200
     answer = requests.get(f"{url}/", timeout=60)

@@ -21,7 +21,7 @@ ELSEWHERE = (ipaddress.ip_network("10.0.0.0/8"),)
 def test_a_name_counts_only_from_a_proxy_of_ours(
     proxies: tuple[Any, ...], status: int, dashboard: Callable[..., str]
 ) -> None:
-    url = dashboard(login=ProxyLogin(), proxies=proxies, reading_wants_login=True, admins=("ada",))
+    url = dashboard(login=ProxyLogin(), proxies=proxies, reading_requires_login=True, admins=("ada",))
     answer = requests.get(f"{url}/account", headers={"X-Forwarded-User": "ada"}, timeout=60)
     assert answer.status_code == status
     assert ("Admin: may" in answer.text) is (status == 200)
@@ -65,7 +65,7 @@ def test_a_prefix_counts_only_where_it_is_the_public_addresss(
 
 def test_a_name_of_two_headers_is_nobodys(dashboard: Callable[..., str]) -> None:
     url = dashboard(
-        login=ProxyLogin(), proxies=LOCAL, reading_wants_login=True, triagers=("*@example.org",), readers=("*",)
+        login=ProxyLogin(), proxies=LOCAL, reading_requires_login=True, triagers=("*@example.org",), readers=("*",)
     )
     for name, status in (
         ("bob@other.org, x@example.org", 401),
@@ -160,7 +160,7 @@ def test_too_many_requests_wait(dashboard: Callable[..., str]) -> None:
     refused = [answer for answer in answers if answer.status_code == 429]
     assert refused
     assert 1 <= int(refused[0].headers["Retry-After"]) <= 60
-    assert f"try again in {refused[0].headers['Retry-After']} s" in refused[0].text
+    assert f"Try again in {refused[0].headers['Retry-After']} s" in refused[0].text
     assert "Content-Security-Policy" in refused[0].headers
     assert requests.get(f"{url}/", headers=second, timeout=60).status_code == 200
     assert requests.get(f"{url}/healthz", headers=first, timeout=60).status_code == 200

@@ -111,8 +111,8 @@ def test_behind_nginx_as_described_people_have_their_own_addresses_and_no_name_o
         large = requests.post(f"{outside}/change", headers=headers, data=b"x" * 2**20 * 2, timeout=PATIENCE_S)
         assert large.status_code in {403, 413}
         assert requests.get(f"{outside}/seen", headers={"Host": "evil.example"}, timeout=60).status_code == 400
-    named = _described(url.removeprefix("http://")).replace('X-Forwarded-User ""', "X-Forwarded-User ada")
-    with nginx(named) as outside:
+    configured = _described(url.removeprefix("http://")).replace('X-Forwarded-User ""', "X-Forwarded-User ada")
+    with nginx(configured) as outside:
         account = requests.get(f"{outside}/account", headers={"Host": "perf.example.org"}, timeout=PATIENCE_S)
         assert "Admin: may" in account.text
 
@@ -122,8 +122,8 @@ def test_behind_nginx_as_described_nobody_chooses_groups_or_a_prefix(dashboard: 
     for groups_header in ("X-Forwarded-Groups", None):
         login = ProxyLogin(groups_header=groups_header)
         url = dashboard(login=login, proxies=LOCAL, public_url="https://perf.example.org", admins=("group:ops",))
-        named = _described(url.removeprefix("http://")).replace('X-Forwarded-User ""', "X-Forwarded-User rita")
-        with nginx(named) as outside:
+        configured = _described(url.removeprefix("http://")).replace('X-Forwarded-User ""', "X-Forwarded-User rita")
+        with nginx(configured) as outside:
             for prefix in ("//evil.example", "/bench", "https://evil.example"):
                 headers = {"Host": "perf.example.org", "X-Forwarded-Groups": "ops", "X-Forwarded-Prefix": prefix}
                 account = requests.get(f"{outside}/account", headers=headers, timeout=PATIENCE_S)

@@ -28,7 +28,7 @@ def client(tmp_path: Path, asv: AsvResults) -> Iterator[FlaskClient]:
     asv.load(store)
     store.close()
     access = AccessSettings(
-        login=LOGIN, reading_wants_login=True, public_url="http://localhost", triagers=("Kim",), admins=("root",)
+        login=LOGIN, reading_requires_login=True, public_url="http://localhost", triagers=("Kim",), admins=("root",)
     )
     app = create_app(Settings(database=database, access=access))
     yield app.test_client()

@@ -11,7 +11,7 @@ from flask import Flask, jsonify, render_template_string
 from tests.dashboard.pages.browsing import local_link, serving_app
 from warpwatch.dashboard.settings import AccessSettings, Settings
 from warpwatch.dashboard.web.app import create_app
-from warpwatch.dashboard.web.auth import Role, may, needs, person
+from warpwatch.dashboard.web.auth import Role, has_role, person, require_role
 
 FORM = '<form method="post" action="/change"><input name="csrf_token" value="{{ csrf_token() }}"></form>'
 
@@ -21,14 +21,14 @@ def with_views(app: Flask) -> Flask:
 
     @app.get("/form")
     def form() -> str:
-        return render_template_string(FORM + "{{ may('triager') }}")
+        return render_template_string(FORM + "{{ has_role('triager') }}")
 
     @app.post("/change")
-    @needs(Role.TRIAGER)
+    @require_role(Role.TRIAGER)
     def change():  # type: ignore[no-untyped-def]
         known = person()
         assert known is not None
-        return jsonify(name=known.name, role=known.role, admin=may(Role.ADMIN))
+        return jsonify(name=known.name, role=known.role, admin=has_role(Role.ADMIN))
 
     app.add_url_rule("/api/change", view_func=change, methods=["POST"])
     return app
@@ -73,10 +73,10 @@ def test_the_local_user_is_admin(local: str) -> None:
 def test_without_a_login_nobody_writes_on_another_address(public: str) -> None:
     session, token = browser_with_token(public)
     answer = session.post(f"{public}/change", data={"csrf_token": token}, timeout=60)
-    assert (answer.status_code, "there is no login here" in answer.text) == (401, True)
+    assert (answer.status_code, "This dashboard has no login" in answer.text) == (401, True)
     assert answer.headers["Content-Type"].startswith("text/html")
     answer = session.post(f"{public}/api/change", data={"csrf_token": token}, timeout=60)
-    assert (answer.status_code, "there is no login here" in answer.json()["detail"]) == (401, True)
+    assert (answer.status_code, "This dashboard has no login" in answer.json()["detail"]) == (401, True)
     assert "False" in session.get(f"{public}/form", timeout=60).text
 
 
@@ -90,13 +90,13 @@ def test_a_token_is_another_text_in_each_answer_and_each_text_works(local: str) 
     assert first[-6:] != second[-6:]  # nothing stays the same for the lengths of compressed pages to reveal
 
 
-def test_a_change_without_our_token_is_refused(local: str) -> None:
+def test_a_change_without_a_csrf_token_is_refused(local: str) -> None:
     session, token = browser_with_token(local)
     _, other = browser_with_token(local)
     for given in ("", "x", token[:-1], other, "é"):
         for sent in ({"data": {"csrf_token": given}}, {"headers": {"X-CSRF-Token": given.replace("é", "e")}}):
             answer = session.post(f"{local}/change", timeout=60, **sent)
-            assert (answer.status_code, "reload the page" in answer.text) == (403, True)
+            assert (answer.status_code, "Reload the page" in answer.text) == (403, True)
     assert requests.post(f"{local}/change", data={"csrf_token": token}, timeout=60).status_code == 403
 
 

@@ -220,8 +220,8 @@ def test_a_write_while_an_answer_is_made_is_in_the_next(
 ) -> None:
     made: list[int] = []
 
-    def slowly(*asked: Any, **named: Any) -> tuple[Annotation, ...]:
-        found = annotations(*asked, **named)
+    def slowly(*asked: Any, **arguments: Any) -> tuple[Annotation, ...]:
+        found = annotations(*asked, **arguments)
         if not made:
             _note(store, asv)
         made.append(1)
@@ -263,7 +263,7 @@ def behind_a_proxy(own: Settings) -> Settings:
             proxies=(ipaddress.ip_network("127.0.0.1"),),
             admins=("ada",),
             readers=("bob", "*@example.org"),
-            reading_wants_login=True,
+            reading_requires_login=True,
         ),
     )
 
@@ -326,8 +326,8 @@ def test_the_form_of_a_page_works_for_each_browser_and_for_no_other(own: Setting
         assert again != found  # masked anew
         tokens += found
     assert tokens[0] != tokens[1]
-    card = html.unescape(re.findall(r'name="card" value="([^"]+)"', browsers[0].get(LIST).text)[0])
-    said = {"card": card, "state": "acknowledged", "note": "looking"}
+    card = html.unescape(re.findall(r'name="item" value="([^"]+)"', browsers[0].get(LIST).text)[0])
+    said = {"item": card, "state": "acknowledged", "note": "looking"}
     for wrong in (tokens[1], "x" * 32, ""):
         assert browsers[0].post(LIST, data={**said, "csrf_token": wrong}).status_code == 403
     assert browsers[0].post(LIST, data={**said, "csrf_token": tokens[0]}).status_code == 303

@@ -55,7 +55,7 @@ def test_pages_and_json_tell_kind_share_and_what_is_left(told: tuple[Store, Get]
     assert spike["kind"] == "transient"
     assert spike["magnitude"] == pytest.approx(0.4, abs=0.02)
     page = get(f"/demo/series/{key}").text
-    for text in ("Machine state", "the canaries show", "; without that +", "no commit’s", "Transient"):
+    for text in ("Machine state", "the canaries show", "; without it +", "Episodes", "Transient"):
         assert text in page
     steps, states, spikes, nonsense = (
         get(f"/demo/regressions?kind={kind}").text for kind in ("step", "machine+state", "transient", "x")
@@ -80,14 +80,14 @@ def test_a_step_that_is_not_significant_is_called_so_on_every_page_and_by_the_ap
     (row, *_) = get("/api/projects/demo/overview").json["items"]
     assert (row["verdict"], row["change_kind"], row["change_q"]) == ("inconclusive", "not significant", 0.2)
     assert get(f"/api/projects/demo/series/{key}/history").json["changes"][-1]["kind"] == "not significant"
-    assert "May be chance" in get("/demo/").text
+    assert "Not significant" in get("/demo/").text
     page = get(f"/demo/series/{key}").text
     assert "not significant, at" in page
     assert "Measure both ends of the change in one session." in page
-    assert "slower" not in page.partition("Changepoints</h2>")[0].partition("Last change of level")[2]
+    assert "slower" not in page.partition("Changepoints</h2>")[0].partition("Last changepoint")[2]
     assert get("/demo/regressions").text.count("<article") == 1
     doubtful = get("/demo/regressions?kind=not+significant").text
-    assert "<h1>Doubtful steps for the worse</h1>" in doubtful
+    assert "<h1>Insignificant steps for the worse</h1>" in doubtful
     assert doubtful.count("Not significant") == 2
     assert "inconclusive" in get(f"/demo/badge/verdict/{key}.svg").text
 

@@ -41,7 +41,14 @@ def test_a_commits_page_begins_with_its_verdict_and_says_all_it_did(
     note = add_annotation(store, "kernels", slow, author="Ada", text="driver <b>updated</b>", now_ms=1_770_000_000_000)
     page = client.get(f"/kernels/commit/{slow}").text
     delete_annotation(store, "kernels", note)
-    parts = ("against", "What moved here", "Compiled code against", "Measured on", "Notes", "Recorded here")
+    parts = (
+        "against",
+        "Changes at this commit",
+        "Compiled code against",
+        "Measured on",
+        "Notes",
+        "Recorded at this commit",
+    )
     order = [page.index(said) for said in parts]
     assert order == sorted(order)
     commits = queries.commits(store, "kernels")
@@ -63,7 +70,7 @@ def test_what_failed_at_a_commit_stands_with_its_reason(client: FlaskClient, sto
     page = unescape(client.get(f"/kernels/commit/{newest.hash}").text)
     assert "failed: CompilationError: shared memory, 98304 bytes wanted, 65536 there" in page
     first = queries.commits(store, "kernels")[-1]
-    assert "nothing to compare with" in client.get(f"/kernels/commit/{first.hash}").text
+    assert "No earlier commit has results" in client.get(f"/kernels/commit/{first.hash}").text
 
 
 def test_a_commits_page_shows_the_size_of_its_library_and_what_compiling_it_took(

@@ -184,7 +184,7 @@ def test_too_few_digits_of_a_hash_name_no_commit(client: FlaskClient, store: Sto
     newest = queries.commits(store, "kernels")[0].hash
     answer = client.get(f"/kernels/compare?base={newest[:2]}&head=main")
     assert answer.status_code == 404
-    assert "Give a branch, a tag, or at least 7 digits of a hash." in unescape(answer.text)
+    assert "Use a branch, a tag, or at least 7 digits of a hash." in unescape(answer.text)
 
 
 def test_commits_between_are_counted_and_arrows_lead_to_the_neighbours(client: FlaskClient, store: Store) -> None:

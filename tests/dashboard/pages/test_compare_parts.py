@@ -20,7 +20,7 @@ from warpwatch.dashboard.statistics.noise import difference_scale
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.text.comparison_labels import evidence, short_remark
 from warpwatch.dashboard.web.app import create_app
-from warpwatch.dashboard.web.comparison_filter import QUIET, Narrowing, narrow
+from warpwatch.dashboard.web.comparison_filter import QUIET, ComparisonFilter, apply
 from warpwatch.dashboard.web.figures.samples import COMMITS, recent_figure, samples_of
 
 
@@ -63,16 +63,16 @@ def rows(history_store: Settings) -> Sequence[ComparisonRow]:
     return found
 
 
-def test_narrowing_hides_what_is_quiet_counts_it_and_means_what_is_shown(rows: Sequence[ComparisonRow]) -> None:
-    plain, whole = narrow(rows, Narrowing()), narrow(rows, Narrowing(is_whole=True))
-    assert plain.kept == whole.kept == whole.shown
+def test_a_filter_hides_and_counts_quiet_rows_and_means_are_of_displayed_rows(rows: Sequence[ComparisonRow]) -> None:
+    plain, whole = apply(ComparisonFilter(), rows), apply(ComparisonFilter(show_all=True), rows)
+    assert plain.matching == whole.matching == whole.displayed
     assert sum(number for _, number in plain.hidden) == len(whole.rows) - len(plain.rows)
     assert {verdict for verdict, _ in plain.hidden} <= QUIET
-    for narrowed in (plain, whole):
-        for mean in narrowed.means:
+    for filtered in (plain, whole):
+        for mean in filtered.means:
             logs = [
                 math.log(1 + row.estimate.change)
-                for row in narrowed.rows
+                for row in filtered.rows
                 if row.series.metric_record == mean.metric and row.estimate and row.base
             ]
             assert mean.rows == len(logs)

@@ -52,12 +52,12 @@ def test_a_database_that_is_away_is_told_as_that_to_people_and_programs(app: Fla
     _take_away(app)
     status, page = _told(client, "/")
     assert (status, client.get("/").headers["Retry-After"]) == (503, "5")
-    assert "The database does not answer" in page
+    assert "The database does not respond" in page
     assert "/healthz" in page
     answer = client.get("/api/projects")
     assert (answer.status_code, answer.content_type) == (503, "application/problem+json")
     assert answer.json is not None
-    assert "database does not answer" in answer.json["detail"]
+    assert "database does not respond" in answer.json["detail"]
 
 
 @pytest.mark.parametrize("has_login", [False, True])
@@ -82,21 +82,21 @@ def test_errors_say_what_to_do_and_programs_get_the_same_sentence(app: Flask) ->
     status, page = _told(client, "/fault")
     assert status == 500
     assert "the server’s log has the details" in page
-    assert "tell whoever runs this dashboard" in page
+    assert "send the URL and the time to the administrator" in page
     status, page = _told(client, "/no/such/page")
     assert (status, "<h1>Not found" in page) == (404, True)
-    assert "The search finds" in page
+    assert "Search for kernels" in page
     for address in ("/api/no-such-thing", "/no/such.json"):
         told = client.get(address)
         assert (told.status_code, told.content_type) == (404, "application/problem+json")
         assert told.json is not None
-        assert told.json["detail"] == "There is no page at this address."
+        assert told.json["detail"] == "There is no page at this URL."
 
 
 def test_what_is_too_large_is_told_in_words(app: Flask) -> None:
     answer = app.test_client().post("/logout", data={"note": "x" * 2**20})
     assert answer.status_code == 413
-    assert "larger than this dashboard takes" in answer.text
+    assert "larger than the limit of this server" in answer.text
     assert "WARPWATCH_UPLOAD_LIMIT_MIB" in answer.text
 
 
@@ -105,7 +105,7 @@ def test_errors_and_logins_can_be_read_by_everybody(
     app: Flask, tmp_path: Path, new_tab: Callable[..., Tab], width: int, scheme: str
 ) -> None:
     login = AccessSettings(
-        login=PROVIDER, public_url="https://perf.example.org", secret_key="k" * 40, reading_wants_login=True
+        login=PROVIDER, public_url="https://perf.example.org", secret_key="k" * 40, reading_requires_login=True
     )
     closed = create_app(Settings(database=f"sqlite:///{tmp_path / 'closed.db'}", access=login))
     tab = new_tab(width=width, scheme=scheme)

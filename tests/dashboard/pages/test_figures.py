@@ -431,7 +431,7 @@ def test_a_canary_that_moves_neither_regresses_nor_improves() -> None:
     canary = replace(_series("canary"), is_control=True)
     figure = history_figure(_history(*points, series=canary, changes=(_change(3, 1.0, 1.1),)), HistoryView())
     names = {trace.get("name") for trace in figure["data"]}
-    assert "the machine moved" in names
+    assert "machine drift" in names
     assert not names & {"regression", "improvement"}
 
 

@@ -86,7 +86,7 @@ def troubled(tmp_path: Path, timed_history: Callable[..., Any]) -> Iterator[Trou
 def form(client: FlaskClient, **said: str) -> dict[str, str]:
     """What the form of the alert sends."""
     page = client.get("/demo/regressions").text
-    sent = dict(re.findall(r'type="hidden" name="(csrf_token|card)" value="([^"]*)"', page))
+    sent = dict(re.findall(r'type="hidden" name="(csrf_token|item)" value="([^"]*)"', page))
     return {**sent, "back": "/demo/regressions?state=all", **said}
 
 
@@ -111,21 +111,21 @@ def test_who_may_only_read_has_no_forms_of_health_alerts(troubled: Troubled) -> 
     page = client.get("/demo/regressions").text
     assert "no results for 3 days" in page
     assert 'method="post"' not in page
-    assert client.post("/demo/regressions", data={"card": "alert-1 1", "state": "expected"}).status_code in {401, 403}
+    assert client.post("/demo/regressions", data={"item": "alert-1 1", "state": "expected"}).status_code in {401, 403}
     assert troubled.alert().state is AlertState.OPEN
 
 
 @pytest.mark.parametrize(
     ("said", "status", "sentence"),
     [
-        ({"state": "expected", "csrf_token": "forged"}, 403, "out of date"),
+        ({"state": "expected", "csrf_token": "forged"}, 403, "has expired"),
         ({"state": "resolved"}, 400, "resolves by itself"),
         ({"state": "odd"}, 400, "There is no state “odd”"),
         ({"link": "javascript:alert(1)"}, 400, "A link begins with http"),
-        ({}, 400, "The decision is empty"),
-        ({"state": "expected", "card": "one"}, 409, "has changed since you saw it"),
-        ({"state": "expected", "card": "alert-7 1"}, 409, "has changed since you saw it"),
-        ({"state": "expected", "card": "alert-1 7"}, 409, "since you saw it"),
+        ({}, 400, "The form is empty"),
+        ({"state": "expected", "item": "one"}, 409, "has changed since you saw it"),
+        ({"state": "expected", "item": "alert-7 1"}, 409, "has changed since you saw it"),
+        ({"state": "expected", "item": "alert-1 7"}, 409, "since you saw it"),
     ],
 )
 def test_what_cannot_be_said_of_a_health_alert_is_refused(

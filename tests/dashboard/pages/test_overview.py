@@ -31,7 +31,7 @@ def _plain(page: str) -> str:
 def test_a_machine_whose_data_came_hours_ago_is_on_time(client: FlaskClient) -> None:
     page = _plain(client.get("/kernels/").text)
     assert re.search(r"On time nvidia-h200 newest data \d hours ago , usually every 2 days", page)
-    assert "Data stopped" not in page
+    assert "Overdue" not in page
 
 
 def test_a_machine_that_fell_silent_is_an_alert_above_everything(tmp_path: Path) -> None:
@@ -59,8 +59,8 @@ def test_a_machine_that_fell_silent_is_an_alert_above_everything(tmp_path: Path)
     analyse(store)
     store.close()
     page = _plain(create_app(settings).test_client().get("/silent/").text)
-    assert re.search(r"Data stopped box newest data 2 months ago , usually every 7 days, expected within 21 days", page)
-    assert page.index("Data stopped") < page.index("Newest data") < page.index("suite")
+    assert re.search(r"Overdue box newest data 2 months ago , usually every 7 days, expected within 21 days", page)
+    assert page.index("Overdue") < page.index("Newest data") < page.index("suite")
 
 
 def test_kernels_are_a_line_each_and_the_most_urgent_is_first(client: FlaskClient) -> None:

@@ -105,8 +105,8 @@ def test_rows_that_are_no_workload_are_named_where_they_are_counted(history_stor
             int(found[1]) if (found := re.search(rf"(\d+) {word}", text)) else 1
             for word in ("workloads?", "implementations")
         )
-        named = re.search(r"incl\. ((?:\d+ [a-z ]+,? ?)+)", text)
-        others = sum(int(number) for number in re.findall(r"\d+", named[1])) if named else 0
+        listed = re.search(r"incl\. ((?:\d+ [a-z ]+,? ?)+)", text)
+        others = sum(int(number) for number in re.findall(r"\d+", listed[1])) if listed else 0
         series = re.search(r"· (\d+) series", text)
         of = re.search(r"\d+ of (\d+)", text)
         if of is not None:
@@ -141,7 +141,7 @@ def test_on_a_phone_machines_are_named_in_full_and_numbers_have_labels(
             assert name.evaluate("cell => cell.scrollWidth <= cell.clientWidth")
         changes = tab.page.locator(".ww-line").first.locator(".ww-in-change")
         labels = [each.evaluate("cell => getComputedStyle(cell, '::before').content") for each in changes.all()]
-        assert labels == ['"30 days"', '"Since first data"']
+        assert labels == ['"30 days"', '"Since first run"']
         assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 

@@ -77,7 +77,7 @@ def test_a_zoom_is_in_the_url_and_another_reader_sees_it(
     tab.page.wait_for_url("**from=**")
     shown = _query(tab)
     by_date = new_tab()
-    by_date.open(str(tab.page.get_by_role("link", name="By date").evaluate("link => link.href")))
+    by_date.open(str(tab.page.get_by_role("link", name="Date", exact=True).evaluate("link => link.href")))
     assert _query(by_date)["from"] == shown["from"]
     first, last = by_date.page.evaluate(
         """() => {

@@ -45,8 +45,8 @@ def test_an_empty_store_says_what_to_do(empty: FlaskClient) -> None:
         ("/nobody/", "no project named “nobody”"),
         ("/kernels/series/feedfeedfeedfeed", "no series “feedfeedfeedfeed”"),
         ("/kernels/commit/feedfeed", "starts with “feedfeed”"),
-        ("/kernels/roofline?machine=toaster", "no roofline for a machine named “toaster”"),
-        ("/kernels/nothing/here", "no page at this address"),
+        ("/kernels/roofline?machine=toaster", "no roofline of a machine “toaster”"),
+        ("/kernels/nothing/here", "no page at this URL"),
     ],
 )
 def test_what_is_not_there_is_a_404_with_a_sentence(client: FlaskClient, path: str, sentence: str) -> None:
@@ -171,7 +171,7 @@ def test_any_runs_value_can_be_asked_where_it_comes_from(client: FlaskClient, ad
         "power cap for 400 µs",
         "32 s into the run",
         "1× kernel, 1× memset",
-        "Others computing meanwhile",
+        "Other GPU processes",
         "SHA-256",
         "over 2 windows of 520 ms",
     ):
@@ -204,7 +204,7 @@ def test_what_moved_beside_a_latency_is_named_on_its_row(client: FlaskClient, ad
 
 def test_the_roofline_has_both_roofs_and_says_which_one_is_missing(client: FlaskClient) -> None:
     both = client.get("/kernels/roofline?machine=nvidia-h200").text
-    for said in ("Of peak", "Of ceiling", "Thin roofs", "L2 11.0 TB/s", "saw move through DRAM"):
+    for said in ("Of peak", "Of ceiling", "Thin roofs", "L2 11.0 TB/s", "DRAM bytes that a profiler measured"):
         assert said in both, said
     one = client.get("/kernels/roofline?machine=runner-t4").text
     assert "python -m perf_suite calibrate" in one
@@ -217,9 +217,9 @@ def test_the_machines_page_tells_cards_canaries_and_how_far_equal_code_lies_apar
     h200, t4 = page.split("<section")[1:]
     assert "GPU-c0ffee42</span> 10 runs, " in h200
     assert "GPU-5f1c</span> 14 runs" in h200
-    assert "Cards, each judged alone" not in t4
-    assert h200.count("4 visits 0.") == 2
-    assert re.search(r"typically 0\.\d\d % apart, 95 % within \d\.\d\d % \(\d+ pairs\)", h200)
+    assert "GPUs, each with its own levels" not in t4
+    assert h200.count("4 measurements within 0.") == 2
+    assert re.search(r"median 0\.\d\d %, 95 % within \d\.\d\d % \(\d+ pairs\)", h200)
     assert "regress" not in page.lower().replace('href="/kernels/regressions">regressions', "")
 
 

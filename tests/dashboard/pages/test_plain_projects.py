@@ -30,13 +30,13 @@ def test_a_project_whose_machines_all_fell_silent_long_ago_is_an_archive_and_no_
     page = client.get("/old/").text
     assert "Archived : 7 machines, no data for more than 90 days" in _plain(page)
     assert '<details class="ww-archived">' in page
-    assert "Data stopped" not in page
+    assert "Overdue" not in page
     assert "ww-runners-alert" not in page
     projects = _plain(client.get("/").text)
     assert re.search(r"old none 7 archived", projects)
-    assert "Data stopped" not in client.get("/old/machines").text + client.get("/old/machines/box0").text
+    assert "Overdue" not in client.get("/old/machines").text + client.get("/old/machines/box0").text
     waiting = client.get("/late/").text
-    assert "Data stopped" in waiting
+    assert "Overdue" in waiting
     assert "ww-runners-alert" in waiting
 
 
@@ -47,7 +47,7 @@ def test_one_machine_that_still_measures_keeps_the_others_an_alarm(tmp_path: Pat
     (more / "here").rename(results / "here")
     page = serve_plain(tmp_path / "store.db", {"p": results}).get("/p/").text
     assert "Archived" not in page
-    assert "Data stopped" in page
+    assert "Overdue" in page
 
 
 def test_rows_that_only_their_environment_tells_apart_name_it(tmp_path: Path) -> None:

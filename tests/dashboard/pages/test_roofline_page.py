@@ -33,7 +33,7 @@ def test_the_figure_and_the_strip_show_the_same_of_what_is_chosen(history_store:
     assert set(_rows(chosen)) == _keys(some)
     assert 0 < len(_rows(chosen)) < len(_rows(whole))
     assert "flash_attention</a>" not in chosen
-    assert "No point is left" in _page(history_store, "q=nosuchshape")[0]
+    assert "No point matches" in _page(history_store, "q=nosuchshape")[0]
 
 
 def test_one_shape_of_each_kernel_is_its_longest_with_ours_and_one_rival(history_store: Settings) -> None:

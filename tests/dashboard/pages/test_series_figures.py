@@ -219,25 +219,25 @@ def test_what_another_card_measured_is_marked_so_and_no_level_is_of_two_cards() 
     (row,) = heat_rows(kernel, Reference.FIRST)
     assert row.level == 1.0  # by the second card it would be 2.0, as the median of both 1.0 or 2.0
     assert row.change == pytest.approx((0.0, 1.0, 0.0, 1.2, -0.1))
-    assert row.is_elsewhere == (False, True, False, True, False)
+    assert row.is_other_gpu == (False, True, False, True, False)
     figure = _heat_map(kernel, (row,), ["w"])
     assert _named(figure, "cells")["z"][0][:2] == [0.0, None]
-    assert _named(figure, "on another card")["z"][0][:2] == [None, 1.0]
+    assert _named(figure, "on another GPU")["z"][0][:2] == [None, 1.0]
     assert _named(figure, "numbers")["text"][:2] == ["0.0", "2×*"]
-    assert "another card than the reference: B" in _named(figure, "cells")["text"][0][1]
+    assert "another GPU than the reference: B" in _named(figure, "cells")["text"][0][1]
     assert [line["x0"] for line in figure["layout"]["shapes"]] == [0.5, 1.5, 2.5, 3.5]
     (newest,) = heat_rows(kernel, Reference.NEWEST)
-    assert (newest.level, newest.is_elsewhere) == (1.0, row.is_elsewhere)
-    (own,) = heat_rows(kernel, Reference.OWN_CARD)
+    assert (newest.level, newest.is_other_gpu) == (1.0, row.is_other_gpu)
+    (own,) = heat_rows(kernel, Reference.OWN_GPU)
     assert own.change == pytest.approx((0.0, -1 / 21, 0.0, 1 / 21, -0.1))
-    assert not any(own.is_elsewhere)
+    assert not any(own.is_other_gpu)
 
 
 def test_what_is_exact_is_the_same_on_every_card() -> None:
     kernel = _on_cards(_kernel([40.0, 40.0, 48.0], unit="registers"), *"ABC")
     (row,) = heat_rows(kernel, Reference.FIRST)
     assert row.change[2] == pytest.approx(0.2)
-    assert not any(row.is_elsewhere)
+    assert not any(row.is_other_gpu)
     assert _heat_map(kernel, (row,), ["w"])["layout"].get("shapes", []) == []
 
 

@@ -204,7 +204,7 @@ def test_another_series_comes_onto_the_axis_and_leaves_it(
     assert "Triton" in name
     _drag(tab, 0.2, 0.5)
     tab.page.wait_for_url("**from=**")
-    tab.page.get_by_role("link", name=re.compile("Take off")).click()
+    tab.page.get_by_role("link", name=re.compile("Remove")).click()
     tab.page.wait_for_url(lambda url: "with=" not in url)
     assert {"from", "y"} <= set(_query(tab))
     assert tab.page.locator("[aria-labelledby=beside-heading]").count() == 0
@@ -248,7 +248,7 @@ def test_a_cell_of_the_heat_map_leads_to_its_shape_at_its_commit(address: str, n
     tab.page.mouse.click(x, y)
     tab.page.wait_for_url(f"**{link}?run=*")
     assert commit in tab.page.locator("#point").inner_text()
-    tab.page.get_by_title("All its shapes over commits").click()
+    tab.page.get_by_title("All workloads over commits").click()
     tab.page.wait_for_url("**/kernel/rope?**")
     tab.page.get_by_label("Against").select_option("newest")
     tab.page.wait_for_url("**against=newest**")

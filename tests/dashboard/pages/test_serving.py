@@ -47,10 +47,10 @@ def test_it_says_who_may_read_and_write(tmp_path: Path) -> None:
         "WARPWATCH_OPENID_CLIENT_ID": "warpwatch",
     }
     for arguments, variables, said in (
-        ((), {}, "Everybody on this machine reads. To write too, open http://127.0.0.1:"),
-        (("--host", "0.0.0.0"), {}, "nobody writes but with a token"),
-        ((), openid, "Reading wants a login"),
-        ((), openid | {"WARPWATCH_READING": "open"}, "writing wants a login and a role"),
+        ((), {}, "Anonymous read access. To write, open http://127.0.0.1:"),
+        (("--host", "0.0.0.0"), {}, "Writing needs an API token"),
+        ((), openid, "Reading needs a login"),
+        ((), openid | {"WARPWATCH_READING": "open"}, "Writing needs a login with a role"),
     ):
         environment = {**os.environ, **variables, "WARPWATCH_DATABASE": str(tmp_path / "x.db"), "PYTHONUNBUFFERED": "1"}
         process = subprocess.Popen(

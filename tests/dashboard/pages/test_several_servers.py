@@ -63,7 +63,7 @@ def test_each_shows_what_the_other_wrote_and_what_was_imported(
     _record(asv, range(20), 1e-3)
     _import(asv.folder, database)
     for each in servers:
-        assert "No regression is known" in _get(f"{each}/p/regressions").text
+        assert "No regressions" in _get(f"{each}/p/regressions").text
         assert _get(f"{each}/p/").ok
     _record(asv, range(20, 40), 1.3e-3)
     _import(asv.folder, database)
@@ -76,10 +76,10 @@ def test_each_shows_what_the_other_wrote_and_what_was_imported(
     one.headers.update(AS_ADA)
     page = one.get(f"{servers[0]}/p/regressions", timeout=PATIENCE_S)
     token = re.search(r'name="csrf_token" value="([^"]+)"', page.text)
-    card = re.search(r'type="hidden" name="card" value="([^"]+)"', page.text)
+    item = re.search(r'type="hidden" name="item" value="([^"]+)"', page.text)
     assert token
-    assert card
-    decision = {"csrf_token": token[1], "card": card[1], "state": "acknowledged", "note": "seen by the other"}
+    assert item
+    decision = {"csrf_token": token[1], "item": item[1], "state": "acknowledged", "note": "seen by the other"}
     # A proxy in front may send the form of one to the other.
     done = one.post(f"{servers[1]}/p/regressions", data=decision, timeout=PATIENCE_S)
     assert done.status_code == 200, done.text

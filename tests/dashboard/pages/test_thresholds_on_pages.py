@@ -83,7 +83,7 @@ def test_a_comparison_names_the_file_and_the_limit_of_each_row_that_has_its_own(
     store: Store, client: FlaskClient
 ) -> None:
     page = _page(client, f"compare?{_around(store)}&show=all")
-    assert f"Changes from 3 % on matter, where {NAME} says no other" in page
+    assert f"Threshold: 3 %, unless {NAME} has another" in page
     assert page.count("counts from 12.5 %") == 1
     row = page.split("counts from 12.5 %")[0].rpartition("<tr>")[2]
     assert "Bench" in row
@@ -92,12 +92,12 @@ def test_a_comparison_names_the_file_and_the_limit_of_each_row_that_has_its_own(
 
 def test_a_series_tells_its_limit_and_which_of_its_steps_lie_below(store: Store, client: FlaskClient) -> None:
     page = _page(client, f"series/{_key(store, 'Bench')}")
-    assert f"12.5 % and more counts, by {NAME}" in page
+    assert f"threshold 12.5 %, by {NAME}" in page
     assert page.count("below 12.5 %") == 1
-    assert '"name":"below the limit"' in page
+    assert '"name":"below the threshold"' in page
     assert '"name":"regression"' not in page
     other = _page(client, f"series/{_key(store, 'Other')}")
-    assert f"3 % and more counts, by {NAME}" in other
+    assert f"threshold 3 %, by {NAME}" in other
     assert '"name":"regression"' in other
     assert "below" not in other.split("Changepoints")[1].split("</section>")[0]
     data = client.get(f"/api/projects/demo/series/{_key(store, 'Bench')}/history").get_json()
@@ -108,10 +108,7 @@ def test_regressions_leave_out_what_does_not_count_and_say_so(store: Store, clie
     page = _page(client, "regressions?state=all")
     assert _key(store, "Other") in page
     assert _key(store, "Bench") not in page
-    assert (
-        f"Which steps count, {NAME} says: 1 smaller step for the worse is left out here, and shown with its series."
-        in page
-    )
+    assert f"Thresholds: {NAME}. 1 smaller regression is not listed here, only on the pages of its series." in page
     told = client.get("/api/projects/demo/regressions").get_json()
     assert [each["series"]["benchmark"] for each in told["items"]] == [OTHER]
     assert told["limits"]["commit"] == "a" * 40
@@ -121,7 +118,7 @@ def test_a_commit_marks_the_steps_that_do_not_count(store: Store, client: FlaskC
     commit = queries.commits(store, "demo")[::-1][STEP].hash
     page = _page(client, f"commit/{commit}")
     assert page.count("below 12.5 %") == 1
-    assert f"what counts, by {NAME}" in page
+    assert f"thresholds: {NAME}" in page
     told = client.get(f"/api/projects/demo/commits/{commit}").get_json()
     assert {each["series"]["benchmark"]: each["change"]["below_limit"] for each in told["changes"]} == {
         BENCH: 0.125,
@@ -134,7 +131,7 @@ def test_a_commit_marks_the_steps_that_do_not_count(store: Store, client: FlaskC
 
 def test_a_machine_is_trusted_by_the_projects_threshold(store: Store, client: FlaskClient) -> None:
     (machine,) = queries.machines(store, "demo")
-    assert "its threshold of 3 %" in _page(client, f"machines/{machine.name}")
+    assert "threshold (3 % or the project’s rules)" in _page(client, f"machines/{machine.name}")
 
 
 def test_a_badge_is_no_alarm_for_what_does_not_count(store: Store, client: FlaskClient) -> None:

@@ -44,7 +44,7 @@ def test_a_token_is_made_shown_once_used_and_revoked(
     page.get_by_role("link", name="demo").click()
     page.get_by_label("Name of the new token").fill("t4 runner")
     with page.expect_response(lambda response: response.request.method == "POST") as answered:
-        page.get_by_role("button", name="Make a token").click()
+        page.get_by_role("button", name="Create token").click()
     assert "no-store" in answered.value.headers["cache-control"]
     secret = page.locator("#token").text_content()
     assert secret is not None
@@ -58,7 +58,7 @@ def test_a_token_is_made_shown_once_used_and_revoked(
     assert page.locator("tbody tr").count() == 2
     assert page.title() != "owned"
     row = page.locator("tbody tr").filter(has_text="t4 runner")
-    assert "adding results" in row.inner_text()
+    assert "uploading results" in row.inner_text()
     row.get_by_role("button").click()
     row.get_by_text("ended").wait_for()
     assert row.get_by_role("button").count() == 0
@@ -73,12 +73,12 @@ def test_what_the_form_cannot_send_is_refused(address: str) -> None:
     browser, token = browser_with_token(address)
     good = {"csrf_token": token, "name": "runner", "scope": "upload", "days": "30"}
     for wrong, said in (
-        ({"days": "31"}, "no lifetime"),
-        ({"days": "x"}, "no lifetime"),
-        ({"scope": "all"}, "nothing a token can be"),
-        ({"scope": ""}, "nothing a token can be"),
-        ({"name": " "}, "no good name"),
-        ({"name": "a\0b"}, "no good name"),
+        ({"days": "31"}, "not a lifetime"),
+        ({"days": "x"}, "not a lifetime"),
+        ({"scope": "all"}, "not a scope"),
+        ({"scope": ""}, "not a scope"),
+        ({"name": " "}, "invalid"),
+        ({"name": "a\0b"}, "invalid"),
     ):
         answer = browser.post(f"{address}/demo/tokens", data=good | wrong, timeout=60)
         assert (answer.status_code, said in answer.text) == (400, True), wrong
@@ -151,13 +151,13 @@ def test_a_person_logs_in_and_out_in_a_browser(
         tab = new_tab(width=width)
         page = tab.page
         assert tab.open(f"{url}/demo/tokens") == 401
-        page.get_by_role("link", name="Log in with your account").click()
+        page.get_by_role("link", name="Sign in with your account").click()
         page.wait_for_url(f"{url}/demo/tokens")
         assert page.get_by_role("heading", name="Tokens").count() == 1
         page.locator("[data-access-menu]").click()
-        page.get_by_role("button", name="Log out").wait_for()
+        page.get_by_role("button", name="Sign out").wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        page.get_by_role("button", name="Log out").click()
+        page.get_by_role("button", name="Sign out").click()
         page.wait_for_url(f"{url}/login")
         assert tab.open(f"{url}/demo/tokens") == 401
         # A page that is left at once is left before its icon came.

@@ -55,7 +55,7 @@ def field_of(page: str, name: str) -> str:
 def fields(client: FlaskClient, item: TriageItem, **said: str) -> dict[str, str]:
     """What the form of that item sends."""
     page = client.get(LIST).text
-    return {"csrf_token": field_of(page, "csrf_token"), "card": f"{item.seen.key} {item.seen.version}", **said}
+    return {"csrf_token": field_of(page, "csrf_token"), "item": f"{item.seen.key} {item.seen.version}", **said}
 
 
 def test_a_form_without_a_script_sets_a_state_with_its_note_and_shows_the_list_again(
@@ -127,7 +127,7 @@ def test_who_may_only_read_sees_no_forms_and_changes_nothing(own: Settings, stor
     page = client.get(LIST).text
     assert "<form" in page
     assert 'method="post"' not in page
-    answer = client.post(LIST, data={"card": "x 1", "state": "expected"})
+    answer = client.post(LIST, data={"item": "x 1", "state": "expected"})
     assert answer.status_code in {401, 403}
     assert all(item.alert is None for item in the_items(store))
     app.extensions["store"].close()
@@ -138,14 +138,14 @@ def test_who_may_only_read_sees_no_forms_and_changes_nothing(own: Settings, stor
     [
         ({"state": "wrong"}, 400, "There is no state “wrong”"),
         ({"link": "javascript:alert(1)"}, 400, "A link must begin with http"),
-        ({"assignee": "", "link": ""}, 400, "The decision is empty"),
-        ({"state": "expected", "card": ""}, 409, "has changed since you saw it"),
-        ({"move": "sideways"}, 400, "earlier or later"),
+        ({"assignee": "", "link": ""}, 400, "The form is empty"),
+        ({"state": "expected", "item": ""}, 409, "has changed since you saw it"),
+        ({"move": "sideways"}, 400, "“earlier” or “later”"),
         ({"note": "x" * 10_001}, 400, "longer than 10,000"),
-        ({"state": "expected", "csrf_token": "forged"}, 403, "out of date"),
+        ({"state": "expected", "csrf_token": "forged"}, 403, "has expired"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_a_sentence(
+def test_an_invalid_decision_is_refused_with_a_message(
     client: FlaskClient, store: Store, said: dict[str, str], status: int, sentence: str
 ) -> None:
     answer = client.post(LIST, data=fields(client, the_items(store)[0]) | said)
@@ -155,9 +155,9 @@ def test_what_cannot_be_meant_is_refused_with_a_sentence(
 
 def test_no_card_chosen_is_said(client: FlaskClient, store: Store) -> None:
     said = fields(client, the_items(store)[0], state="expected")
-    answer = client.post(LIST, data={name: value for name, value in said.items() if name != "card"})
+    answer = client.post(LIST, data={name: value for name, value in said.items() if name != "item"})
     assert answer.status_code == 400
-    assert "No regression was chosen" in answer.text
+    assert "No regression is selected" in answer.text
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_states_and_periods_narrow_and_stay_in_the_address(client: FlaskClient, 
     worst = client.get(f"{LIST}?state=all&order=worst&period=365").text
     assert worst.count("<article") == 2
     assert "worst first" in worst
-    assert "Nothing to do" not in worst
+    assert "No open regressions" not in worst
     assert "No regression matches" in client.get(f"{LIST}?state=resolved").text
     assert client.get(f"{LIST}?state=x&order=y&period=z&page=0").status_code == 200
     assert client.get(f"{LIST}/alert-99").status_code == 404
@@ -333,7 +333,7 @@ def test_a_hostile_project_is_triaged_too(client: FlaskClient, store: Store) -> 
     said = {
         "csrf_token": field_of(page.text, "csrf_token"),
         "state": "expected",
-        "card": f"{items[0].seen.key} {items[0].seen.version}",
+        "item": f"{items[0].seen.key} {items[0].seen.version}",
     }
     assert client.post(f"/{name}/regressions", data=said).status_code == 303
     assert the_items(store, HOSTILE)[0].state.value == "expected"
@@ -352,10 +352,10 @@ def test_a_note_is_deleted_by_who_wrote_it_and_a_reader_writes_none(own: Setting
 
     def send(who: str, path: str, **said: str) -> int:
         client = app.test_client()
-        named = {"X-Forwarded-User": who}
-        token = re.search(r'name="csrf_token" value="([^"]*)"', client.get(LIST, headers=named).text)
+        headers = {"X-Forwarded-User": who}
+        token = re.search(r'name="csrf_token" value="([^"]*)"', client.get(LIST, headers=headers).text)
         said |= {"csrf_token": token[1] if token else "", "commit": item.commit.hash}
-        return client.post(path, data=said, headers=named).status_code
+        return client.post(path, data=said, headers=headers).status_code
 
     assert send("ada", "/kernels/notes", text="mine") == 303
     (note,) = annotations(store, "kernels")
