@@ -24,6 +24,7 @@ from .compare_commits import (
     side_level,
     with_runs_needed,
 )
+from .gpu_sessions import compare_across_gpus
 from .noise import HistoryNoises, rerun_noises
 from .thresholds import JudgedBy, judged_by
 
@@ -37,7 +38,6 @@ class SharedReason:
 
     reason: str
     rows: int
-    cards: tuple[float, float, int] | None  # 95 % range of the changes of so many baselines between two GPUs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,15 +68,12 @@ class Compared:
         for row in self.rows:
             if row.verdict is Verdict.INCONCLUSIVE and row.reason:
                 together.setdefault(row.reason, []).append(row)
-        found = [_shared(reason, rows) for reason, rows in together.items() if len(rows) >= _ENOUGH_TO_SHARE]
+        found = [
+            SharedReason(reason=reason, rows=len(rows))
+            for reason, rows in together.items()
+            if len(rows) >= _ENOUGH_TO_SHARE
+        ]
         return tuple(sorted(found, key=lambda each: -each.rows))
-
-
-def _shared(reason: str, rows: Sequence[ComparisonRow]) -> SharedReason:
-    across = {
-        (each.baselines_low, each.baselines_high, each.baselines) for row in rows if (each := row.cross_gpu) is not None
-    }
-    return SharedReason(reason=reason, rows=len(rows), cards=across.pop() if len(across) == 1 else None)
 
 
 def compare_commits(
@@ -85,13 +82,14 @@ def compare_commits(
     """As `warpwatch check`, by the limits that the project states; `threshold` is for what it leaves open."""
     limits = judged_by(store, project, threshold=threshold)
     found = queries.pairs(store, project, base.hash, head.hash, all_metrics=all_metrics)
+    workloads = queries.project_workloads(store, project)
+    across = compare_across_gpus(store, project, found, workloads)
     rows, drifts = compare_pairs(
-        found,
-        threshold=limits.threshold,
-        limits=limits.limits,
-        workloads=queries.project_workloads(store, project),
+        found, threshold=limits.threshold, limits=limits.limits, workloads=workloads, across=across
     )
-    compared = commit_comparison(project, base, head, rows, drifts, threshold=limits.threshold, policy=limits.policy)
+    compared = commit_comparison(
+        project, base, head, rows, drifts, threshold=limits.threshold, policy=limits.policy, notes=across.notes
+    )
     return _compared(compared, found, limits.stated)
 
 

@@ -165,6 +165,7 @@ class Pair(NamedTuple):
     other_cards: tuple[str, str] | None  # the cards of base and head, where no card measured both
     beside: bool  # every run of base was taken within BESIDE_MS of one of head, on one card, and the other way round
     reruns: tuple[tuple[float, ...], ...]  # values of equal code on one card in one sitting, around the two commits
+    is_same_code: bool = False  # both were measured, and ran the same machine code
     is_complete: bool = False  # both commits were to be measured: what has no record at one is gone there
 
     @property
@@ -243,6 +244,7 @@ def _pair(series: Series, points: SeriesPoints, base: int, head: int, code_of: M
         other_cards=other_cards,
         beside=is_beside,
         reruns=() if is_exact else _reruns(points, sides, code_of),
+        is_same_code=sides[0] in code_of and code_of[sides[0]] == code_of.get(sides[1]),
     )
 
 

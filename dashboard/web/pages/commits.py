@@ -42,8 +42,6 @@ class CommitVerdict:
     counts: tuple[tuple[Verdict, int], ...]
     moved: tuple[ComparisonRow, ...]  # the first of them, regressions before improvements
     left: int  # moved and not among these
-    across: tuple[ComparisonRow, ...]  # measured by other cards, and moved by more than these differ: the first of them
-    across_left: int
     doubts: tuple[tuple[str, int], ...]  # why rows could not be told, the commonest reasons
 
     @property
@@ -146,7 +144,6 @@ def _verdict(
     rows = [row for row in compared.rows if machine in {None, row.series.machine}] if compared is not None else []
     counted = Counter([row.verdict for row in rows])
     moved = [row for verdict in _MOVED if counted[verdict] for row in rows if row.verdict is verdict]
-    across = [row for row in rows if row.cross_gpu is not None and row.cross_gpu.is_significant]
     doubts = Counter(
         row.reason or "too few runs for how much they scatter" for row in rows if row.verdict is Verdict.INCONCLUSIVE
     )
@@ -157,8 +154,6 @@ def _verdict(
         counts=tuple((verdict, counted[verdict]) for verdict in Verdict if counted[verdict]),
         moved=tuple(moved[:_TOLD]),
         left=max(len(moved) - _TOLD, 0),
-        across=tuple(across[:_TOLD]),
-        across_left=max(len(across) - _TOLD, 0),
         doubts=tuple(doubts.most_common(_DOUBTS)),
     )
 
