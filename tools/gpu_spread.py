@@ -20,7 +20,14 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwatch.dashboard.analysis.gpu_sessions import Measured, Rooflines, SessionPair, neighbours, session_pair
+from warpwatch.dashboard.analysis.gpu_sessions import (
+    Measured,
+    Rooflines,
+    SessionPair,
+    neighbours,
+    project_rooflines,
+    session_pair,
+)
 from warpwatch.dashboard.model.metric import Better
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.statistics.gpu_effects import Deviations
@@ -71,10 +78,7 @@ def main(database: str, project: str, threshold: float, families: Sequence[str])
     store = Store(database)
     baselines: list[Trial] = []
     ours: list[Trial] = []
-    rooflines = Rooflines(
-        workloads=queries.project_workloads(store, project),
-        limits={each.name: each.limits for each in queries.machines(store, project)},
-    )
+    rooflines = project_rooflines(store, project, queries.project_workloads(store, project))
     for machine, family, pair, before in _pairs(store, project, families, rooflines):
         baselines.append(_trial(pair, before, rooflines, is_ours=False))
         ours.append(_trial(pair, before, rooflines, is_ours=True))

@@ -33,9 +33,9 @@ from ..statistics.power import family_level, required_runs
 from ..store import queries
 from ..store.engine import Store
 from ..store.queries.comparison_pairs import Pair, Side
-from .gpu_sessions import AcrossGpuComparison, compare_across_gpus
+from .gpu_sessions import AcrossGpuComparison, compare_across_gpus, pooled_noise
 from .machine_drift import machine_drifts, may_explain, raw_change, rivals_shift
-from .noise import HistoryNoises, rerun_noises
+from .noise import HistoryNoises, PooledNoise, rerun_noises
 
 NO_RATIO = "no ratio to a value at or below zero"
 _VERDICTS = (
@@ -78,7 +78,14 @@ def check(
     workloads = queries.project_workloads(store, project)
     across = compare_across_gpus(store, project, found, workloads)
     rows, drifts = compare_pairs(
-        found, threshold=threshold, limits=limits, family_error=family_error, workloads=workloads, across=across
+        found,
+        threshold=threshold,
+        limits=limits,
+        family_error=family_error,
+        workloads=workloads,
+        across=across,
+        # A gate brings its own runs, and asks after each: it waits for their noise.
+        pooled=None if since_ms is not None else lambda machine: pooled_noise(store, project, machine, workloads),
     )
     return commit_comparison(project, base, head, rows, drifts, threshold=threshold, policy=policy, notes=across.notes)
 
@@ -119,10 +126,12 @@ def compare_pairs(
     limits: LimitsOf | None = None,
     family_error: float = FAMILY_ERROR,
     across: AcrossGpuComparison | None = None,
+    pooled: PooledNoise | None = None,
 ) -> tuple[tuple[ComparisonRow, ...], tuple[MachineDrift, ...]]:
     """The rows of a comparison of two commits, and how their machines moved in between.
 
-    `across`: what references say of pairs that no GPU measured on both sides.
+    `across`: what references say of pairs that no GPU measured on both sides. `pooled`: noise of series that have no
+    other evidence.
     """
     across = across or AcrossGpuComparison()
     uniform = Limits(threshold=threshold)
@@ -131,7 +140,7 @@ def compare_pairs(
     drift_of = {drift.machine: drift for drift in drifts}
     compared = [pair for pair in found if pair.series.is_watched and _has_record(pair)]
     shared = {machine: drift.change for machine, drift in drift_of.items()}
-    noises = HistoryNoises(found, shared, rivals_shift(found))
+    noises = HistoryNoises(found, shared, rivals_shift(found), pooled)
     limit_of = [limits(pair.series) if limits is not None else uniform for pair in compared]
     smallest = [
         limit.counts_from(side_level(pair.base), side_level(pair.head))

@@ -24,7 +24,7 @@ from .compare_commits import (
     side_level,
     with_runs_needed,
 )
-from .gpu_sessions import compare_across_gpus
+from .gpu_sessions import compare_across_gpus, pooled_noise
 from .noise import HistoryNoises, rerun_noises
 from .thresholds import JudgedBy, judged_by
 
@@ -85,7 +85,12 @@ def compare_commits(
     workloads = queries.project_workloads(store, project)
     across = compare_across_gpus(store, project, found, workloads)
     rows, drifts = compare_pairs(
-        found, threshold=limits.threshold, limits=limits.limits, workloads=workloads, across=across
+        found,
+        threshold=limits.threshold,
+        limits=limits.limits,
+        workloads=workloads,
+        across=across,
+        pooled=lambda machine: pooled_noise(store, project, machine, workloads),
     )
     compared = commit_comparison(
         project, base, head, rows, drifts, threshold=limits.threshold, policy=limits.policy, notes=across.notes

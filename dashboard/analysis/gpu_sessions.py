@@ -6,9 +6,11 @@ remain.
 """
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 import numpy as np
 
@@ -120,9 +122,7 @@ def compare_across_gpus(store: Store, project: str, found: Sequence[Pair], workl
             groups[pair.series.machine, (pair.series.environment, family), pair.other_cards].append(pair)
     if not groups:
         return AcrossGpuComparison()
-    rooflines = Rooflines(
-        workloads=workloads, limits={each.name: each.limits for each in queries.machines(store, project)}
-    )
+    rooflines = project_rooflines(store, project, workloads)
     changes: dict[str, tuple[Estimate, AcrossGpus]] = {}
     too_few: dict[str, int] = {}
     notes: list[str] = []
@@ -190,6 +190,33 @@ def machine_sessions(
         return found
 
     return store.cached(project, ("machine sessions", machine), read)
+
+
+def pooled_noise(store: Store, project: str, machine: str, workloads: Workloads | None = None) -> Mapping[str, float]:
+    """The noise of one run of each of the machine's listed times, relative, by key.
+
+    By its deviations in neighbouring sessions and those of series like it; a machine without references has none.
+    """
+    workloads = workloads if workloads is not None else queries.project_workloads(store, project)
+    sessions = machine_sessions(store, project, machine, project_rooflines(store, project, workloads))
+    history = queries.machine_history(store, project, machine) if sessions else None
+    known = {
+        place: Scatters([each for pair in pairs for each in pair.references], ()) for place, pairs in sessions.items()
+    }
+    typical = {place: median(pair.effects.scatter for pair in pairs) for place, pairs in sessions.items()}
+    found = {}
+    for runs in history.series if history is not None else ():
+        place = (runs.series.environment, runs.series.metric.noise_family or "")
+        if place in known:
+            level_s = in_seconds(level(runs.value.tolist()), runs.series.metric.unit) or 0.0
+            scatter = known[place].of(runs.series.key, level_s, is_ours=runs.series.is_watched)
+            found[runs.series.key] = typical[place] * scatter.scale / math.sqrt(2)
+    return found
+
+
+def project_rooflines(store: Store, project: str, workloads: Workloads) -> Rooflines:
+    """Of a project's machines, by their newest limits."""
+    return Rooflines(workloads=workloads, limits={each.name: each.limits for each in queries.machines(store, project)})
 
 
 def neighbours(

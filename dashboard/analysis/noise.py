@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -19,6 +19,8 @@ from ..store.column_records import MachineHistory, SeriesRuns
 from ..store.queries.comparison_pairs import BESIDE_MS, Pair
 from .machine_drift import raw_change
 
+PooledNoise = Callable[[str], Mapping[str, float]]
+"""By machine: the noise of one run of each series, from neighbouring sessions (`gpu_sessions.pooled_noise`)."""
 _Place = tuple[str, str, str, str | None]  # machine, environment, unit, noise family: what peers share
 
 
@@ -30,10 +32,12 @@ class HistoryNoises:
         found: Sequence[Pair],
         drift_of: Mapping[str, float] | None = None,
         rivals_share: Mapping[str, float] | None = None,
+        pooled: PooledNoise | None = None,
     ) -> None:
         """With the machines' drifts, controls also tell by how they moved beside it, and baselines beside what they
-        share.
+        share. `pooled` is asked for the machines of series that neither history nor machine tells of.
         """
+        self._pooled = pooled
         self._long = long_noises({pair.series.key: pair.levels for pair in found})
         peers: dict[_Place, dict[str, Peer]] = {}
         asking = {_place(p.series) for p in found if len(p.levels) < ENOUGH_ALONE and p.base.runs and p.head.runs}
@@ -56,6 +60,9 @@ class HistoryNoises:
             return self._long[pair.series.key]
         levels, peers = pair.levels.tolist(), self._peers.get(_place(pair.series))
         machine = peers.scale(pair.series.key, median(levels)) if peers is not None and levels else None
+        is_compared = pair.base.runs and pair.head.runs and pair.other_cards is None
+        if machine is None and self._pooled is not None and pair.series.metric.is_time and is_compared:
+            machine = self._pooled(pair.series.machine).get(pair.series.key)
         return history_noise(levels, machine, pair.span)
 
 
@@ -105,7 +112,8 @@ class EqualPair:
 class MachineNoises:
     """What check would take the noise of each series of a machine to be."""
 
-    def __init__(self, history: MachineHistory) -> None:
+    def __init__(self, history: MachineHistory, pooled: Mapping[str, float]) -> None:
+        self._pooled = pooled
         self._card = _usual_card(history.series)
         self._levels = {each.series.key: self._levels_of(each) for each in history.series}
         self._pairs = {each.series.key: _pairs(each) for each in history.series}
@@ -143,7 +151,7 @@ class MachineNoises:
             return self._long[key]
         if key not in self._told:
             levels = self._levels[key]
-            machine = self._peers[_place(runs.series)].scale(key, median(levels))
+            machine = self._peers[_place(runs.series)].scale(key, median(levels)) or self._pooled.get(key)
             self._told[key] = history_noise(levels, machine)
         return self._told[key]
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,12 +91,19 @@ class Trust:
     threshold: float
 
 
-def trust(history: MachineHistory, *, threshold: float, limits: LimitsOf | None = None) -> Trust:
+def trust(
+    history: MachineHistory,
+    *,
+    threshold: float,
+    limits: LimitsOf | None = None,
+    pooled: Mapping[str, float] | None = None,
+) -> Trust:
     """What the history of a machine says.
 
-    `limits` gives each series' own threshold, as `check` takes it; without it `threshold` is that of all.
+    `limits` gives each series' own threshold, as `check` takes it; without it `threshold` is that of all. `pooled` is
+    the noise of series that neither history nor machine tells of (`gpu_sessions.pooled_noise`).
     """
-    noises = MachineNoises(history)
+    noises = MachineNoises(history, pooled or {})
     alike = Limits(threshold=threshold)
     limit_of = limits or (lambda series: alike)
     ours = [each for each in history.series if each.series.is_watched]

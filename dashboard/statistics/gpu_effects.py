@@ -10,6 +10,7 @@ of freedom, by iterative weights (Lange, Little and Taylor, JASA 84:881, 1989).
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -119,7 +120,8 @@ class _Design:
         self._launch_s = launch_s
         self._points = _inducing(_features(references))
         self._root = np.linalg.cholesky(_kernel(self._points, self._points) + 1e-6 * np.eye(len(self._points)))
-        self._place = {group: place for place, group in enumerate(dict.fromkeys(references.group))}
+        several = [group for group, count in Counter(references.group).items() if count > 1]  # one alone is scatter
+        self._place = {group: place for place, group in enumerate(several)}
 
     def parts(self, series: Latencies) -> tuple[Floats, Floats, Floats]:
         """Columns of the latency's parts, of the smooth function, and of the groups, for effects of unit variance."""

@@ -10,7 +10,7 @@ import pytest
 from tests.asv_results import hash_of
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
 from warpwatch.dashboard.analysis.compare_commits import check
-from warpwatch.dashboard.analysis.gpu_sessions import Rooflines, machine_sessions
+from warpwatch.dashboard.analysis.gpu_sessions import machine_sessions, project_rooflines
 from warpwatch.dashboard.importers.import_path import import_path
 from warpwatch.dashboard.model.comparison import Comparison
 from warpwatch.dashboard.model.verdict import NoiseSource, Verdict
@@ -118,10 +118,7 @@ def test_where_nothing_moved_nothing_is_reported(recorded: Store) -> None:
 
 
 def test_recorded_references_that_are_left_out_lie_in_their_intervals(recorded: Store) -> None:
-    rooflines = Rooflines(
-        workloads=queries.project_workloads(recorded, "recorded"),
-        limits={each.name: each.limits for each in queries.machines(recorded, "recorded")},
-    )
+    rooflines = project_rooflines(recorded, "recorded", queries.project_workloads(recorded, "recorded"))
     sessions = machine_sessions(recorded, "recorded", "nvidia-h200", rooflines)
     standardised = [
         abs(each.deviation)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from flask import Blueprint, abort, current_app, render_template
 
+from ...analysis.gpu_sessions import pooled_noise
 from ...analysis.thresholds import judged_by
 from ...analysis.trust import RUNS, EqualCodeSpread, Trust, equal_code_spread, trust
 from ...model.overview import State
@@ -115,7 +116,12 @@ def _known(project: str, machine: str, threshold: float) -> Known | None:
     failed = sum(each.count for each in wrong)
     return Known(
         history=history,
-        trust=trust(history, threshold=judged.threshold, limits=judged.limits),
+        trust=trust(
+            history,
+            threshold=judged.threshold,
+            limits=judged.limits,
+            pooled=pooled_noise(store(), project, machine),
+        ),
         conditions=queries.conditions(store(), project, machine),
         software=queries.software(store(), project, machine),
         without_number=counted_share(failed, failed + numbers),

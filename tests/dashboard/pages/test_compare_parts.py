@@ -18,7 +18,7 @@ from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.statistics.noise import difference_scale
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.text.comparison_labels import evidence, short_remark
+from warpwatch.dashboard.text.comparison_labels import evidence, remark, short_remark
 from warpwatch.dashboard.web.app import create_app
 from warpwatch.dashboard.web.comparison_filter import QUIET, Narrowing, narrow
 from warpwatch.dashboard.web.figures.samples import COMMITS, recent_figure, samples_of
