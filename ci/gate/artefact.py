@@ -168,7 +168,7 @@ class ArtefactRow(Part, ComparisonRow):
     blocks: bool = True
     owners: tuple[Name, ...] = Field(default=(), max_length=0)  # stay on the runner: they may be mail addresses
     accepted: ArtefactAcceptance | None = None
-    cross_gpu: None = None
+    across_gpus: None = None
     source: Source | None = None
 
     @model_validator(mode="after")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from warpwatch.dashboard.analysis.gpu_sessions import pooled_noise
 from warpwatch.dashboard.analysis.trust import RUNS, Trust, trust
 from warpwatch.dashboard.model.series import Commit
 from warpwatch.dashboard.statistics.distributions import Share
@@ -60,7 +61,7 @@ def trust_report(store: Store, project: str, commit: str, *, threshold: float) -
         machine=machine,
         commit=recorded.hash,
         runs=max(runs, default=0),
-        trust=trust(history, threshold=threshold),
+        trust=trust(history, threshold=threshold, pooled=pooled_noise(store, project, machine)),
         conditions=queries.conditions(store, project, machine),
         values=sum(outcome.count for outcome in history.outcomes if outcome.status == "ok"),
         without_value=dict(without_value),

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from ..model.comparison import (
+    AcrossGpus,
     ComparedBy,
     Comparison,
     ComparisonRow,
-    CrossGpuChange,
     Estimate,
     MachineDrift,
 )
@@ -25,14 +25,17 @@ from ..model.series import Commit, Series, Status, Workloads, workload_of
 from ..model.thresholds import Limits, LimitsOf
 from ..model.verdict import Verdict
 from ..statistics.comparison import FAMILY_ERROR, RunValue, compare, compare_exact, family_verdicts, level
-from ..statistics.cross_gpu import cross_gpu_changes
+from ..statistics.gpu_effects import FEWEST
+from ..statistics.gpu_spread import judge_across_gpus
+from ..statistics.multiplicity import SIGNIFICANT_Q
 from ..statistics.noise import Noise
 from ..statistics.power import family_level, required_runs
 from ..store import queries
 from ..store.engine import Store
 from ..store.queries.comparison_pairs import Pair, Side
-from .machine_drift import level_ratio, machine_drifts, may_explain, raw_change, rivals_shift
-from .noise import HistoryNoises, rerun_noises
+from .gpu_sessions import AcrossGpuComparison, compare_across_gpus, pooled_noise
+from .machine_drift import machine_drifts, may_explain, raw_change, rivals_shift
+from .noise import HistoryNoises, PooledNoise, rerun_noises
 
 NO_RATIO = "no ratio to a value at or below zero"
 _VERDICTS = (
@@ -47,7 +50,6 @@ _ORDER = {verdict: rank for rank, verdict in enumerate(_VERDICTS)}
 
 _Case = tuple[str, tuple[str, ...], str, str]  # benchmark, case, machine, environment: what rivals share
 _Reruns = Mapping[str, Noise]  # by the key of the series
-_Gpus = tuple[str, str, tuple[str, str]]  # machine, environment, and the two GPUs
 
 
 def check(
@@ -74,10 +76,18 @@ def check(
         store, project, base.hash, head.hash, machine=machine, all_metrics=all_metrics, since_ms=since_ms
     )
     workloads = queries.project_workloads(store, project)
+    across = compare_across_gpus(store, project, found, workloads)
     rows, drifts = compare_pairs(
-        found, threshold=threshold, limits=limits, family_error=family_error, workloads=workloads
+        found,
+        threshold=threshold,
+        limits=limits,
+        family_error=family_error,
+        workloads=workloads,
+        across=across,
+        # A gate brings its own runs, and asks after each: it waits for their noise.
+        pooled=None if since_ms is not None else lambda machine: pooled_noise(store, project, machine, workloads),
     )
-    return commit_comparison(project, base, head, rows, drifts, threshold=threshold, policy=policy)
+    return commit_comparison(project, base, head, rows, drifts, threshold=threshold, policy=policy, notes=across.notes)
 
 
 def commit_comparison(
@@ -89,6 +99,7 @@ def commit_comparison(
     *,
     threshold: float,
     policy: str | None = None,
+    notes: tuple[str, ...] = (),
 ) -> Comparison:
     """The comparison of two commits with these rows."""
     return Comparison(
@@ -101,7 +112,7 @@ def commit_comparison(
         threshold=threshold,
         policy=policy,
         drifts=drifts,
-        notes=(),
+        notes=notes,
         fault=None,
         rows=rows,
     )
@@ -114,15 +125,22 @@ def compare_pairs(
     workloads: Workloads,
     limits: LimitsOf | None = None,
     family_error: float = FAMILY_ERROR,
+    across: AcrossGpuComparison | None = None,
+    pooled: PooledNoise | None = None,
 ) -> tuple[tuple[ComparisonRow, ...], tuple[MachineDrift, ...]]:
-    """The rows of a comparison of two commits, and how their machines moved in between."""
+    """The rows of a comparison of two commits, and how their machines moved in between.
+
+    `across`: what references say of pairs that no GPU measured on both sides. `pooled`: noise of series that have no
+    other evidence.
+    """
+    across = across or AcrossGpuComparison()
     uniform = Limits(threshold=threshold)
     reruns = rerun_noises(found)
     drifts = machine_drifts(found, _canary_estimates(found, threshold, reruns))
     drift_of = {drift.machine: drift for drift in drifts}
     compared = [pair for pair in found if pair.series.is_ours and _has_record(pair)]
     shared = {machine: drift.change for machine, drift in drift_of.items()}
-    noises = HistoryNoises(found, shared, rivals_shift(found))
+    noises = HistoryNoises(found, shared, rivals_shift(found), pooled)
     limit_of = [limits(pair.series) if limits is not None else uniform for pair in compared]
     smallest = [
         limit.min_relative_change(side_level(pair.base), side_level(pair.head))
@@ -136,11 +154,29 @@ def compare_pairs(
     verdicts = family_verdicts(estimates, better, threshold=smallest, family_error=family_error)
     estimates = with_runs_needed(estimates, verdicts, smallest, family_error)
     rivals = _rivals(found)
-    cross_gpu = _cross_gpu_changes(found)
-    rows = [
-        _row(pair, estimate, verdict, limit, drift_of.get(pair.series.machine), rivals, cross_gpu, workloads)
-        for pair, estimate, verdict, limit in zip(compared, estimates, verdicts, limit_of, strict=True)
-    ]
+    rows = []
+    for pair, estimate, verdict, limit, least in zip(compared, estimates, verdicts, limit_of, smallest, strict=True):
+        if pair.other_gpus is not None and pair.base.runs and pair.head.runs:
+            estimate, spread = across.changes.get(pair.series.key, (None, None))
+            verdict, reason = _across_gpus(pair, estimate, spread, least, across)
+        else:
+            spread = None
+            verdict, reason = _verdict(pair, estimate, verdict, drift_of.get(pair.series.machine))
+        rows.append(
+            comparison_row(
+                pair.series,
+                workloads=workloads,
+                limits=limit,
+                verdict=verdict,
+                reason=reason,
+                base=side_level(pair.base),
+                head=side_level(pair.head),
+                estimate=estimate,
+                control_change=rivals.get(_case(pair.series)),
+                across_gpus=spread,
+                fails=_fails(pair),
+            )
+        )
     return in_order(rows), drifts
 
 
@@ -169,9 +205,7 @@ def in_order(rows: Iterable[ComparisonRow]) -> tuple[ComparisonRow, ...]:
 
 def rank(row: ComparisonRow) -> tuple[int, float]:
     """The key that rows are sorted by."""
-    across = row.cross_gpu if row.cross_gpu is not None and row.cross_gpu.is_significant else None
-    moved = row.estimate or across
-    return _ORDER[Verdict.INVALID if row.fails else row.verdict], -abs(moved.change) if moved else 0.0
+    return _ORDER[Verdict.INVALID if row.fails else row.verdict], -abs(row.estimate.change) if row.estimate else 0.0
 
 
 def comparison_row(
@@ -186,7 +220,7 @@ def comparison_row(
     estimate: Estimate | None,
     base_series: Series | None = None,
     control_change: float | None = None,
-    cross_gpu: CrossGpuChange | None = None,
+    across_gpus: AcrossGpus | None = None,
     fails: bool = False,
 ) -> ComparisonRow:
     """A row, with what the series and its limits tell."""
@@ -208,7 +242,7 @@ def comparison_row(
         blocks=limits.blocks,
         owners=limits.owners,
         accepted=None,
-        cross_gpu=cross_gpu,
+        across_gpus=across_gpus,
     )
 
 
@@ -269,51 +303,23 @@ def _case(series: Series) -> _Case:
     return series.benchmark, series.case, series.machine, series.environment
 
 
-def _cross_gpu_changes(found: Sequence[Pair]) -> Mapping[str, CrossGpuChange]:
-    """By the key of the series: latencies of ours, where enough baselines of the same two GPUs exist."""
-    kernels: dict[_Gpus, dict[str, float]] = defaultdict(dict)
-    baselines: dict[_Gpus, list[float]] = defaultdict(list)
-    for pair in found:
-        if pair.other_gpus is None or pair.series.metric.noise_family != "latency":
-            continue
-        ratio = level_ratio(pair)
-        if ratio is None:
-            continue
-        gpus = (pair.series.machine, pair.series.environment, pair.other_gpus)
-        if pair.series.is_ours:
-            kernels[gpus][pair.series.key] = math.log(ratio)
-        elif pair.series.is_baseline:
-            baselines[gpus].append(math.log(ratio))
-    changes: dict[str, CrossGpuChange] = {}
-    for gpus, ratios in kernels.items():
-        changes |= zip(ratios, cross_gpu_changes(list(ratios.values()), baselines[gpus]), strict=False)
-    return changes
-
-
-def _row(
-    pair: Pair,
-    estimate: Estimate | None,
-    verdict: Verdict,
-    limits: Limits,
-    drift: MachineDrift | None,
-    rivals: Mapping[_Case, float],
-    cross_gpu: Mapping[str, CrossGpuChange],
-    workloads: Workloads,
-) -> ComparisonRow:
-    verdict, reason = _verdict(pair, estimate, verdict, drift)
-    return comparison_row(
-        pair.series,
-        workloads=workloads,
-        limits=limits,
-        verdict=verdict,
-        reason=reason,
-        base=side_level(pair.base),
-        head=side_level(pair.head),
-        estimate=estimate,
-        control_change=rivals.get(_case(pair.series)),
-        cross_gpu=cross_gpu.get(pair.series.key),
-        fails=_fails(pair),
-    )
+def _across_gpus(
+    pair: Pair, estimate: Estimate | None, spread: AcrossGpus | None, least: float, across: AcrossGpuComparison
+) -> tuple[Verdict, str | None]:
+    """The verdict of a series that no GPU measured on both sides, and its reason where it is inconclusive."""
+    if estimate is None or spread is None:
+        gpus = " and head on ".join(gpu_name(gpu) for gpu in pair.other_gpus or ())
+        known = across.references.get(pair.series.key)
+        why = f"not enough reference measurements ({known} of {FEWEST})" if known is not None else "different GPUs"
+        return Verdict.INCONCLUSIVE, f"{why}: base was measured on {gpus}; measure both commits on one GPU"
+    verdict = judge_across_gpus(estimate, spread, pair.series.metric.better, least)
+    if verdict is not Verdict.INCONCLUSIVE:
+        return verdict, None
+    if estimate.ci_low <= 0 <= estimate.ci_high:
+        return verdict, "within GPU-to-GPU spread"
+    if spread.q_value > SIGNIFICANT_Q:
+        return verdict, "beyond GPU-to-GPU spread, but may be chance among all series"
+    return verdict, "beyond GPU-to-GPU spread, but perhaps by less than matters"
 
 
 def _verdict(
@@ -326,9 +332,6 @@ def _verdict(
         return (Verdict.INVALID if is_invalid else Verdict.MISSING), _why_missing(head, "head")
     if not base.runs:
         return Verdict.MISSING, _why_missing(base, "base")
-    if pair.other_gpus:
-        on = " and head on ".join(gpu_name(card) for card in pair.other_gpus)
-        return Verdict.INCONCLUSIVE, f"another card: base was measured on {on}"
     if estimate is None:
         return Verdict.INCONCLUSIVE, NO_RATIO
     if pair.is_one_measurement:

@@ -24,6 +24,7 @@ from .compare_commits import (
     side_level,
     with_runs_needed,
 )
+from .gpu_sessions import compare_across_gpus, pooled_noise
 from .noise import HistoryNoises, rerun_noises
 from .thresholds import ThresholdResolver, threshold_resolver
 
@@ -37,7 +38,6 @@ class SharedReason:
 
     reason: str
     rows: int
-    gpus: tuple[float, float, int] | None  # 95 % range of the changes of so many baselines between two GPUs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,17 +68,12 @@ class Compared:
         for row in self.rows:
             if row.verdict is Verdict.INCONCLUSIVE and row.reason:
                 by_reason.setdefault(row.reason, []).append(row)
-        shared = [_shared(reason, rows) for reason, rows in by_reason.items() if len(rows) >= _ENOUGH_TO_SHARE]
+        shared = [
+            SharedReason(reason=reason, rows=len(rows))
+            for reason, rows in by_reason.items()
+            if len(rows) >= _ENOUGH_TO_SHARE
+        ]
         return tuple(sorted(shared, key=lambda reason: -reason.rows))
-
-
-def _shared(reason: str, rows: Sequence[ComparisonRow]) -> SharedReason:
-    across = {
-        (change.baselines_low, change.baselines_high, change.baselines)
-        for row in rows
-        if (change := row.cross_gpu) is not None
-    }
-    return SharedReason(reason=reason, rows=len(rows), gpus=across.pop() if len(across) == 1 else None)
 
 
 def compare_commits(
@@ -87,13 +82,19 @@ def compare_commits(
     """As `warpwatch check`, by the project's thresholds; `threshold` is the default."""
     limits = threshold_resolver(store, project, threshold=threshold)
     found = queries.pairs(store, project, base.hash, head.hash, all_metrics=all_metrics)
+    workloads = queries.project_workloads(store, project)
+    across = compare_across_gpus(store, project, found, workloads)
     rows, drifts = compare_pairs(
         found,
         threshold=limits.threshold,
         limits=limits.limits,
-        workloads=queries.project_workloads(store, project),
+        workloads=workloads,
+        across=across,
+        pooled=lambda machine: pooled_noise(store, project, machine, workloads),
     )
-    compared = commit_comparison(project, base, head, rows, drifts, threshold=limits.threshold, policy=limits.policy)
+    compared = commit_comparison(
+        project, base, head, rows, drifts, threshold=limits.threshold, policy=limits.policy, notes=across.notes
+    )
     return _compared(compared, found, limits.stated)
 
 

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -26,6 +26,8 @@ from ..store.column_records import MachineHistory, SeriesRuns
 from ..store.queries.comparison_pairs import SESSION_GAP_MS, Pair
 from .machine_drift import raw_change
 
+PooledNoise = Callable[[str], Mapping[str, float]]
+"""By machine: the noise of one run of each series, from neighbouring sessions (`gpu_sessions.pooled_noise`)."""
 _PeerGroup = tuple[str, str, str, str | None]  # machine, environment, unit, noise family
 
 
@@ -37,8 +39,13 @@ class HistoryNoises:
         found: Sequence[Pair],
         drift_of: Mapping[str, float] | None = None,
         rivals_share: Mapping[str, float] | None = None,
+        pooled: PooledNoise | None = None,
     ) -> None:
-        """`drift_of`: drift by machine, to use the remaining change of controls; `rivals_share`: that of baselines."""
+        """`drift_of`: drift by machine, to use the remaining change of controls; `rivals_share`: that of baselines.
+
+        `pooled` gives the noise of series that have neither a history nor similar series on their machine.
+        """
+        self._pooled = pooled
         self._long = long_noises({pair.series.key: pair.levels for pair in found})
         peers: dict[_PeerGroup, dict[str, Peer]] = {}
         groups = {_peer_group(p.series) for p in found if len(p.levels) < ENOUGH_ALONE and p.base.runs and p.head.runs}
@@ -61,6 +68,9 @@ class HistoryNoises:
             return self._long[pair.series.key]
         levels, peers = pair.levels.tolist(), self._peers.get(_peer_group(pair.series))
         machine = peers.scale(pair.series.key, median(levels)) if peers is not None and levels else None
+        is_compared = pair.base.runs and pair.head.runs and pair.other_gpus is None
+        if machine is None and self._pooled is not None and pair.series.metric.is_time and is_compared:
+            machine = self._pooled(pair.series.machine).get(pair.series.key)
         return history_noise(levels, machine, pair.span)
 
 
@@ -110,7 +120,8 @@ class EqualPair:
 class MachineNoises:
     """Noise of each series of a machine, as `check` would use it."""
 
-    def __init__(self, history: MachineHistory) -> None:
+    def __init__(self, history: MachineHistory, pooled: Mapping[str, float]) -> None:
+        self._pooled = pooled
         self._gpu = _usual_gpu(history.series)
         self._levels = {each.series.key: self._levels_of(each) for each in history.series}
         self._pairs = {each.series.key: _pairs(each) for each in history.series}
@@ -150,7 +161,7 @@ class MachineNoises:
             return self._long[key]
         if key not in self._history:
             levels = self._levels[key]
-            machine = self._peers[_peer_group(runs.series)].scale(key, median(levels))
+            machine = self._peers[_peer_group(runs.series)].scale(key, median(levels)) or self._pooled.get(key)
             self._history[key] = history_noise(levels, machine)
         return self._history[key]
 

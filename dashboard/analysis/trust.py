@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,9 +87,19 @@ class Trust:
     threshold: float
 
 
-def trust(history: MachineHistory, *, threshold: float, limits: LimitsOf | None = None) -> Trust:
-    """Trust from the history of a machine. `limits`: thresholds of each series; without it `threshold` is for all."""
-    noises = MachineNoises(history)
+def trust(
+    history: MachineHistory,
+    *,
+    threshold: float,
+    limits: LimitsOf | None = None,
+    pooled: Mapping[str, float] | None = None,
+) -> Trust:
+    """Trust from the history of a machine.
+
+    `limits`: thresholds of each series; without it `threshold` is for all. `pooled`: noise of series without a history
+    (`gpu_sessions.pooled_noise`).
+    """
+    noises = MachineNoises(history, pooled or {})
     uniform = Limits(threshold=threshold)
     limit_of = limits or (lambda series: uniform)
     ours = [runs for runs in history.series if runs.series.is_ours]

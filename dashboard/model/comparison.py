@@ -47,23 +47,19 @@ class Estimate(Schema):
         return abs(math.log1p(self.change)) / self.noise if self.noise and self.change > -1 else None
 
 
-class CrossGpuChange(Schema):
-    """A latency that only different GPUs of one model measured, against what baselines did on them. No verdict."""
+class AcrossGpus(Schema):
+    """What references say of a series that only different GPUs of one model measured. Its estimate has their effect
+    taken off.
+    """
 
-    change: float
-    """Relative change as measured."""
-    ci_low: float
-    """95 % interval of what the kernel did: `change` without what baselines did between the two GPUs."""
-    ci_high: float
-    baselines_low: float
-    """95 % of the baselines changed by this or more between the two GPUs."""
-    baselines_high: float
-    baselines: int
-    """Baselines that both GPUs measured."""
+    expected: float
+    """Relative change of unchanged code between the two sessions, by GPU, run and software."""
+    spread: float
+    """95 % of unchanged series of this kind deviate from `expected` by no more, relative."""
+    references: int
+    """Series that both GPUs measured and no commit changed: canaries, baselines, equal machine code."""
     q_value: float
-    """False discovery rate among all latencies of the two GPUs."""
-    is_significant: bool
-    """q_value <= 0.05, and the interval excludes 0."""
+    """False discovery rate among all series of ours that the two GPUs measured."""
 
 
 class Acceptance(Schema):
@@ -114,7 +110,7 @@ class ComparisonRow(Schema):
     """Median over runs, in `series.unit`."""
     head: float | None
     estimate: Estimate | None
-    """Null where a side has no number, no ratio exists, or different GPUs measured the two."""
+    """Null where a side has no number, no ratio exists, or different GPUs measured the two and too few references."""
     control_change: float | None
     """Median relative change of the baselines of the same workload, which the project's commits do not change."""
     min_relative_change: float | None
@@ -125,7 +121,8 @@ class ComparisonRow(Schema):
     owners: tuple[str, ...]
     """Owners named by the policy."""
     accepted: Acceptance | None
-    cross_gpu: CrossGpuChange | None
+    across_gpus: AcrossGpus | None
+    """Null where one GPU measured both."""
 
     @property
     def is_worse(self) -> bool:

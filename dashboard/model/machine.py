@@ -219,6 +219,17 @@ def bound_by_memory(workload: Workload, limits: HardwareLimits) -> bool | None:
     return None
 
 
+def roofline_shares(workload: Workload, limits: HardwareLimits, latency_s: float) -> tuple[float, float]:
+    """Memory traffic and arithmetic as shares of the latency, each by itself; 0 where the peak is not known."""
+    for ceilings in reversed(limits.known):  # as measured rather than as promised
+        peak = ceilings.flops.get(workload.dtype)
+        memory_s = workload.bytes / ceilings.bandwidth_bps if ceilings.bandwidth_bps else 0.0
+        compute_s = workload.flops / peak if peak else 0.0
+        if memory_s or compute_s:
+            return memory_s / latency_s, compute_s / latency_s
+    return 0.0, 0.0
+
+
 def speed_of_light(workload: Workload, limits: HardwareLimits, latency_s: float) -> SpeedOfLight | None:
     """Both bounds as shares of the latency: 1 is as fast as the machine can. None if there is neither."""
     result = SpeedOfLight(

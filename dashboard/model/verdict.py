@@ -21,6 +21,7 @@ class NoiseSource(StrEnum):
     RERUNS = "reruns"  # runs of equal code in one session on one GPU, of the series and of its machine's others
     HISTORY = "history"  # the series over commits
     MACHINE = "machine"  # mostly the machine's series of similar latency
+    REFERENCES = "references"  # series that no commit changed, between two GPUs
     SAMPLES = "samples"  # samples within a run
     ASSUMED = "assumed"  # no data
     NONE = "none"  # the quantity is exact

@@ -164,18 +164,19 @@ def family_verdicts(
         elif i in changed and abs(comparison.change) >= least:
             worse = (comparison.change > 0) == (direction is Better.LOWER)
             verdicts.append(Verdict.REGRESSED if worse else Verdict.IMPROVED)
-        elif abs(comparison.change) < least and _is_equivalent(comparison, least):
+        elif is_equivalent(comparison, least):
             verdicts.append(Verdict.UNCHANGED)
         else:
             verdicts.append(Verdict.INCONCLUSIVE)
     return tuple(verdicts)
 
 
-def _is_equivalent(comparison: Estimate, least: float) -> bool:
-    """Whether the interval is narrow enough and a change of `NOT_UNCHANGED` thresholds is excluded."""
+def is_equivalent(comparison: Estimate, least: float) -> bool:
+    """Whether the change is below what matters, its interval narrow enough, and `NOT_UNCHANGED` times that excluded."""
     bound = comparison.equivalence_bound
     largest = abs(comparison.change) if bound is None else bound
-    return (comparison.ci_high - comparison.ci_low) / 2 <= least and largest < NOT_UNCHANGED * least
+    is_narrow = (comparison.ci_high - comparison.ci_low) / 2 <= least
+    return abs(comparison.change) < least and is_narrow and largest < NOT_UNCHANGED * least
 
 
 def _equivalence_bound(sides: Sequence[Sequence[float]], drift: float, error: float, df: int | None) -> float:

@@ -74,9 +74,14 @@ def short_remark(row: ComparisonRow, shared: Collection[str]) -> str:
 
 
 def evidence(row: ComparisonRow, quote: Quote = str) -> str:
-    """The reason, else the required runs of an inconclusive row, else the change of the workload's baselines."""
+    """The reason, else the spread between GPUs, the runs of an inconclusive row, or the change of the
+    workload's baselines.
+    """
+    spread = f"±{number(100 * row.across_gpus.spread)} %" if row.across_gpus is not None else ""
     if row.reason:
-        return quote(row.reason)
+        return f"{quote(row.reason)} ({spread})" if spread else quote(row.reason)
+    if spread:
+        return f"across GPUs, spread {spread}"
     if row.estimate is not None and row.estimate.runs_needed:
         noise = f"noise {number(100 * row.estimate.noise)} % {noise_by(row.estimate.noise_source)}"
         if row.estimate.runs_needed > MAX_RUNS_ADVISED:

@@ -52,6 +52,7 @@ _NOISE_SOURCES = {
     NoiseSource.RERUNS: "by re-runs",
     NoiseSource.HISTORY: "by history",
     NoiseSource.MACHINE: "by its machine",
+    NoiseSource.REFERENCES: "by references",
     NoiseSource.SAMPLES: "by its samples",
     NoiseSource.ASSUMED: "assumed",
     NoiseSource.NONE: "of an exact quantity",

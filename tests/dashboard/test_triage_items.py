@@ -42,7 +42,10 @@ def test_a_check_across_cards_could_not_tell_and_says_why(sqlite_store: Store, m
     found = check(sqlite_store, "demo", base, head, threshold=0.02)
     (row,) = found.rows
     assert (row.verdict, found.outcome, found.drifts) == (Verdict.INCONCLUSIVE, Outcome.INCONCLUSIVE, ())
-    assert row.reason == "another card: base was measured on GPU-aaaaaaaa and head on GPU-bbbbbbbb"
+    assert row.reason == (
+        "not enough reference measurements (3 of 20): base was measured on GPU-aaaaaaaa and head on GPU-bbbbbbbb;"
+        " measure both commits on one GPU"
+    )
     assert (row.base, row.head) == (pytest.approx(1e-4, rel=0.01), pytest.approx(1.3e-4, rel=0.01))
 
 

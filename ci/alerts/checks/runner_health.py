@@ -7,6 +7,7 @@ at least three series at one recent commit, until the level is back.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from warpwatch.dashboard.analysis.gpu_sessions import pooled_noise
 from warpwatch.dashboard.analysis.thresholds import threshold_resolver
 from warpwatch.dashboard.analysis.trust import Trust, trust
 from warpwatch.dashboard.model.alert import AlertKind, HealthFinding
@@ -40,7 +41,8 @@ class TrustCache:
             history = queries.machine_history(store, project, machine.name)
             known = None
             if history is not None and history.series:
-                known = trust(history, threshold=judged.threshold, limits=judged.limits)
+                pooled = pooled_noise(store, project, machine.name)
+                known = trust(history, threshold=judged.threshold, limits=judged.limits, pooled=pooled)
             self._known[place] = (state, known)
         return self._known[place][1]
 

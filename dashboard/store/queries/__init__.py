@@ -18,7 +18,7 @@ from .comparison_pairs import pairs
 from .compiled_code import code_between, compiled_for
 from .kernels import kernel
 from .machine_code import equal_code_pairs, ran_codes
-from .machines import canaries, conditions, machine_history, software
+from .machines import canaries, commit_software, conditions, machine_history, software
 from .measurements import changes, measurements
 from .overview import overview, report, siblings
 from .points import origin, point_facts
@@ -43,6 +43,7 @@ __all__ = [
     "code_between",
     "commit_list",
     "commit_page",
+    "commit_software",
     "commits",
     "compiled_at",
     "compiled_for",

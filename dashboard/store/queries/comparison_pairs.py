@@ -164,6 +164,7 @@ class Pair(NamedTuple):
     other_gpus: tuple[str, str] | None  # the GPUs of base and head, if none measured both
     same_session: bool  # every run of base is within SESSION_GAP_MS of one of head on the same GPU, and vice versa
     reruns: tuple[tuple[float, ...], ...]  # values of equal code on one GPU in one session, around the two commits
+    is_same_code: bool = False  # both were measured, and ran the same machine code
     is_complete: bool = False  # both commits were measured: a series without a record at one is gone there
 
     @property
@@ -242,6 +243,7 @@ def _pair(series: Series, points: SeriesPoints, base: int, head: int, code_of: M
         other_gpus=other_gpus,
         same_session=same_session,
         reruns=() if is_exact else _reruns(points, sides, code_of),
+        is_same_code=sides[0] in code_of and code_of[sides[0]] == code_of.get(sides[1]),
     )
 
 

@@ -87,6 +87,7 @@ def _visits(connection: Connection, item: Latest) -> tuple[Visit, ...]:
 
 
 _RUNS = 100  # newest runs with measurements
+_MOVING = ("driver", "cuda", "torch", "cudnn", "triton", "nvbench")
 _SOFTWARE = ("cuda", "torch", "cudnn", "triton", "nvbench", "python")
 # NVML's reasons of a clock below the requested one, without idle and without clocks set by a user.
 _THROTTLING = 0x04 | 0x08 | 0x10 | 0x20 | 0x40 | 0x80
@@ -135,6 +136,24 @@ def software(store: Store, project: str, machine: str) -> tuple[Software, ...]:
             )
         )
     return tuple(reversed(periods))
+
+
+def commit_software(store: Store, project: str, machine: str) -> Mapping[int, tuple[tuple[str, str], ...]]:
+    """What moves latencies beside GPU and code, by commit's id: driver, libraries and harness of its newest run."""
+    with store.read() as connection:
+        run = schema.run
+        rows = connection.execute(
+            _of_machine(connection, project, machine)
+            .add_columns(run.c.commit_id)
+            .where(run.c.context.is_not(None))
+            .order_by(run.c.started_ms, run.c.id)
+        ).all()
+    found: dict[int, tuple[tuple[str, str], ...]] = {}
+    for row in rows:
+        if (facts := _facts(row)) is not None:
+            suite = ("suite", str(row.context.get("suite_sha256") or "")[:8])
+            found[row.commit_id] = (*(fact for fact in facts if fact[0] in _MOVING), suite)
+    return found
 
 
 def _of_machine(connection: Connection, project: str, machine: str) -> Any:

@@ -40,8 +40,6 @@ class CommitVerdict:
     counts: tuple[tuple[Verdict, int], ...]
     changed: tuple[ComparisonRow, ...]  # the first ones, regressions before improvements
     more_changed: int
-    cross_gpu: tuple[ComparisonRow, ...]  # on another GPU, changed by more than the GPUs differ: the first ones
-    more_cross_gpu: int
     inconclusive_reasons: tuple[tuple[str, int], ...]  # the most common ones
 
     @property
@@ -142,7 +140,6 @@ def _verdict(
     rows = [row for row in compared.rows if machine in {None, row.series.machine}] if compared is not None else []
     counts = Counter([row.verdict for row in rows])
     changed = [row for verdict in _CHANGED if counts[verdict] for row in rows if row.verdict is verdict]
-    cross_gpu = [row for row in rows if row.cross_gpu is not None and row.cross_gpu.is_significant]
     reasons = Counter(
         row.reason or "too few runs for their noise" for row in rows if row.verdict is Verdict.INCONCLUSIVE
     )
@@ -153,8 +150,6 @@ def _verdict(
         counts=tuple((verdict, counts[verdict]) for verdict in Verdict if counts[verdict]),
         changed=tuple(changed[:_SHOWN_ROWS]),
         more_changed=max(len(changed) - _SHOWN_ROWS, 0),
-        cross_gpu=tuple(cross_gpu[:_SHOWN_ROWS]),
-        more_cross_gpu=max(len(cross_gpu) - _SHOWN_ROWS, 0),
         inconclusive_reasons=tuple(reasons.most_common(_SHOWN_REASONS)),
     )
 

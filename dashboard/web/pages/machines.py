@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from flask import Blueprint, abort, current_app, render_template
 
+from ...analysis.gpu_sessions import pooled_noise
 from ...analysis.thresholds import threshold_resolver
 from ...analysis.trust import RUNS, EqualCodeSpread, Trust, equal_code_spread, trust
 from ...model.overview import RowState
@@ -115,7 +116,12 @@ def _machine_data(project: str, machine: str, threshold: float) -> MachineData |
     failed = sum(row.count for row in reasons)
     return MachineData(
         history=history,
-        trust=trust(history, threshold=judged.threshold, limits=judged.limits),
+        trust=trust(
+            history,
+            threshold=judged.threshold,
+            limits=judged.limits,
+            pooled=pooled_noise(store(), project, machine),
+        ),
         conditions=queries.conditions(store(), project, machine),
         software=queries.software(store(), project, machine),
         failed=counted_share(failed, failed + valid),

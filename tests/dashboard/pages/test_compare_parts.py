@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis.strategies import floats, lists
 
 from warpwatch.dashboard.analysis.compare_sides import compare_commits
-from warpwatch.dashboard.model.comparison import ComparisonRow, CrossGpuChange
+from warpwatch.dashboard.model.comparison import AcrossGpus, ComparisonRow
 from warpwatch.dashboard.model.compiled_code import CompiledCode, compiled_difference
 from warpwatch.dashboard.model.series import Status
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.statistics.noise import difference_scale
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.text.comparison_labels import evidence, short_remark
+from warpwatch.dashboard.text.comparison_labels import evidence, remark, short_remark
 from warpwatch.dashboard.web.app import create_app
 from warpwatch.dashboard.web.comparison_filter import QUIET, ComparisonFilter, apply
 from warpwatch.dashboard.web.figures.samples import COMMITS, recent_figure, samples_of
@@ -196,41 +196,27 @@ def test_a_point_shows_samples_and_code_as_a_comparison_does(history_store: Sett
     assert panel.count("ww-code-name") == len(difference.changes)
 
 
-def test_a_reason_of_many_rows_is_said_once_with_how_far_their_cards_differ(history_store: Settings) -> None:
+def test_a_reason_of_many_rows_is_said_once(history_store: Settings) -> None:
     store = Store(history_store.database)
     newest, before = queries.commits(store, "kernels", limit=2)
     compared = compare_commits(store, "kernels", before, newest, threshold=0.02)
     store.close()
-    across = CrossGpuChange(
-        change=-0.4,
-        ci_low=-0.5,
-        ci_high=-0.3,
-        baselines_low=-0.018,
-        baselines_high=0.024,
-        baselines=297,
-        q_value=0.03,
-        is_significant=True,
-    )
+    across = AcrossGpus(expected=-0.01, spread=0.024, references=297, q_value=0.3)
 
-    def unjudged(row: ComparisonRow, reason: str, across: CrossGpuChange | None = None) -> ComparisonRow:
-        state = {"verdict": Verdict.INCONCLUSIVE, "reason": reason, "estimate": None, "cross_gpu": across}
+    def inconclusive(row: ComparisonRow, reason: str, across: AcrossGpus | None = None) -> ComparisonRow:
+        state = {"verdict": Verdict.INCONCLUSIVE, "reason": reason, "estimate": None, "across_gpus": across}
         return row.model_copy(update=state)
 
-    one, two = (
-        "another card: base was measured on A and head on B",
-        "another card: base was measured on A and head on C",
-    )
-    rows = [unjudged(row, one, across) for row in compared.rows[:4]]
-    differing = [across.model_copy(update={"baselines_low": -0.01 * n}) for n in range(3)]
-    rows += [unjudged(row, two, each) for row, each in zip(compared.rows[4:7], differing, strict=True)]
-    rows += [unjudged(compared.rows[7], "the machine moved: canary triad +3.0 %")]
+    one, two = "not enough reference measurements (3 of 20): base was measured on A", "within GPU-to-GPU spread"
+    rows = [inconclusive(row, one) for row in compared.rows[:4]]
+    rows += [inconclusive(row, two, across) for row in compared.rows[4:7]]
+    rows += [inconclusive(compared.rows[7], "the machine moved: canary triad +3.0 %")]
     shared = replace(compared, comparison=compared.comparison.model_copy(update={"rows": tuple(rows)})).shared_reasons
     assert [(each.reason, each.rows) for each in shared] == [(one, 4), (two, 3)]
-    assert shared[0].gpus == (-0.018, 0.024, 297)
-    assert shared[1].gpus is None
     said = {each.reason for each in shared}
-    assert short_remark(rows[0], said).startswith("another card")
+    assert short_remark(rows[0], said).startswith("not enough reference measurements")
     assert "measured on" not in short_remark(rows[0], said)
+    assert remark(rows[4]) == "within GPU-to-GPU spread (±2.4 %)"
     assert short_remark(rows[-1], said).startswith("the machine moved: canary triad +3.0 %")
 
 
