@@ -1,7 +1,7 @@
 """Comparison of two commits, series by series: the rows of `warpwatch check`, of the gate, the API and pages.
 
 Canaries and baselines measured in the same runs are controls: no commit of the project changes them, so a change that
-they share on a machine is the machine's, and is taken off every other series there (machine_drift.py).
+they share on a machine is the machine's, and is subtracted from every other series there (machine_drift.py).
 """
 
 import math
@@ -223,7 +223,7 @@ def comparison_row(
     across_gpus: AcrossGpus | None = None,
     fails: bool = False,
 ) -> ComparisonRow:
-    """A row, with what the series and its limits tell."""
+    """The row of a series, with its name, owners and threshold."""
     workload = workload_of(series, workloads)
     least = limits.min_relative_change(base, head)
     return ComparisonRow(

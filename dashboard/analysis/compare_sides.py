@@ -81,11 +81,11 @@ def compare_commits(
 ) -> Compared:
     """As `warpwatch check`, by the project's thresholds; `threshold` is the default."""
     limits = threshold_resolver(store, project, threshold=threshold)
-    found = queries.pairs(store, project, base.hash, head.hash, all_metrics=all_metrics)
+    pairs = queries.pairs(store, project, base.hash, head.hash, all_metrics=all_metrics)
     workloads = queries.project_workloads(store, project)
     across = compare_across_gpus(store, project, found, workloads)
     rows, drifts = compare_pairs(
-        found,
+        pairs,
         threshold=limits.threshold,
         limits=limits.limits,
         workloads=workloads,
@@ -95,7 +95,7 @@ def compare_commits(
     compared = commit_comparison(
         project, base, head, rows, drifts, threshold=limits.threshold, policy=limits.policy, notes=across.notes
     )
-    return _compared(compared, found, limits.stated)
+    return _compared(compared, pairs, limits.stated)
 
 
 def compare_machines(store: Store, project: str, commit: Commit, base: str, head: str, *, threshold: float) -> Compared:
@@ -104,21 +104,21 @@ def compare_machines(store: Store, project: str, commit: Commit, base: str, head
     Two different models of GPU differ whatever the noise: then the levels decide, and no test.
     """
     limits = threshold_resolver(store, project, threshold=threshold)
-    found = queries.pairs(store, project, commit.hash, commit.hash)
-    at_base = {_work(pair.series): pair for pair in found if pair.series.machine == base}
+    pairs = queries.pairs(store, project, commit.hash, commit.hash)
+    at_base = {_work(pair.series): pair for pair in pairs if pair.series.machine == base}
     couples = [
         (other, pair)
-        for pair in found
+        for pair in pairs
         if pair.series.machine == head and (other := at_base.get(_work(pair.series))) is not None
     ]
     workloads = queries.project_workloads(store, project)
-    rows = _rows(found, couples, limits.limits, workloads, is_one_run=False)
+    rows = _rows(pairs, couples, limits.limits, workloads, is_one_run=False)
     models = {each.name: each.gpu or each.cpu for each in queries.machines(store, project)}
     are_models = None not in (known := (models.get(base), models.get(head))) and known[0] != known[1]
     if are_models:
         rows = _sorted(map(_by_level, rows))
     comparison = _of_one_commit(project, ComparedBy.MACHINE, commit, (base, head), limits, rows)
-    return replace(_compared(comparison, found, limits.stated), are_models=are_models)
+    return replace(_compared(comparison, pairs, limits.stated), are_models=are_models)
 
 
 def compare_implementations(
@@ -129,13 +129,13 @@ def compare_implementations(
     An empty `base` is every baseline, an empty `head` every implementation of ours.
     """
     limits = threshold_resolver(store, project, threshold=threshold)
-    found = [
+    pairs = [
         pair
         for pair in queries.pairs(store, project, commit.hash, commit.hash)
         if pair.series.implementation is not None and not pair.series.is_control
     ]
     cases: dict[tuple[object, ...], tuple[list[Pair], list[Pair]]] = {}
-    for pair in found:
+    for pair in pairs:
         own = pair.series
         case = (own.benchmark, own.case, own.machine, own.environment)
         if own.implementation == base or (not base and own.is_baseline):
@@ -145,9 +145,9 @@ def compare_implementations(
     couples = [(rival, ours) for rivals, all_ours in cases.values() for ours in all_ours for rival in rivals]
     couples = [(rival, ours) for rival, ours in couples if rival is not ours]
     workloads = queries.project_workloads(store, project)
-    rows = _rows(found, couples, limits.limits, workloads, is_one_run=True)
+    rows = _rows(pairs, couples, limits.limits, workloads, is_one_run=True)
     comparison = _of_one_commit(project, ComparedBy.IMPLEMENTATION, commit, (base, head), limits, rows)
-    return _compared(comparison, found, limits.stated)
+    return _compared(comparison, pairs, limits.stated)
 
 
 def _of_one_commit(
@@ -189,7 +189,7 @@ def _work(series: Series) -> tuple[object, ...]:
 
 
 def _rows(
-    found: Sequence[Pair],
+    pairs: Sequence[Pair],
     couples: Iterable[tuple[Pair, Pair]],
     limits: LimitsOf,
     workloads: Workloads,
@@ -198,7 +198,7 @@ def _rows(
 ) -> tuple[ComparisonRow, ...]:
     """Rows of couples of series at one commit, as one family; the noise is the larger one of both series."""
     known = [both for both in couples if any(pair.base.status not in {None, Status.UNAVAILABLE} for pair in both)]
-    histories, reruns = HistoryNoises(found), rerun_noises(found)
+    histories, reruns = HistoryNoises(pairs), rerun_noises(pairs)
     limit_of = [replace(limits(head.series), blocks=True) for _, head in known]  # a difference blocks no merge
     smallest = [
         limit.min_relative_change(side_level(base.base), side_level(head.head))
@@ -267,8 +267,8 @@ def _why_missing(side: Side, name: str) -> str:
     return status or f"not measured at {name}"
 
 
-def _compared(comparison: Comparison, found: Iterable[Pair], stated: StatedLimits | None) -> Compared:
-    series = {pair.series.key: pair.series for pair in found}
+def _compared(comparison: Comparison, pairs: Iterable[Pair], stated: StatedLimits | None) -> Compared:
+    series = {pair.series.key: pair.series for pair in pairs}
     rows = comparison.rows
     metrics = {series[row.series.key].metric for row in rows}
     return Compared(
