@@ -15,7 +15,7 @@ from sqlalchemy import select, update
 
 from warpwatch.dashboard.analysis import series_analysis
 from warpwatch.dashboard.analysis.series_analysis import analyse
-from warpwatch.dashboard.executors import Here, NoClusterError, cluster, in_order, local_workers
+from warpwatch.dashboard.executors import InThread, NoClusterError, cluster, in_order, local_workers
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.store import Store, schema
@@ -151,7 +151,7 @@ def test_what_an_import_adds_during_the_analysis_is_analysed_as_well(
         return found
 
     monkeypatch.setattr(series_analysis, "_work", work_while_another_imports)
-    analyse(store, workers=(Here(), 1))
+    analyse(store, workers=(InThread(), 1))
     with store.read() as connection:
         assert connection.execute(select(schema.series.c.stale)).scalars().all() == [False]
         assert connection.execute(select(schema.summary.c.value)).scalars().all() == [2.0]

@@ -9,7 +9,7 @@ from sqlalchemy import func, insert, select
 from tests.asv_results import AsvResults
 from warpwatch.dashboard.analysis import series_analysis
 from warpwatch.dashboard.analysis.series_analysis import analyse
-from warpwatch.dashboard.executors import Here
+from warpwatch.dashboard.executors import InThread
 from warpwatch.dashboard.importers import import_asv as importing
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
@@ -78,7 +78,7 @@ def test_commits_that_are_put_in_order_during_the_analysis_are_seen_in_order(
             yield task
 
     monkeypatch.setattr(series_analysis, "_tasks", tasks_while_another_orders)
-    analyse(store, workers=(Here(), 1))
+    analyse(store, workers=(InThread(), 1))
     assert _newest(store) == {commit_hash(COMMITS): SERIES}
 
 

@@ -21,7 +21,7 @@ from tests.dashboard.pages.conftest import BROWSERS
 from warpwatch.ci.cli import main
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.web.figures.palette import COLOURS, Theme
-from warpwatch.dashboard.web.site.site_files import Rewriting
+from warpwatch.dashboard.web.site.site_files import PageRewriter
 
 
 @pytest.fixture(scope="session")
@@ -218,7 +218,7 @@ def test_the_data_lies_beside_the_pages(site: Path, addresses: dict[str, str], a
 
 
 def test_a_link_without_a_file_is_words_and_a_button_without_one_is_gone() -> None:
-    page = Rewriting(lambda link: "../there.html#x" if link == "/there?a=1&b" else None)
+    page = PageRewriter(lambda link: "../there.html#x" if link == "/there?a=1&b" else None)
     page.feed(
         '<!doctype html><a class="ww" href="/there?a=1&amp;b">go</a> <a href="/away" title="&quot;">no &lt;</a>'
         '<a class="btn" href="/away"><b>gone</b></a><form action="/x"><input name="q"><p>gone</p></form>'

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from warpwatch.dashboard.web.figures.heat_map import _MOST_SPAN, _PALE
+from warpwatch.dashboard.web.figures.heat_map import _MAX_SPAN, _PALE
 from warpwatch.dashboard.web.figures.palette import _LOOKS, COLOURS, Theme
 
 # Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency" (IEEE TVCG
@@ -91,7 +91,7 @@ def test_cells_of_a_heat_map_that_moved_differently_look_different() -> None:
         ground = _srgb(_linear(colours["surface"]))
 
         def seen(change: float, end: np.ndarray, *, cell=cell, ground=ground) -> np.ndarray:
-            share = min(change / _MOST_SPAN, 1.0)
+            share = min(change / _MAX_SPAN, 1.0)
             mixed = (1 - share) * _srgb(cell["cell"]) + share * _srgb(end)
             return _lab(_from_srgb(_PALE * mixed + (1 - _PALE) * ground))
 
