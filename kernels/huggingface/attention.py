@@ -81,7 +81,8 @@ def _mask(
                 "room which nothing has been written to, as GraphCache and StaticCache do; "
                 "pass past_key_values=ContiguousCache(model.config, max_length)"
             )
-        return Filled(q_offset + q_length)
+        filled = q_offset + q_length  # int32 is what attention takes: once for all layers
+        return Filled(filled.to(torch.int32) if isinstance(filled, torch.Tensor) else filled)
     if attention_mask is None or not padded:
         return None
     positions = kv_offset + kv_length

@@ -8,6 +8,7 @@ import torch
 from transformers import PreTrainedConfig
 from transformers.cache_utils import Cache, CacheLayerMixin
 
+from ..operators.kv_append import kv_append
 from .cache import layers_of_full_attention
 
 
@@ -15,16 +16,16 @@ class GraphCache(Cache):
     """Room for `max_length` positions in each layer of a causal decoder, allocated when its first keys come.
 
     As transformers' StaticCache, it returns the whole room and tells its length in a tensor, which our attention
-    understands without a mask; but where to write is worked out once for all layers and not in each. It wants
-    attn_implementation "warpwatch", or another one that masks. What does not fit is PyTorch's error of an index out of
-    range, which on a GPU ends its context.
+    understands without a mask; but where to write is worked out once for all layers and not in each, and a layer writes
+    in one launch. It wants attn_implementation "warpwatch", or another one that masks. What does not fit is
+    kv_append's: an error on a CPU, left out on a GPU, whose host cannot tell.
     Raises NotImplementedError for a model whose layers do not all attend to everything before them.
     """
 
     def __init__(self, config: PreTrainedConfig, max_length: int) -> None:
         self._max_length = max_length
         self._seen: torch.Tensor | None = None  # () int64: positions before this forward pass
-        self._positions: torch.Tensor | None = None  # where this forward pass writes
+        self._positions: torch.Tensor | None = None  # the same, of each sequence
         count = layers_of_full_attention(config, "GraphCache")
         self._rooms = [_GraphLayer(max_length) for _ in range(count)]
         super().__init__(layers=list(self._rooms))
@@ -36,7 +37,7 @@ class GraphCache(Cache):
         if self._seen is None:
             self._seen = torch.zeros((), dtype=torch.int64, device=key_states.device)
         if layer_idx == 0 or self._positions is None:
-            self._positions = self._seen + torch.arange(new, device=self._seen.device)
+            self._positions = self._seen.expand(key_states.shape[0]).contiguous()
         keys, values = self._rooms[layer_idx].write(key_states, value_states, self._positions)
         if layer_idx == len(self._rooms) - 1:
             self._seen.add_(new)
@@ -80,12 +81,13 @@ class _GraphLayer(CacheLayerMixin):
     def write(
         self, key_states: torch.Tensor, value_states: torch.Tensor, positions: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write at `positions` (new,); all of the room."""
+        """Write from `positions` (batch) on; all of the room."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         assert self.keys is not None
         assert self.values is not None
-        return self.keys.index_copy_(2, positions, key_states), self.values.index_copy_(2, positions, value_states)
+        kv_append(self.keys, self.values, key_states, value_states, positions)
+        return self.keys, self.values
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_arguments: Any, **_options: Any

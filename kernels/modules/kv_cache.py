@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from ..operators.kv_append import kv_append
 from .causal_attention import causal_attention
 
 
@@ -53,8 +54,7 @@ class KVCache(nn.Module):
         self._check(k, v)
         begin, end = self.length, self.length + k.shape[2]
         with torch.no_grad():
-            self.keys[:, :, begin:end].copy_(k)
-            self.values[:, :, begin:end].copy_(v)
+            kv_append(self.keys, self.values, k, v, begin)
         self.length = end
         return self.filled()
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from ..operators.rms_norm import add_rms_norm, rms_norm
-from ..operators.rope import rope
+from ..operators.rope import rope_
 from .any_kv_cache import AnyKVCache
 from .causal_attention import causal_attention
 from .gradient import refuse_gradient
@@ -56,7 +56,8 @@ class SelfAttention(nn.Module):
             for projection in (self.q_proj, self.k_proj, self.v_proj)
         )
         if cos is not None and sin is not None:
-            q, k = rope(q, cos, sin), rope(k, cos, sin)
+            for turned in (q, k):  # where they are: a cache takes k and v in one launch, and o_proj attention's output
+                rope_(turned, cos, sin)
         out = causal_attention(q, k, v) if cache is None else cache.attend(q, k, v)
         return self.o_proj(out.transpose(1, 2).flatten(2))
 
@@ -93,11 +94,11 @@ class TransformerLayer(nn.Module):
         normed = rms_norm(x, self.input_layernorm.weight, eps=self.eps)
         attended = self.self_attn(normed, cos, sin, cache)
         normed, x = add_rms_norm(attended, x, self.post_attention_layernorm.weight, eps=self.eps)
-        return refuse_gradient(x + self.mlp(normed), "TransformerLayer", "train with the layers of transformers")
+        return refuse_gradient(self.mlp(normed, x), "TransformerLayer", "train with the layers of transformers")
 
 
 class _GatedMLP(SwiGLU):
-    """down_proj(swiglu(x))."""
+    """residual + down_proj(swiglu(x))."""
 
     def __init__(
         self,
@@ -110,5 +111,9 @@ class _GatedMLP(SwiGLU):
         super().__init__(hidden, intermediate, dtype=dtype, device=device)
         self.down_proj = nn.Linear(intermediate, hidden, False, dtype=dtype, device=device)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.down_proj(super().forward(x))
+    def forward(self, x: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        """residual, contiguous, may be written over and returned: cuBLAS adds to it, in one launch."""
+        hidden, down = super().forward(x), self.down_proj
+        if type(down) is not nn.Linear:
+            return residual + down(hidden)
+        return residual.flatten(0, -2).addmm_(hidden.flatten(0, -2), down.weight.T).view_as(residual)

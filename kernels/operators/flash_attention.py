@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ..extension import load_operator
+from .attention_layout import empty_like_queries
 from .devices import check_devices
 from .flash_attention_biased import flash_attention_biased, flash_attention_biased_with_lse
 
@@ -21,8 +22,9 @@ def flash_attention(
     window: int | None = None,
     bias: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """softmax(scale q k^T + bias) v without writing the scores to memory: a new, contiguous tensor like q.
+    """softmax(scale q k^T + bias) v without writing the scores to memory: a new tensor like q.
 
+    It is contiguous, or the transpose of a contiguous (batch, seq_q, heads_q, head_dim) where q is that.
     q (batch, heads_q, seq_q, head_dim); k, v (batch, heads_kv, seq_kv, head_dim), heads_kv dividing heads_q: query
     head h reads key head h // (heads_q / heads_kv). float16, float32, and bfloat16 (on a GPU from compute capability
     8.0 on); head_dim 64, 96, 128 or 256 on a GPU, any multiple of 8 up to 256 on a CPU, and contiguous; other strides
@@ -101,7 +103,7 @@ def _fake_flash_attention(
     window: int | None = None,
 ) -> torch.Tensor:
     check_devices("flash_attention", q=q, k=k, v=v)
-    return q.new_empty(q.shape)
+    return empty_like_queries(q)
 
 
 def _fake_flash_attention_with_lse(
@@ -113,7 +115,7 @@ def _fake_flash_attention_with_lse(
     window: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     check_devices("flash_attention", q=q, k=k, v=v)
-    return q.new_empty(q.shape), q.new_empty(q.shape[:3], dtype=torch.float64)
+    return empty_like_queries(q), q.new_empty(q.shape[:3], dtype=torch.float64)
 
 
 def _fake_flash_attention_backward(

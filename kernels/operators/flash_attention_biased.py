@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ..extension import load_operator
+from .attention_layout import empty_like_queries
 from .devices import check_devices
 
 _SCORES_AT_ONCE = 1 << 24  # of one head, while gradients are worked out: 64 MiB in float32
@@ -51,7 +52,7 @@ def _fake_flash_attention_biased(
     window: int | None = None,
 ) -> torch.Tensor:
     check_devices("flash_attention", q=q, k=k, v=v, bias=bias)
-    return q.new_empty(q.shape)
+    return empty_like_queries(q)
 
 
 def _fake_flash_attention_biased_with_lse(
@@ -64,7 +65,7 @@ def _fake_flash_attention_biased_with_lse(
     window: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     check_devices("flash_attention", q=q, k=k, v=v, bias=bias)
-    return q.new_empty(q.shape), q.new_empty(q.shape[:3], dtype=torch.float64)
+    return empty_like_queries(q), q.new_empty(q.shape[:3], dtype=torch.float64)
 
 
 @torch.library.custom_op("warpwatch::flash_attention_biased_backward", mutates_args=())

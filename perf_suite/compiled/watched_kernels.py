@@ -45,13 +45,19 @@ WATCHED: dict[str, Watched] = {
         ),
     ),
     "int8_weight_linear": Watched(
-        kernels=("int8_weight_dequantize", "int8_weight_linear_rows", "int8_weight_linear_wgmma"),
+        kernels=(
+            "int8_weight_dequantize",
+            "int8_weight_linear_rows",
+            "int8_weight_linear_tall",
+            "int8_weight_linear_wgmma",
+        ),
         twins=("_int8_weight_linear",),
         sources=(
             "int8_weight_linear/int8_weight_dequantize.cu",
             "int8_weight_linear/int8_weight_linear_sm75.cu",
             "int8_weight_linear/int8_weight_linear_sm80.cu",
             "int8_weight_linear/int8_weight_linear_sm90a.cu",
+            "int8_weight_linear/int8_weight_linear_tall_sm90a.cu",
         ),
     ),
     "linear_gelu": Watched(
@@ -101,6 +107,7 @@ WATCHED: dict[str, Watched] = {
         twins=("_flash_attention", "_flash_attention_biased"),
         sources=(
             "flash_attention/flash_attention_biased_sm80.cu",
+            "flash_attention/flash_attention_biased_sm90a.cu",
             "flash_attention/flash_attention_fp32_sm75.cu",
             "flash_attention/flash_attention_fp32_sm80.cu",
             "flash_attention/flash_attention_hbm.cu",
@@ -150,6 +157,7 @@ WATCHED: dict[str, Watched] = {
             "int4_linear_few",
             "int4_linear_many",
             "int4_linear_sum",
+            "int4_linear_tall",
             "int4_linear_wide",
         ),
         twins=("_int4_linear",),
@@ -159,6 +167,7 @@ WATCHED: dict[str, Watched] = {
             "int4_linear/int4_linear_many_sm90a.cu",
             "int4_linear/int4_linear_sm75.cu",
             "int4_linear/int4_linear_sm80.cu",
+            "int4_linear/int4_linear_tall_sm90a.cu",
             "int4_linear/int4_linear_wide_sm90a.cu",
         ),
     ),

@@ -81,7 +81,7 @@ Gradients backward_on_cpu(const Tensor& d_out, const Tensor& q, const Tensor& k,
 Tensor run_on_cpu(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* lse, bool causal,
                   std::optional<double> scale, std::optional<int64_t> window) {
   check_head_dim_on_cpu(kOp, q.size(3));
-  Tensor out = torch::stable::new_empty(q, q.sizes());
+  Tensor out = empty_like_queries(q);
   flash_attention_cpu(attention_parameters(q, k, v, out, lse, causal, scale, window));
   return out;
 }
@@ -161,7 +161,7 @@ Tensor run_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* ls
   const Tensor q_aligned = aligned(q);
   const Tensor k_aligned = aligned(k);
   const Tensor v_aligned = aligned(v);
-  Tensor out = torch::stable::new_empty(q, q.sizes());
+  Tensor out = empty_like_queries(q);
   const FlashAttentionParams p = attention_parameters(q_aligned, k_aligned, v_aligned, out, lse, causal, scale, window);
   if (is_decode_step(p)) {
     decode_on_cuda(q_aligned, k_aligned, v_aligned, out, scale, gpu);

@@ -66,7 +66,7 @@ FlashAttentionBiasedParams parameters(const Tensor& q, const Tensor& k, const Te
 Tensor run_on_cpu(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, Tensor* lse,
                   const Options& options) {
   check_head_dim_on_cpu(kOp, q.size(3));
-  Tensor out = torch::stable::new_empty(q, q.sizes());
+  Tensor out = empty_like_queries(q);
   flash_attention_cpu(parameters(q, k, v, bias, out, lse, options));
   return out;
 }
@@ -79,7 +79,7 @@ Tensor run_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, const Tens
   const Tensor q_aligned = aligned(q);
   const Tensor k_aligned = aligned(k);
   const Tensor v_aligned = aligned(v);
-  Tensor out = torch::stable::new_empty(q, q.sizes());
+  Tensor out = empty_like_queries(q);
   const FlashAttentionBiasedParams p = parameters(q_aligned, k_aligned, v_aligned, bias, out, lse, options);
   check_launch(kOp, launch_attention(kOp, p, gpu.compute_capability(), gpu.stream()));
   return out;

@@ -52,6 +52,12 @@ void check_head_dim_on_cpu(const char* op, int64_t head_dim) {
                   "head_dim must be a multiple of 8 up to ", kFlashAttentionCpuHeadDim, " on the CPU, got ", head_dim);
 }
 
+Tensor empty_like_queries(const Tensor& q) {
+  const Tensor tokens = torch::stable::transpose(q, 1, 2);
+  if (q.is_contiguous() || !tokens.is_contiguous()) return torch::stable::new_empty(q, q.sizes());
+  return torch::stable::transpose(torch::stable::new_empty(q, tokens.sizes()), 1, 2);
+}
+
 FlashAttentionStrides attention_strides(const Tensor& tensor) {
   // Of a single row the stride may be anything, and kernels work out where rows behind it would be.
   return {.batch = tensor.stride(0), .head = tensor.stride(1), .row = tensor.size(2) > 1 ? tensor.stride(2) : 0};

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "flash_attention/flash_attention.h"
+#include "flash_attention/flash_attention_biased_sm90a.h"
 #include "framework/checks.h"
 #include "framework/cuda.h"
 
@@ -24,6 +25,10 @@ FlashAttentionStrides attention_strides(const Tensor& tensor);
 FlashAttentionParams attention_parameters(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out, Tensor* lse,
                                           bool causal, std::optional<double> scale, std::optional<int64_t> window);
 
+// Room for an output like q. Where q is (batch, seq, heads, head_dim) in memory, so is that: what comes next takes a token's
+// heads side by side, and SDPA's outputs lie so too.
+Tensor empty_like_queries(const Tensor& q);
+
 #if WARPWATCH_WITH_CUDA
 
 void check_head_dim_on_cuda(const char* op, int64_t head_dim);
@@ -41,9 +46,7 @@ template <typename Params>
 cudaError_t launch_attention(const char* op, const Params& p, int compute_capability, cudaStream_t stream) {
   const bool fp32 = p.dtype == Dtype::kFloat32;
 #if WARPWATCH_HAS_SM90A
-  if constexpr (!std::is_same_v<Params, FlashAttentionBiasedParams>) {
-    if (compute_capability == 90 && !fp32 && flash_attention_sm90a_takes(p)) return flash_attention_sm90a(p, stream);
-  }
+  if (compute_capability == 90 && !fp32 && flash_attention_sm90a_takes(p)) return flash_attention_sm90a(p, stream);
 #endif
 #if WARPWATCH_HAS_HBM
   bool tf32 = false;

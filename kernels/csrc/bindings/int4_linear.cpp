@@ -10,6 +10,7 @@
 #include "framework/cuda.h"
 #include "framework/product.h"
 #include "int4_linear/int4_linear_tiles.h"
+#include "primitives/tall_product.h"
 
 namespace warpwatch {
 namespace {
@@ -138,6 +139,7 @@ cudaError_t launch_on_hopper(Int4LinearParams& p, const OnDeviceOf& gpu) {
     p.tile = int4_few_tile(p.m, p.n, p.k, multiprocessors);
     return int4_linear_few_sm90a(p, gpu.stream());
   }
+  if (tall_tiles_suit(p.m, p.n, multiprocessors)) return int4_linear_tall_sm90a(p, gpu.stream());
   p.tile = int4_wide_tile(p.m, p.n, multiprocessors);
   if (p.tile >= 0) return int4_linear_wide_sm90a(p, gpu.stream());
   p.tile = int4_many_tile(p.m, p.n, multiprocessors);

@@ -10,6 +10,7 @@
 #include "framework/product.h"
 #include "int8_weight_linear/int8_weight_linear_tiles.h"
 #include "linear_activation/linear_activation.h"
+#include "primitives/tall_product.h"
 
 namespace warpwatch {
 namespace {
@@ -99,6 +100,7 @@ cudaError_t launch(Int8WeightLinearParams& p, const OnDeviceOf& gpu) {
   const int capability = gpu.compute_capability();
 #if WARPWATCH_HAS_SM90A
   if (takes_wgmma(p, capability)) {
+    if (tall_tiles_suit(p.m, p.n, gpu.multiprocessors())) return int8_weight_linear_tall_sm90a(p, gpu.stream());
     p.tile = int8_weight_wgmma_tile(p.m, p.n, gpu.multiprocessors());
     return int8_weight_linear_sm90a(p, gpu.stream());
   }

@@ -1,6 +1,8 @@
 // torch.ops.warpwatch.kv_append: checks its tensors, fills KvAppendParams, and calls the CPU's or the GPU's version.
 #include "kv_append/kv_append.h"
 
+#include <optional>
+
 #include "framework/checks.h"
 #include "framework/cuda.h"
 
@@ -16,7 +18,7 @@ KvAppendRows byte_strides(const Tensor& tensor, int64_t element_bytes) {
 }
 
 KvAppendParams prepare(const Tensor& k_cache, const Tensor& v_cache, const Tensor& k, const Tensor& v,
-                       const Tensor& positions) {
+                       const std::optional<Tensor>& positions, int64_t position) {
   kChecks.rank({"k", k}, 4, "(batch, heads, tokens, head_dim)");
   kChecks.dtype({"k", k}, {ScalarType::Half, ScalarType::BFloat16, ScalarType::Float});
   kChecks.rank({"k_cache", k_cache}, 4, "(batch, heads, capacity, head_dim)");
@@ -35,10 +37,15 @@ KvAppendParams prepare(const Tensor& k_cache, const Tensor& v_cache, const Tenso
   kChecks.own_places({"k_cache", k_cache});
   kChecks.own_places({"v_cache", v_cache});
   kChecks.apart({{"k_cache", k_cache}, {"v_cache", v_cache}}, {{"k", k}, {"v", v}});
-  kChecks.shape({"positions", positions}, {k.size(0)}, "(batch)");
-  kChecks.dtype({"positions", positions}, {ScalarType::Long});
-  kChecks.same_device({"k", k}, {"positions", positions});
-  kChecks.contiguous({"positions", positions});
+  if (positions) {
+    kChecks.shape({"positions", *positions}, {k.size(0)}, "(batch)");
+    kChecks.dtype({"positions", *positions}, {ScalarType::Long});
+    kChecks.same_device({"k", k}, {"positions", *positions});
+    kChecks.contiguous({"positions", *positions});
+  } else {
+    WARPWATCH_CHECK(position >= 0 && position <= capacity && k.size(2) <= capacity - position, "kv_append", "the ",
+                    k.size(2), " tokens do not fit at position ", position, " of a cache of capacity ", capacity);
+  }
 
   const int64_t element_bytes = k.scalar_type() == ScalarType::Float ? 4 : 2;
   return {
@@ -46,7 +53,8 @@ KvAppendParams prepare(const Tensor& k_cache, const Tensor& v_cache, const Tenso
       .v = static_cast<const char*>(v.data_ptr()),
       .k_cache = static_cast<char*>(k_cache.data_ptr()),
       .v_cache = static_cast<char*>(v_cache.data_ptr()),
-      .positions = static_cast<const int64_t*>(positions.data_ptr()),
+      .positions = positions ? static_cast<const int64_t*>(positions->data_ptr()) : nullptr,
+      .position = position,
       .k_strides = byte_strides(k, element_bytes),
       .v_strides = byte_strides(v, element_bytes),
       .k_cache_strides = byte_strides(k_cache, element_bytes),
@@ -61,9 +69,9 @@ KvAppendParams prepare(const Tensor& k_cache, const Tensor& v_cache, const Tenso
 }
 
 void kv_append_on_cpu(const Tensor& k_cache, const Tensor& v_cache, const Tensor& k, const Tensor& v,
-                      const Tensor& positions) {
-  const KvAppendParams p = prepare(k_cache, v_cache, k, v, positions);
-  for (int64_t b = 0; b < p.batch; ++b) {
+                      const std::optional<Tensor>& positions, int64_t position) {
+  const KvAppendParams p = prepare(k_cache, v_cache, k, v, positions, position);
+  for (int64_t b = 0; p.positions != nullptr && b < p.batch; ++b) {
     const int64_t position = p.positions[b];
     WARPWATCH_CHECK(position >= 0 && position <= p.capacity && p.tokens <= p.capacity - position, "kv_append", "the ",
                     p.tokens, " tokens of sequence ", b, " do not fit at position ", position,
@@ -74,8 +82,8 @@ void kv_append_on_cpu(const Tensor& k_cache, const Tensor& v_cache, const Tensor
 
 #if WARPWATCH_WITH_CUDA
 void kv_append_on_cuda(const Tensor& k_cache, const Tensor& v_cache, const Tensor& k, const Tensor& v,
-                       const Tensor& positions) {
-  const KvAppendParams p = prepare(k_cache, v_cache, k, v, positions);
+                       const std::optional<Tensor>& positions, int64_t position) {
+  const KvAppendParams p = prepare(k_cache, v_cache, k, v, positions, position);
   const OnDeviceOf gpu(k);
   check_launch("kv_append", kv_append_cuda(p, gpu.stream()));
 }
@@ -87,7 +95,7 @@ constexpr auto& kv_append_on_cuda = WithoutCuda<decltype(kv_append_on_cpu)>::ref
 }  // namespace warpwatch
 
 STABLE_TORCH_LIBRARY_FRAGMENT(warpwatch, m) {
-  m.def("kv_append(Tensor(a!) k_cache, Tensor(b!) v_cache, Tensor k, Tensor v, Tensor positions) -> ()");
+  m.def("kv_append(Tensor(a!) k_cache, Tensor(b!) v_cache, Tensor k, Tensor v, Tensor? positions, int position=0) -> ()");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(warpwatch, CPU, m) { m.impl("kv_append", TORCH_BOX(&warpwatch::kv_append_on_cpu)); }

@@ -8,7 +8,7 @@ namespace {
 
 template <typename Element, int kHeadDim>
 cudaError_t launch(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
-  if (cudaError_t error = launch_numbers_sm90a<Element>(p, stream); error != cudaSuccess) return error;
+  if (cudaError_t error = launch_numbers_sm90a<Element, kHeadDim>(p, stream); error != cudaSuccess) return error;
   if (cudaError_t error = launch_dq_sm90a<Element, kHeadDim, flash_attention_dq_sm90a_tile(kHeadDim)>(p, stream);
       error != cudaSuccess) {
     return error;

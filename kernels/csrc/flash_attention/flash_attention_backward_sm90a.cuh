@@ -16,8 +16,11 @@
 #include "flash_attention/flash_attention_sm90a_rows.h"
 #include "flash_attention/flash_attention_split_softmax.cuh"
 #include "primitives/attributes.h"
+#include "primitives/dependent_launch.cuh"
 #include "primitives/launch_shape.h"
+#include "primitives/ldmatrix.cuh"
 #include "primitives/piece.cuh"
+#include "primitives/swizzle.cuh"
 #include "primitives/tma_ring.cuh"
 #include "primitives/wgmma_heads.cuh"
 
@@ -43,41 +46,50 @@ struct QueryNumbers {
   }
 };
 
-// A warp a query, of tiles that are filled up.
-template <typename Element>
+// A block 64 queries, as many lanes a query as its head has pieces; tiles are filled up.
+template <typename Element, int kHeadDim>
 __global__ void __launch_bounds__(kFlashAttentionDeltaThreads)
     flash_attention_numbers_sm90a_kernel(const FlashAttentionBackwardParams p) {
+  constexpr int kQueries = QueryNumbers::kQueries, kLanes = kHeadDim / 8;
+  constexpr int kAtOnce = kFlashAttentionDeltaThreads / kLanes, kTurns = kQueries / kAtOnce;
+  let_next_kernel_begin();
   const FlashAttentionParams& f = p.forward;
-  const int padded = (f.seq_q + QueryNumbers::kQueries - 1) / QueryNumbers::kQueries * QueryNumbers::kQueries;
-  const int64_t row = int64_t{blockIdx.x} * (kFlashAttentionDeltaThreads / 32) + threadIdx.x / 32;
-  const int64_t of_head = row / padded;
-  if (of_head >= int64_t{f.batch} * f.heads_q) return;
-  const int query = static_cast<int>(row - of_head * padded);
-  const int batch = static_cast<int>(of_head / f.heads_q);
-  const int head = static_cast<int>(of_head - int64_t{batch} * f.heads_q);
-  const int lane = threadIdx.x % 32;
-  float sum = 0.0f;
-  if (query < f.seq_q && 8 * lane < f.head_dim) {
-    const Element* out = head_pointer(static_cast<const Element*>(f.out), f.out_strides, batch, head);
-    const Element* d_out = head_pointer(static_cast<const Element*>(p.d_out), p.d_out_strides, batch, head);
-    Piece<Element> a, b;
-    a.load_once(out + query * f.out_strides.row + 8 * lane);
-    b.load_once(d_out + query * p.d_out_strides.row + 8 * lane);
+  const int tiles = (f.seq_q + kQueries - 1) / kQueries;
+  const int of_head = static_cast<int>(blockIdx.x) / tiles;
+  const int batch = of_head / f.heads_q, head = of_head - batch * f.heads_q;
+  const int lane = threadIdx.x % kLanes, of_tile = threadIdx.x / kLanes;
+  const int first = (static_cast<int>(blockIdx.x) - of_head * tiles) * kQueries + of_tile;
+  const Element* out = head_pointer(static_cast<const Element*>(f.out), f.out_strides, batch, head) + 8 * lane;
+  const Element* d_out = head_pointer(static_cast<const Element*>(p.d_out), p.d_out_strides, batch, head) + 8 * lane;
+  Piece<Element> a[kTurns], b[kTurns];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float2 one = widen(a.pairs[i]), other = widen(b.pairs[i]);
-      sum = fmaf(one.y, other.y, fmaf(one.x, other.x, sum));
-    }
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const int query = first + turn * kAtOnce;
+    a[turn].zero();
+    b[turn].zero();
+    if (query >= f.seq_q || 8 * lane >= f.head_dim) continue;
+    a[turn].load_once(out + query * f.out_strides.row);
+    b[turn].load_once(d_out + query * p.d_out_strides.row);
   }
 #pragma unroll
-  for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-  if (lane != 0) return;
-  float* const to = QueryNumbers::of(p, batch, head, query);
-  const auto lse = query < f.seq_q ? f.lse[of_head * f.seq_q + query] : -INFINITY;
-  const float high = lse == -INFINITY ? INFINITY : static_cast<float>(lse);
-  to[0] = high;
-  to[QueryNumbers::kQueries] = lse == -INFINITY ? 0.0f : static_cast<float>(lse - high) * kLog2E;
-  to[2 * QueryNumbers::kQueries] = sum;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const int query = first + turn * kAtOnce;
+    float sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float2 one = widen(a[turn].pairs[i]), other = widen(b[turn].pairs[i]);
+      sum = fmaf(one.y, other.y, fmaf(one.x, other.x, sum));
+    }
+#pragma unroll
+    for (int step = kLanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+    if (lane != 0) continue;
+    float* const to = p.delta + int64_t{blockIdx.x} * (3 * kQueries) + of_tile + turn * kAtOnce;
+    const auto lse = query < f.seq_q ? f.lse[int64_t{of_head} * f.seq_q + query] : -INFINITY;
+    const float high = lse == -INFINITY ? INFINITY : static_cast<float>(lse);
+    to[0] = high;
+    to[kQueries] = lse == -INFINITY ? 0.0f : static_cast<float>(lse - high) * kLog2E;
+    to[2 * kQueries] = sum;
+  }
 }
 
 // What both kernels have in common. A block owns `groups` * 64 rows and walks over `columns` others at a time.
@@ -98,7 +110,7 @@ struct BackwardSm90a {
   using Wgmma = HeadWgmma<Element>;
 
   static constexpr int kAtLaunch = 65536 / kTile.blocks / kThreads / 8 * 8;
-  static constexpr int kOfCopier = kGroups == 1 ? 40 : kGroups == 2 ? 24 : 32;
+  static constexpr int kOfCopier = kGroups == 1 ? 40 : 24;
   static constexpr int kLeft = (kAtLaunch * (kGroups + 1) - kOfCopier) / kGroups / 8 * 8;
   static constexpr int kOfGroups = kLeft > 240 ? 240 : kLeft;
 
@@ -133,12 +145,41 @@ struct BackwardSm90a {
     }
   }
 
-  // scores = (64 rows) (columns)^T over head_dim.
-  static __device__ __forceinline__ void multiply_rows(float (&scores)[1][kColumnTiles][4], uint32_t rows,
+  // A warp's 16 of a group's 64 rows, as A operands.
+  struct Rows {
+    uint32_t a[kHeadDim / 16][4];
+
+    __device__ __forceinline__ void load(uint32_t rows) {
+      const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane % 16;
+#pragma unroll
+      for (int n = 0; n < kHeadDim / 16; ++n) {
+        ldmatrix_x4(a[n], rows + n / 4 * 64 * 128 + swizzled<128>(row, 2 * (n % 4) + lane / 16));
+      }
+    }
+  };
+
+  // A group's 64 rows where they are.
+  struct RowsInShared {
+    uint32_t rows;
+
+    __device__ __forceinline__ void load(uint32_t at) { rows = at; }
+  };
+
+  // scores = (64 rows) (columns)^T over head_dim. Out of shared memory, rows and columns are as many bytes as it has time for.
+  static __device__ __forceinline__ void multiply_rows(float (&scores)[1][kColumnTiles][4], const Rows& rows,
                                                        uint32_t columns) {
 #pragma unroll
+    for (int n = 0; n < kHeadDim / 16; ++n) {
+      const uint64_t b = wgmma_rows(columns + n / 4 * kColumns * 128) + 2 * (n % 4);
+      FloatWgmma<Element>::run(scores[0], rows.a[n], b, n > 0);
+    }
+    wgmma_commit();
+  }
+  static __device__ __forceinline__ void multiply_rows(float (&scores)[1][kColumnTiles][4],
+                                                       const RowsInShared& rows, uint32_t columns) {
+#pragma unroll
     for (int slab = 0; slab < kSlabs; ++slab) {
-      const uint64_t a = wgmma_rows(rows + slab * 64 * 128);
+      const uint64_t a = wgmma_rows(rows.rows + slab * 64 * 128);
       const uint64_t b = wgmma_rows(columns + slab * kColumns * 128);
 #pragma unroll
       for (int step = 0; step < 4; ++step) Wgmma::scores(scores[0], a + 2 * step, b + 2 * step, slab + step > 0);
@@ -171,14 +212,30 @@ struct BackwardMaps {
   }
 };
 
-template <typename Element>
+// Launches the kernels behind launch_numbers_sm90a: each may begin while the one before it still runs.
+template <typename Shape, typename... Parameters, typename... Arguments>
+cudaError_t launch_behind(void (*kernel)(Parameters...), int blocks, cudaStream_t stream, const Arguments&... arguments) {
+  const cudaError_t status = allow_dynamic_shared_bytes(kernel, Shape::kDynamicSharedBytes);
+  if (status != cudaSuccess) return status;
+  cudaLaunchAttribute early = {};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(Shape::kThreads);
+  config.dynamicSmemBytes = Shape::kDynamicSharedBytes;
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+template <typename Element, int kHeadDim>
 cudaError_t launch_numbers_sm90a(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
-  const int64_t tiles = ceil_div(p.forward.seq_q, QueryNumbers::kQueries);
-  const int64_t rows = int64_t{p.forward.batch} * p.forward.heads_q * tiles * QueryNumbers::kQueries;
-  const int64_t blocks = ceil_div(rows, kFlashAttentionDeltaThreads / 32);
-  if (blocks > INT_MAX) return cudaErrorInvalidValue;
-  flash_attention_numbers_sm90a_kernel<Element>
-      <<<static_cast<int>(blocks), kFlashAttentionDeltaThreads, 0, stream>>>(p);
+  const int64_t tiles = ceil_div(p.forward.seq_q, QueryNumbers::kQueries) * p.forward.batch * p.forward.heads_q;
+  if (tiles > INT_MAX) return cudaErrorInvalidValue;
+  flash_attention_numbers_sm90a_kernel<Element, kHeadDim>
+      <<<static_cast<int>(tiles), kFlashAttentionDeltaThreads, 0, stream>>>(p);
   return cudaGetLastError();
 }
 

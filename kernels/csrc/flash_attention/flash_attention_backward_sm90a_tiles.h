@@ -1,8 +1,8 @@
 // The tuner's file for Hopper's backward kernels: how much of the problem a block holds.
 //
 // Registers per thread, in 32 bits: each gradient head_dim / 2, weights and their gradients columns / 2 each, columns / 4 for
-// each of them that is packed. A thread of two groups has 240, of three 160. Shared memory, in bytes:
-// 4 * head_dim * (64 * groups * owned_stages + columns * stages), for dk and dv 1 KB a stage more.
+// each of them that is packed, head_dim / 4 for each tensor of owned rows that is held. A thread of two groups has 240.
+// Shared memory, in bytes: 4 * head_dim * (64 * groups * owned_stages + columns * stages), for dk and dv 1 KB a stage more.
 #pragma once
 
 namespace warpwatch {
@@ -15,13 +15,21 @@ struct FlashAttentionBackwardSm90aTile {
   int blocks;        // on an SM
 };
 
+// One H100, cold L2, us, fp16, head_dim 64, {16 x 32 heads of 512 full, causal; 32 heads of 2048 causal}. Both kernels by three
+// groups, one owned stage, dk and dv waiting for each query tile: 398, 313, 179. dk and dv by two groups, two query tiles under
+// way: 395, 309, 178; two owned stages: 375, 289, 172; rows in registers and dq by two groups, two owned stages: 368, 273, 166.
+// Both by one group, two blocks on an SM: 427, 296, 152. A block's delta kernel with as many lanes a query as it has pieces, and
+// each kernel launched while the one before it ends: 336, 239, 159.
+// Head_dim 128, 32 heads of 2048 full, causal; 4096 causal: 434, 286, 812 before; all of it but for two query tiles under way in
+// dk and dv 432, 272, 810, with them 440, 275, 821. dq without queries in registers 433, 278, 833, with two owned stages alone
+// 435, 277, 816. More columns or groups do not fit: ptxas then waits for each product.
 constexpr FlashAttentionBackwardSm90aTile flash_attention_dq_sm90a_tile(int head_dim) {
-  if (head_dim == 64) return {3, 64, 4, 1, 1};
-  return {2, 64, 3, 1, 1};
+  if (head_dim == 64) return {2, 64, 4, 2, 1};
+  return {2, 64, 3, 2, 1};
 }
 
 constexpr FlashAttentionBackwardSm90aTile flash_attention_dkdv_sm90a_tile(int head_dim) {
-  if (head_dim == 64) return {3, 64, 4, 1, 1};
+  if (head_dim == 64) return {2, 64, 5, 2, 1};
   return {2, 64, 4, 1, 1};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "flash_attention/flash_attention_backward_sm90a.cuh"
 #include "flash_attention/flash_attention_backward_warp.cuh"
@@ -22,6 +23,9 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
   using QueryRing = TmaRing<kTile.stages, kStageBytes, 4 * kGroups, 2 * kColumnBytes + QueryNumbers::kBytes>;
   static constexpr int kRingBytes = (QueryRing::kBytes + 1023) / 1024 * 1024;
   using Shape = LaunchShape<Base::kThreads, kRingBytes + OwnedRing::kBytes>;
+  // Whether ds^T q of one query tile is under way while a group works on the weights of the next. Of head_dim 128 a tile is work
+  // enough for the tensor cores, and it is slower: flash_attention_backward_sm90a_tiles.h has the figures.
+  static constexpr bool kDefers = kHeadDim == 64;
 
   static __device__ __forceinline__ void run(const FlashAttentionBackwardParams& p, int tiles, const CUtensorMap& q,
                                              const CUtensorMap& d_out, const CUtensorMap& k, const CUtensorMap& v) {
@@ -34,6 +38,9 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
     } else {
       asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(Base::kOfGroups));
       differentiate(p, tiles, queries, keys, shared, shared + kRingBytes);
+      // The kernel before this one, dq's, began behind the numbers, and nothing of it is read here. But what comes next on the
+      // stream may read dq once this kernel has ended.
+      wait_for_previous_kernel();
     }
   }
 
@@ -88,60 +95,99 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
       float dk[1][kHeadDim / 8][4] = {};
       float dv[1][kHeadDim / 8][4] = {};
       keys.wait_full(round);
-      const uint32_t group_keys = keys.stage(round) + group * kGroupBytes;
-      for (int member = 0; member < sharing; ++member) {
-        for (int first_query = work.begin; first_query < work.end; first_query += kColumns, ++use) {
-          float weights[1][kColumnTiles][4], d_weights[1][kColumnTiles][4];
-          PackedWeights<kColumnTiles> packed, d_scores;
-          queries.wait_full(use);
-          const uint32_t queries_here = queries.stage(use);
-          const float* numbers =
-              reinterpret_cast<const float*>(queries_at + use % kTile.stages * kStageBytes + 2 * kColumnBytes) +
-              2 * (lane % 4);
-          wgmma_settle(weights[0]);
-          wgmma_settle(d_weights[0]);
-          wgmma_fence();
-          Base::multiply_rows(weights, group_keys, queries_here);
-          Base::multiply_rows(d_weights, group_keys + kOwnedBytes, queries_here + kColumnBytes);
-          wgmma_wait<1>();
-          wgmma_settle(weights[0]);
-          if (f.causal) mask(weights, first_key, first_query, work.diagonal, f.window);
+      // Of head_dim 64 in registers; of 128 there are none left for them.
+      const uint32_t keys_at_group = keys.stage(round) + group * kGroupBytes;
+      std::conditional_t<kHeadDim == 64, typename Base::Rows, typename Base::RowsInShared> key_rows, value_rows;
+      key_rows.load(keys_at_group);
+      value_rows.load(keys_at_group + kOwnedBytes);
+      PackedWeights<kColumnTiles> d_scores;
+      const auto step = [&](auto is_first, int first_query) {
+        constexpr bool kIsFirst = decltype(is_first)::value || !kDefers;
+        float weights[1][kColumnTiles][4], d_weights[1][kColumnTiles][4];
+        PackedWeights<kColumnTiles> packed;
+        queries.wait_full(use);
+        const uint32_t queries_here = queries.stage(use);
+        const float* numbers =
+            reinterpret_cast<const float*>(queries_at + use % kTile.stages * kStageBytes + 2 * kColumnBytes) +
+            2 * (lane % 4);
+        wgmma_settle(weights[0]);
+        wgmma_settle(d_weights[0]);
+        wgmma_settle(dk[0]);
+        if constexpr (!kIsFirst) d_scores.settle();
+        wgmma_fence();
+        Base::multiply_rows(weights, key_rows, queries_here);
+        if constexpr (!kIsFirst) Base::add_product(dk, d_scores, queries.stage(use - 1));
+        Base::multiply_rows(d_weights, value_rows, queries_here + kColumnBytes);
+        wgmma_wait<kIsFirst ? 1 : 2>();
+        wgmma_settle(weights[0]);
+        if (f.causal) mask(weights, first_key, first_query, work.diagonal, f.window);
 #pragma unroll
-          for (int n = 0; n < kColumnTiles; ++n) {
-            const float2 high = *reinterpret_cast<const float2*>(numbers + 8 * n);
-            const float2 rest = *reinterpret_cast<const float2*>(numbers + kColumns + 8 * n);
+        for (int n = 0; n < kColumnTiles; ++n) {
+          const float2 high = *reinterpret_cast<const float2*>(numbers + 8 * n);
+          const float2 rest = *reinterpret_cast<const float2*>(numbers + kColumns + 8 * n);
 #pragma unroll
-            for (int c = 0; c < 4; ++c) {
-              weights[0][n][c] = exp2_approximate(QueryNumbers::exponent(
-                  weights[0][n][c], f.scale, c % 2 == 0 ? high.x : high.y, c % 2 == 0 ? rest.x : rest.y));
-            }
+          for (int c = 0; c < 4; ++c) {
+            weights[0][n][c] = exp2_approximate(QueryNumbers::exponent(weights[0][n][c], f.scale,
+                                                                       c % 2 == 0 ? high.x : high.y,
+                                                                       c % 2 == 0 ? rest.x : rest.y));
           }
-          packed.template take<Element>(weights);
-          wgmma_settle(dv[0]);
-          packed.settle();
-          wgmma_fence();
-          Base::add_product(dv, packed, queries_here + kColumnBytes);
-          wgmma_wait<1>();
-          wgmma_settle(d_weights[0]);
+        }
+        packed.template take<Element>(weights);
+        wgmma_settle(dv[0]);
+        packed.settle();
+        wgmma_fence();
+        Base::add_product(dv, packed, queries_here + kColumnBytes);
+        wgmma_wait<1>();
+        wgmma_settle(d_weights[0]);
+        wgmma_settle(dk[0]);
+        if constexpr (!kIsFirst) {
+          d_scores.settle();
+          queries.release(use - 1);
+        }
 #pragma unroll
-          for (int n = 0; n < kColumnTiles; ++n) {
-            const float2 delta = *reinterpret_cast<const float2*>(numbers + 2 * kColumns + 8 * n);
+        for (int n = 0; n < kColumnTiles; ++n) {
+          const float2 delta = *reinterpret_cast<const float2*>(numbers + 2 * kColumns + 8 * n);
 #pragma unroll
-            for (int c = 0; c < 4; ++c) weights[0][n][c] *= d_weights[0][n][c] - (c % 2 == 0 ? delta.x : delta.y);
-          }
-          d_scores.template take<Element>(weights);
+          for (int c = 0; c < 4; ++c) weights[0][n][c] *= d_weights[0][n][c] - (c % 2 == 0 ? delta.x : delta.y);
+        }
+        d_scores.template take<Element>(weights);
+        if constexpr (!kDefers) {
           wgmma_settle(dk[0]);
           d_scores.settle();
           wgmma_fence();
           Base::add_product(dk, d_scores, queries_here);
-          wgmma_wait<0>();
-          wgmma_settle(dv[0]);
+        }
+        wgmma_wait<0>();
+        wgmma_settle(dv[0]);
+        packed.settle();
+        __syncwarp();  // all lanes have read the numbers
+        if constexpr (!kDefers) {
           wgmma_settle(dk[0]);
-          packed.settle();
           d_scores.settle();
-          __syncwarp();  // all lanes have read the numbers
           queries.release(use);
         }
+        ++use;
+      };
+      bool is_first = true;
+      for (int member = 0; member < sharing; ++member) {
+        for (int first_query = work.begin; first_query < work.end; first_query += kColumns) {
+          if (is_first) {
+            step(std::true_type{}, first_query);
+            is_first = false;
+          } else {
+            step(std::false_type{}, first_query);
+          }
+        }
+      }
+      if (kDefers && !is_first) {
+        wgmma_settle(dk[0]);
+        d_scores.settle();
+        wgmma_fence();
+        Base::add_product(dk, d_scores, queries.stage(use - 1));
+        wgmma_wait<0>();
+        wgmma_settle(dk[0]);
+        d_scores.settle();
+        queries.release(use - 1);
       }
 
       // All of the group have read its keys and values; each warp writes its rows over a quarter of them.
@@ -186,7 +232,7 @@ cudaError_t launch_dkdv_sm90a(const FlashAttentionBackwardParams& p, cudaStream_
   const int64_t tiles = ceil_div(p.forward.seq_kv, K::kOwned) * p.forward.batch * p.forward.heads_kv;
   if (tiles > INT_MAX) return cudaErrorInvalidValue;
   const int blocks = static_cast<int>(std::min<int64_t>(tiles, processors * kTile.blocks));
-  return launch_shape<Shape>(
+  return launch_behind<Shape>(
       flash_attention_dkdv_sm90a_kernel<Element, kHeadDim, kTile.groups, kTile.columns, kTile.stages, kTile.owned_stages,
                                         kTile.blocks, Shape>,
       blocks, stream, p, static_cast<int>(tiles), maps.q, maps.d_out, maps.k, maps.v);

@@ -28,6 +28,8 @@ struct QueryGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
     extern __shared__ __align__(1024) unsigned char shared[];
     const KeyRing keys(shared);
     const OwnedRing queries(shared + kRingBytes);
+    wait_for_previous_kernel();  // for the numbers
+    let_next_kernel_begin();
     if (threadIdx.x >= Base::kCopier) {
       asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(Base::kOfCopier));
       if (threadIdx.x == Base::kCopier) copy(p, schedule, q, d_out, k, v, keys, queries);
@@ -82,7 +84,11 @@ struct QueryGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
       }
       float dq[1][kHeadDim / 8][4] = {};
       queries.wait_full(round);
-      const uint32_t group_queries = queries.stage(round) + group * kGroupBytes;
+      // For both of head_dim 128 there are not registers enough.
+      typename Base::Rows q_rows;
+      std::conditional_t<kHeadDim == 64, typename Base::Rows, typename Base::RowsInShared> d_out_rows;
+      q_rows.load(queries.stage(round) + group * kGroupBytes);
+      d_out_rows.load(queries.stage(round) + kOwnedBytes + group * kGroupBytes);
       PackedWeights<kColumnTiles> d_scores;
       const auto step = [&](auto is_first, int tile) {
         constexpr bool kIsFirst = decltype(is_first)::value;
@@ -94,9 +100,9 @@ struct QueryGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
         wgmma_settle(dq[0]);
         if constexpr (!kIsFirst) d_scores.settle();
         wgmma_fence();
-        Base::multiply_rows(scores, group_queries, keys_here);
+        Base::multiply_rows(scores, q_rows, keys_here);
         if constexpr (!kIsFirst) Base::add_product(dq, d_scores, keys.stage(use - 1));
-        Base::multiply_rows(d_weights, group_queries + kOwnedBytes, keys_here + kColumnBytes);
+        Base::multiply_rows(d_weights, d_out_rows, keys_here + kColumnBytes);
         wgmma_wait<kIsFirst ? 1 : 2>();
         wgmma_settle(scores[0]);
         mask_scores<true>(scores, first_query, tile * kColumns, work.seq_kv, work.diagonal, f.causal, f.window);
@@ -173,7 +179,7 @@ cudaError_t launch_dq_sm90a(const FlashAttentionBackwardParams& p, cudaStream_t 
   if (status == cudaSuccess) status = maps.encode(p, 64, K::kColumns);
   if (status == cudaSuccess) status = device_attribute(cudaDevAttrMultiProcessorCount, processors);
   if (status != cudaSuccess) return status;
-  return launch_shape<Shape>(
+  return launch_behind<Shape>(
       flash_attention_dq_sm90a_kernel<Element, kHeadDim, kTile.groups, kTile.columns, kTile.stages, kTile.owned_stages,
                                       kTile.blocks, Shape>,
       std::min(schedule.blocks, processors * kTile.blocks), stream, p, schedule, maps.q, maps.d_out, maps.k, maps.v);

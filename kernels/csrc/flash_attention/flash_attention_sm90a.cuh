@@ -13,6 +13,7 @@
 #include <cuda_runtime.h>
 
 #include "flash_attention/flash_attention.h"
+#include "flash_attention/flash_attention_bias_ahead.cuh"
 #include "flash_attention/flash_attention_schedule.cuh"
 #include "flash_attention/flash_attention_sm90a_rows.h"
 #include "flash_attention/flash_attention_sm90a_tiles.h"
@@ -166,7 +167,7 @@ struct Sm90aKernel {
                                                 unsigned char* queries_at) {
     const int warp = threadIdx.x / 32;
     const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // known to be the same in the warp
-    const RawScores exponents{p.scale * kLog2E};
+    const auto exponents = exponents_of(p);
     int use = 0, query_use = 0;
     for (int round = 0; tile_of_round(round) < static_cast<unsigned>(schedule.blocks); ++round) {
       const int block = tile_of_round(round);
@@ -181,7 +182,9 @@ struct Sm90aKernel {
       queries.wait_full(query_use);
       if (last >= first) {
         const uint32_t group_queries = queries.stage(query_use) + group * kGroupBytes;
+        typename BiasOf<Params, Element, kKeyTiles>::Type bias(p, work, first_query);
         const auto mask = [&](float (&scores)[1][kKeyTiles][4], int tile) {
+          bias.add_to(scores, tile * kKeys);
           mask_scores<kWindowed>(scores, first_query, tile * kKeys, work.seq_kv, work.diagonal, p.causal, p.window);
         };
         float scores[1][kKeyTiles][4] = {};
@@ -190,6 +193,7 @@ struct Sm90aKernel {
         wgmma_settle(scores[0]);
         wgmma_fence();
         multiply_keys(scores, group_queries, keys.stage(use));
+        bias.ask_for(last * kKeys);
         wgmma_wait<0>();
         wgmma_settle(scores[0]);
         keys.release(use);
@@ -205,6 +209,7 @@ struct Sm90aKernel {
           weights.settle();
           wgmma_fence();
           multiply_keys(scores, group_queries, keys.stage(use));
+          bias.ask_for(tile * kKeys);
           values.wait_full(use - 1);
           if (kPacked<Params> && tile == last - 1) clear_values(work, last, values.stage(use - 1), group);
           wgmma_fence();

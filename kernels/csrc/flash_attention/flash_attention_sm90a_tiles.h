@@ -39,6 +39,7 @@ struct FlashAttentionSm90aTile {
 constexpr FlashAttentionSm90aTile kFlashAttentionSm90aTile128{2, 128, 2, 2};        // 192 KB
 constexpr FlashAttentionSm90aTile kFlashAttentionSm90aTile256{2, 64, 2, 1};         // 192 KB
 constexpr FlashAttentionSm90aTile kFlashAttentionSm90aTile64{3, 128, 2, 2};         // 112 KB
+constexpr FlashAttentionSm90aTile kFlashAttentionSm90aBiasedTile64{2, 128, 2, 2};   // 96 KB; the bias takes keys / 4 registers
 constexpr FlashAttentionSm90aTile kFlashAttentionSm90aShortTile64{1, 64, 3, 2, 3};  // 64 KB
 constexpr FlashAttentionSm90aTile kFlashAttentionSm90aFewTile64{1, 128, 2, 2, 2};   // 80 KB
 

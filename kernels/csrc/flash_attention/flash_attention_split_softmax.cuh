@@ -48,9 +48,12 @@ struct SplitSoftmax : OnlineSoftmax<1> {
   ExponentLine line[2] = {{1.0f, 0.0f}, {1.0f, 0.0f}};  // of row_max; until a row sees a key, any that leaves -inf as it is
   float factor[2];                                      // of what was summed before, where weigh() is true
 
+  static __device__ __forceinline__ float scale_log2(const RawScores& exponents) { return exponents.scale_log2; }
+  static __device__ __forceinline__ float scale_log2(const BiasedScores&) { return kLog2E; }
+
   // scores become weights; true where the warp's output is to be rescaled.
-  template <int kKeyTiles>
-  __device__ __forceinline__ bool weigh(float (&scores)[1][kKeyTiles][4], const RawScores& exponents) {
+  template <int kKeyTiles, typename Exponents>
+  __device__ __forceinline__ bool weigh(float (&scores)[1][kKeyTiles][4], const Exponents& exponents) {
     float top[2];  // of the lane
     bool rose = false;
 #pragma unroll
@@ -63,7 +66,7 @@ struct SplitSoftmax : OnlineSoftmax<1> {
       }
       top[half] = fmaxf(tops[0], tops[1]);
       // Of two that are -inf, the difference is no number, which is no rise.
-      rose = rose || (top[half] - row_max[0][half]) * exponents.scale_log2 > kSmallRise;
+      rose = rose || (top[half] - row_max[0][half]) * scale_log2(exponents) > kSmallRise;
     }
     const bool rescales = __any_sync(0xffffffffu, rose);
     if (rescales) {

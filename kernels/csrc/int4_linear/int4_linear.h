@@ -10,6 +10,8 @@
 //   zero_points: null or (n, k / group_size) bytes of 0 to 15, contiguous
 //   n k / 2 + 2 n k / group_size + 2 m (k + n) bytes in 16 bits, n k / group_size more with zero points, and 2 m n k
 //   FLOP: memory-bound while m is small, for an H200 below about 64 rows
+//   Of few rows the scale's rounding is fp32's. Of many (tall_product.h; from 129 on older GPUs) (nibble - zero) * scale is
+//   rounded to x's type first, as a model of 16-bit weights has it.
 //
 // The idea of 4-bit weights with one scale per group: Frantar et al., "GPTQ: Accurate Post-Training Quantization for
 // Generative Pre-trained Transformers" (2023).
@@ -37,7 +39,7 @@ struct Int4LinearParams {
 };
 
 // Most rows of x that Hopper's kernels take; more are dequantized to a matrix of 16 bits for cuBLAS.
-constexpr int kInt4HopperRows = 256;
+constexpr int kInt4HopperRows = 4096;
 
 // Whether Hopper's kernels take these operands. TMA wants rows of x that do not overlap; k is bounded so that its
 // coordinates are ints.
@@ -59,10 +61,12 @@ namespace warpwatch {
 // boundaries; m, n and k are positive. What a launcher was not built for returns cudaErrorInvalidValue.
 cudaError_t int4_linear_sm75(const Int4LinearParams& p, cudaStream_t stream);  // fp16
 cudaError_t int4_linear_sm80(const Int4LinearParams& p, cudaStream_t stream);  // fp16, bf16
-// fp16, bf16; what int4_tma_takes, the first up to kInt4FewRows rows of x (int4_linear_tiles.h)
+// fp16, bf16; what int4_tma_takes, the first up to kInt4FewRows rows of x (int4_linear_tiles.h), the last for many rows
+// (tall_product.h)
 cudaError_t int4_linear_few_sm90a(const Int4LinearParams& p, cudaStream_t stream);
 cudaError_t int4_linear_many_sm90a(const Int4LinearParams& p, cudaStream_t stream);
 cudaError_t int4_linear_wide_sm90a(const Int4LinearParams& p, cudaStream_t stream);
+cudaError_t int4_linear_tall_sm90a(const Int4LinearParams& p, cudaStream_t stream);
 // p.out[n, k] = (nibble[n, k] - zero) * scales[n, k / group_size], contiguous (n, k), of p.dtype and 16-byte aligned; x
 // is not looked at.
 cudaError_t int4_linear_dequantize_cuda(const Int4LinearParams& p, cudaStream_t stream);

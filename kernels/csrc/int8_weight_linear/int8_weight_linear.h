@@ -16,7 +16,7 @@
 namespace warpwatch {
 
 constexpr int kInt8WeightDirectRows = 64;
-constexpr int kInt8WeightWgmmaRows = 1024;
+constexpr int kInt8WeightWgmmaRows = 4096;
 
 struct Int8WeightLinearParams {
   const void* x;
@@ -51,8 +51,9 @@ namespace warpwatch {
 // The first two take up to kInt8WeightDirectRows rows; sm_75 fp16, sm_80 fp16 and bf16.
 cudaError_t int8_weight_linear_sm75(const Int8WeightLinearParams& p, cudaStream_t stream);
 cudaError_t int8_weight_linear_sm80(const Int8WeightLinearParams& p, cudaStream_t stream);
-// What int8_weight_wgmma_takes.
+// What int8_weight_wgmma_takes; the second is for many rows (tall_product.h).
 cudaError_t int8_weight_linear_sm90a(const Int8WeightLinearParams& p, cudaStream_t stream);
+cudaError_t int8_weight_linear_tall_sm90a(const Int8WeightLinearParams& p, cudaStream_t stream);
 // p.out[n, k] = weight[n, k] * weight_scales[n], contiguous (n, k), of p.dtype; x and bias are not looked at.
 cudaError_t int8_weight_dequantize_cuda(const Int8WeightLinearParams& p, cudaStream_t stream);
 

@@ -33,11 +33,6 @@ struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
   using Ring = TmaRing<kStages, kWeightBytes + 2 * kXBytes, kOutputs / 16>;
   static constexpr int kSharedBytes = Ring::kBytes;
 
-  // 128 sums and 32 weights a thread pass the 168 registers that three warps a scheduler may have each. Then a whole
-  // group of four warps copies, and leaves its registers to the two that multiply.
-  static constexpr bool kMovesRegisters = kOutputs == 128 && kRows == 256;
-  static constexpr int kBlockThreads = Cluster::Shape::kThreads + (kMovesRegisters ? 128 : 32);
-
   // Adds the slabs [begin, end) of 128 of k. All threads of the block call it; true for those that hold sums. `once`: no
   // other block reads these weights.
   __device__ __forceinline__ bool run(const CUtensorMap& weight, const CUtensorMap& x, int n, int m, int begin, int end,
@@ -45,11 +40,9 @@ struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
     const Ring ring(shared);
     const int slabs = end - begin;
     if (threadIdx.x < Cluster::Shape::kThreads) {
-      if constexpr (kMovesRegisters) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;\n");
       multiply(ring, slabs);
       return true;
     } else {
-      if constexpr (kMovesRegisters) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;\n");
       for (int i = 0; i < slabs && threadIdx.x == Cluster::Shape::kThreads; ++i) {
         ring.begin_filling(i);
         if (once) {
@@ -68,7 +61,7 @@ struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
  private:
   __device__ __forceinline__ void multiply(const Ring& ring, int slabs) {
     // Some of the eight wgmmas of a slab run while the weights of the next ones become numbers.
-    constexpr int kAtOnce = kRows == 256 ? 2 : 4;
+    constexpr int kAtOnce = 4;
     uint32_t a[2][kAtOnce][4] = {};
     wgmma_settle(this->sums[0]);  // the zeros are there before the first wgmma is
     for (int i = 0; i < slabs; ++i) {

@@ -3,6 +3,7 @@
 #include "kv_append/kv_append.h"
 #include "kv_append/kv_append_tiles.h"
 #include "primitives/divisor.cuh"
+#include "primitives/kept_load.cuh"
 
 namespace warpwatch {
 namespace {
@@ -16,7 +17,7 @@ struct Rows {
   const int64_t* positions;
   const void* from[2];  // k, v
   void* to[2];
-  Stride from_batch, from_head, from_token, to_batch, to_head, to_token, capacity;
+  Stride from_batch, from_head, from_token, to_batch, to_head, to_token, capacity, position;
 };
 static_assert(sizeof(Rows<int32_t>) <= 112);
 
@@ -38,7 +39,7 @@ __global__ __launch_bounds__(kKvAppendThreads) void kv_append_rows(const Rows<St
   const void* from = is_value ? p.from[1] : p.from[0];  // an index would put the parameters into local memory
   void* to = is_value ? p.to[1] : p.to[0];
   const Unit held = static_cast<const Unit*>(from)[offset(p.from_batch, p.from_head, p.from_token, token)];
-  const int64_t position = p.positions[batch];
+  const int64_t position = p.positions != nullptr ? load_kept(p.positions + batch) : p.position;
   // By differences, for a sum with any position may overflow.
   if (position < -static_cast<int64_t>(token) || position >= static_cast<int64_t>(p.capacity) - token) return;
   // Plain stores: attention reads the newest rows at once, out of the L2.
@@ -78,6 +79,7 @@ cudaError_t launch(const KvAppendParams& p, int first, int count, cudaStream_t s
   rows.to[0] = first == 0 ? p.k_cache : p.v_cache;
   rows.to[1] = p.v_cache;
   rows.capacity = static_cast<Stride>(p.capacity);
+  rows.position = static_cast<Stride>(p.position);
   rows.from_batch = units(from.batch), rows.from_head = units(from.head), rows.from_token = units(from.token);
   rows.to_batch = units(to.batch), rows.to_head = units(to.head), rows.to_token = units(to.token);
   const dim3 blocks((rows.threads - 1) / kKvAppendThreads + 1, count);
@@ -96,7 +98,7 @@ cudaError_t launch(const KvAppendParams& p, cudaStream_t stream) {
     if (error != cudaSuccess) return error;
     rest.k += rest.batch * p.k_strides.batch, rest.v += rest.batch * p.v_strides.batch;
     rest.k_cache += rest.batch * p.k_cache_strides.batch, rest.v_cache += rest.batch * p.v_cache_strides.batch;
-    rest.positions += rest.batch;
+    if (rest.positions != nullptr) rest.positions += rest.batch;
     rest.batch = p.batch - rest.batch;
     return launch<Unit>(rest, stream);
   }

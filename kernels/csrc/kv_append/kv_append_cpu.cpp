@@ -17,7 +17,7 @@ void kv_append_cpu(const KvAppendParams& p) {
       const int64_t token = row % p.tokens;
       const int64_t head = row / p.tokens % p.heads;
       const int64_t batch = row / p.tokens / p.heads;
-      const int64_t place = p.positions[batch] + token;
+      const int64_t place = (p.positions != nullptr ? p.positions[batch] : p.position) + token;
       std::memcpy(p.k_cache + at(p.k_cache_strides, batch, head, place), p.k + at(p.k_strides, batch, head, token),
                   p.row_bytes);
       std::memcpy(p.v_cache + at(p.v_cache_strides, batch, head, place), p.v + at(p.v_strides, batch, head, token),

@@ -4,6 +4,7 @@
 
 #include "paged_kv/paged_kv.h"
 #include "primitives/divisor.cuh"
+#include "primitives/kept_load.cuh"
 
 namespace warpwatch {
 
@@ -33,7 +34,7 @@ struct PagedKvRow {
   __device__ __forceinline__ PagedKvRow(const PagedKvRows& p, uint32_t thread) {
     const uint32_t row = thread >> p.lanes_shift, head_batch = p.seq.quotient(row);
     batch = p.heads.quotient(head_batch);
-    const int32_t length = p.lengths[batch];
+    const int32_t length = load_kept(p.lengths + batch);
     head = head_batch - batch * p.heads.divisor();
     lane = thread - (row << p.lanes_shift);
     const uint32_t of_seq = row - head_batch * p.seq.divisor();
@@ -48,7 +49,8 @@ struct PagedKvRow {
 
   // Its offset in the pages, in 16 bytes. Only where has_page().
   __device__ __forceinline__ int64_t page_offset(const PagedKvRows& p) const {
-    const int32_t page = p.block_table[static_cast<int64_t>(batch) * p.table_stride + (position >> p.page_shift)];
+    const int32_t page =
+        load_kept(p.block_table + static_cast<int64_t>(batch) * p.table_stride + (position >> p.page_shift));
     const auto row = static_cast<uint32_t>(position) & ((1u << p.page_shift) - 1);
     return static_cast<int64_t>(page) * p.of_page + static_cast<int64_t>(head) * p.of_page_head +
            static_cast<int64_t>(row) * p.of_page_row;

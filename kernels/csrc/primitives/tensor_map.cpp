@@ -40,14 +40,24 @@ cudaError_t encode_tiles(CUtensorMap& map, CUtensorMapDataType type, const void*
   return status == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
+cudaError_t map_bytes(CUtensorMap& map, const void* first, int64_t rows, int64_t k_bytes, int64_t stride_bytes,
+                      int box_rows, int box_bytes, CUtensorMapSwizzle swizzle) {
+  const cuuint64_t sizes[2] = {static_cast<cuuint64_t>(k_bytes), static_cast<cuuint64_t>(rows)};
+  const cuuint32_t box[2] = {static_cast<cuuint32_t>(box_bytes), static_cast<cuuint32_t>(box_rows)};
+  const cuuint64_t strides[1] = {static_cast<cuuint64_t>(stride_bytes)};
+  return encode_tiles<2>(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, first, sizes, strides, box, swizzle);
+}
+
 }  // namespace
 
 cudaError_t map_tiles(CUtensorMap& map, const void* first, int64_t rows, int64_t k_bytes, int64_t stride_bytes,
                       int box_rows) {
-  const cuuint64_t sizes[2] = {static_cast<cuuint64_t>(k_bytes), static_cast<cuuint64_t>(rows)};
-  const cuuint32_t box[2] = {128, static_cast<cuuint32_t>(box_rows)};
-  const cuuint64_t strides[1] = {static_cast<cuuint64_t>(stride_bytes)};
-  return encode_tiles<2>(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, first, sizes, strides, box, CU_TENSOR_MAP_SWIZZLE_128B);
+  return map_bytes(map, first, rows, k_bytes, stride_bytes, box_rows, 128, CU_TENSOR_MAP_SWIZZLE_128B);
+}
+
+cudaError_t map_half_tiles(CUtensorMap& map, const void* first, int64_t rows, int64_t k_bytes, int64_t stride_bytes,
+                           int box_rows) {
+  return map_bytes(map, first, rows, k_bytes, stride_bytes, box_rows, 64, CU_TENSOR_MAP_SWIZZLE_64B);
 }
 
 cudaError_t map_heads(CUtensorMap& map, const void* first, const HeadSizes& of, int64_t batch_stride,

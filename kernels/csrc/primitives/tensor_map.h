@@ -13,6 +13,10 @@ namespace warpwatch {
 cudaError_t map_tiles(CUtensorMap& map, const void* first, int64_t rows, int64_t k_bytes, int64_t stride_bytes,
                       int box_rows);
 
+// The same by 64 bytes of k.
+cudaError_t map_half_tiles(CUtensorMap& map, const void* first, int64_t rows, int64_t k_bytes, int64_t stride_bytes,
+                           int box_rows);
+
 // Boxes of `box_rows` rows (256 at most) by 64 elements of 16 bits out of (batch, heads, rows, head_dim), which land
 // swizzled likewise; what lies beyond a head's rows lands as zeros. Strides, in elements, and `first`, in bytes, are multiples
 // of 8 and 16, and none is 0.

@@ -3,26 +3,34 @@
 
 #include <cstdint>
 
+#include "primitives/kept_load.cuh"
 #include "rope/rope.h"
 #include "rope/rope_tiles.h"
 
 namespace warpwatch {
 
-template <int kCount>
+template <bool kKept, class Floats>
+__device__ inline Floats load_of_table(const float* from) {
+  const Floats* at = reinterpret_cast<const Floats*>(from);
+  if constexpr (kKept) return load_kept(at);
+  return __ldg(at);
+}
+
+template <bool kKept, int kCount>
 __device__ inline void load_floats(const float* from, float (&to)[kCount]) {
 #pragma unroll
   for (int i = 0; i < kCount; i += 4) {
     if constexpr (kCount >= 4) {
-      *reinterpret_cast<float4*>(&to[i]) = __ldg(reinterpret_cast<const float4*>(from + i));
+      *reinterpret_cast<float4*>(&to[i]) = load_of_table<kKept, float4>(from + i);
     } else if constexpr (kCount == 2) {
-      *reinterpret_cast<float2*>(&to[i]) = __ldg(reinterpret_cast<const float2*>(from + i));
+      *reinterpret_cast<float2*>(&to[i]) = load_of_table<kKept, float2>(from + i);
     } else {
-      to[i] = __ldg(from + i);
+      to[i] = load_of_table<kKept, float>(from + i);
     }
   }
 }
 
-// Stride: int32_t in a kernel whose parameters are to be few bytes.
+// Stride: int32_t in a kernel whose parameters are to be few bytes, for few rows: a larger table is read again within the call.
 template <class Stride>
 struct TableAngles {
   static constexpr int kRowHeads = kRopeRowHeads;  // that one thread of rope_rows turns
@@ -35,8 +43,9 @@ struct TableAngles {
   // Of kCount neighbouring pairs from `first` on, at the table's row `position`.
   template <int kCount>
   __device__ void at(int64_t position, int first, float (&c)[kCount], float (&s)[kCount]) const {
-    load_floats(cos + position * cos_stride + first, c);
-    load_floats(sin + position * sin_stride + first, s);
+    constexpr bool kKept = sizeof(Stride) == 4;
+    load_floats<kKept>(cos + position * cos_stride + first, c);
+    load_floats<kKept>(sin + position * sin_stride + first, s);
   }
 
   template <int kCount>

@@ -17,7 +17,9 @@ constexpr int kRopeHeads = 4;
 constexpr int kRopeRowHeads = 2;
 
 // Elements of a piece of rope_small, of which a thread has two: with four, 64 heads of one row take 4.29 us and one 3.81,
-// with two 4.08 and 3.68; 12 heads of 1024 rows of 64 take 4.9 either way (H100).
+// with two 4.08 and 3.68; 12 heads of 1024 rows of 64 take 4.9 either way (H100). Tried and left, us behind an L2 flush, 64 heads of
+// one row x 32, 12 x 1024 of 64, 8 x 2048 of 128: 4.96, 6.14, 8.29 so; blocks of 64 4.96, 6.43, 9.79, of 256 4.96, 6.14, 8.35; four
+// elements 4.86, 6.11, 8.16; eight 4.86, 6.02, 8.26; no strides and one division 4.83, 6.08, 8.22.
 constexpr int kRopeSmallElements = 2;
 
 // Whether kRopeHeads a thread would leave multiprocessors of a large GPU (132 and more) without something to do. `pieces` are
