@@ -83,7 +83,7 @@ def compare_commits(
     limits = threshold_resolver(store, project, threshold=threshold)
     pairs = queries.pairs(store, project, base.hash, head.hash, all_metrics=all_metrics)
     workloads = queries.project_workloads(store, project)
-    across = compare_across_gpus(store, project, found, workloads)
+    across = compare_across_gpus(store, project, pairs, workloads)
     rows, drifts = compare_pairs(
         pairs,
         threshold=limits.threshold,
