@@ -102,8 +102,8 @@ def test_a_full_disk_is_told_and_costs_nothing_that_was_in(small_disk: Path, fir
     done = _import(first.folder, database)
     assert done.returncode == 70
     assert done.stderr.splitlines() == [
-        "Error: the database failed: database or disk is full. Completed work is stored; free some disk space, then import"
-        " again to add the rest"
+        "Error: the database failed: database or disk is full. Completed work is stored; free some disk space,"
+        " then import again to add the rest"
     ]
     store = Store(database)
     assert len(queries.find_series(store, "demo").series) == 1
