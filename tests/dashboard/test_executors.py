@@ -122,14 +122,14 @@ def test_a_dask_cluster_finds_what_is_found_here(analysed: tuple[Store, list[Any
     store, findings = analysed
     with (
         distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as started,
-        cluster(started.scheduler_address, patience_s=120) as workers,
+        cluster(started.scheduler_address, timeout_s=120) as workers,
     ):
         assert analyse(store, workers=workers) == 60
     assert _findings(store) == findings
 
 
 def test_a_cluster_that_does_not_answer_is_an_error_with_its_address() -> None:
-    with pytest.raises(NoClusterError, match=r"127\.0\.0\.1:9"), cluster("tcp://127.0.0.1:9", patience_s=1):
+    with pytest.raises(NoClusterError, match=r"127\.0\.0\.1:9"), cluster("tcp://127.0.0.1:9", timeout_s=1):
         pass
 
 

@@ -136,7 +136,7 @@ def test_a_data_frame_has_types_to_work_with(recorded: Store, monkeypatch: pytes
     assert levels.loc['{"size": "10"}', 1] == 2.625  # the median of the two runs
     none = dashboard.history(benchmark="no such")
     assert (len(none), tuple(none.columns)) == (0, COLUMNS)
-    with pytest.raises(LookupError, match=r"no project 'demo2'; .* holds: demo"):
+    with pytest.raises(LookupError, match=r"no project 'demo2'; projects in .*: demo"):
         dashboard.history("demo2")
 
 

@@ -102,8 +102,8 @@ def test_a_full_disk_is_told_and_costs_nothing_that_was_in(small_disk: Path, fir
     done = _import(first.folder, database)
     assert done.returncode == 70
     assert done.stderr.splitlines() == [
-        "Error: the database gave up: database or disk is full. What is in stays whole; make room, and then import"
-        " again to add the rest"
+        "Error: the database failed: database or disk is full. Completed work is stored; free some disk space,"
+        " then import again to add the rest"
     ]
     store = Store(database)
     assert len(queries.find_series(store, "demo").series) == 1
@@ -124,8 +124,8 @@ def test_a_full_disk_under_postgresql_is_told_and_costs_nothing_that_was_in(
     done = _import(first.folder, database)
     assert done.returncode == 70
     (line,) = done.stderr.splitlines()
-    assert line.startswith("Error: the database gave up: could not extend file")
-    assert line.endswith("What is in stays whole; make room, and then import again to add the rest")
+    assert line.startswith("Error: the database failed: could not extend file")
+    assert line.endswith("Completed work is stored; free some disk space, then import again to add the rest")
     _resize(disk, _PLENTY)  # first: without any room the server may not even take a connection
     store = Store(database)
     assert len(queries.find_series(store, "demo").series) == 1
@@ -140,7 +140,7 @@ def test_a_limit_on_the_size_of_files_is_told_too(first: AsvResults, tmp_path: P
     done = _import(first.folder, database, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (_ROOM // 2, _ROOM // 2)))
     assert done.returncode == 70
     (line,) = done.stderr.splitlines()
-    assert line.startswith("Error: the database gave up: ")
+    assert line.startswith("Error: the database failed: ")
     assert line.endswith("import again to add the rest")
     assert _is_made_whole(first, database, tmp_path)
 

@@ -138,7 +138,7 @@ def test_a_database_that_stays_busy_ends_a_compaction_with_a_sentence(
     done = CliRunner().invoke(retention, [str(policy), "--database", str(path)])
     assert done.exit_code == 70
     assert done.output == (
-        "Error: the database gave up: database is locked. What is in stays whole; run it again to do the rest\n"
+        "Error: the database failed: database is locked. Completed work is stored; run it again to do the rest\n"
     )
     other.rollback()
     other.close()
