@@ -72,10 +72,12 @@ class Scatters:
             alike = self._alike[is_ours]
             peers = alike if len(alike) >= _ENOUGH_ALIKE else [*alike, *self._alike[not is_ours]]
             self._lent[is_ours, near] = lent(2 ** (near / 2), peers)
-        noise = moderated(self._own.get(key), self._lent[is_ours, near])
+        own, machine = self._own.get(key), self._lent[is_ours, near]
+        noise = moderated(own, machine)
         if noise is None:  # of few series: as is typical, with the tails of a small sample
             return Scatter(scale=1.0, freedom=2)
-        return Scatter(scale=noise.scale, freedom=min(noise.freedom or TAIL_FREEDOM, TAIL_FREEDOM))
+        known = (own.freedom if own is not None else 0) + (machine.freedom if machine is not None else 0)
+        return Scatter(scale=noise.scale, freedom=min(max(round(known), 1), TAIL_FREEDOM))
 
 
 def _by_key(references: Iterable[Reference]) -> dict[str, list[Reference]]:
