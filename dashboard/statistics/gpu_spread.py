@@ -72,10 +72,12 @@ class Scatters:
             alike = self._alike[is_ours]
             peers = alike if len(alike) >= _ENOUGH_ALIKE else [*alike, *self._alike[not is_ours]]
             self._lent[is_ours, near] = variance_prior(2 ** (near / 2), peers)
-        noise = moderated(self._own.get(key), self._lent[is_ours, near])
+        own, machine = self._own.get(key), self._lent[is_ours, near]
+        noise = moderated(own, machine)
         if noise is None:  # of few series: as is typical, with the tails of a small sample
             return Scatter(scale=1.0, df=2)
-        return Scatter(scale=noise.scale, df=min(noise.df or TAIL_DF, TAIL_DF))
+        known = (own.df if own is not None else 0) + (machine.df if machine is not None else 0)
+        return Scatter(scale=noise.scale, df=min(max(round(known), 1), TAIL_DF))
 
 
 def _by_key(references: Iterable[Reference]) -> dict[str, list[Reference]]:

@@ -3,6 +3,7 @@
 import shutil
 from collections import Counter
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from tests.asv_results import hash_of
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
 from warpwatch.dashboard.analysis.compare_commits import check
-from warpwatch.dashboard.analysis.gpu_sessions import machine_sessions, project_rooflines
+from warpwatch.dashboard.analysis.gpu_sessions import machine_sessions, pooled_noise, project_rooflines
+from warpwatch.dashboard.analysis.trust import trust
 from warpwatch.dashboard.importers.import_path import import_path
 from warpwatch.dashboard.model.comparison import Comparison
 from warpwatch.dashboard.model.verdict import NoiseSource, Verdict
@@ -129,3 +131,14 @@ def test_recorded_references_that_are_left_out_lie_in_their_intervals(recorded: 
     ]
     assert len(standardised) > 1000
     assert sum(each < 2.776 for each in standardised) / len(standardised) > 0.88  # before the series' own scatter
+
+
+def test_the_noise_of_a_short_history_is_estimated_from_neighbouring_sessions(recorded: Store) -> None:
+    history = queries.machine_history(recorded, "recorded", "nvidia-h200")
+    assert history is not None
+    pooled = pooled_noise(recorded, "recorded", "nvidia-h200")
+    known = trust(history, threshold=0.01, pooled=pooled).detectable
+    assert NoiseSource.ASSUMED not in {each.source for each in known}
+    assert 0.001 < median(each.noise for each in known if each.series.metric.is_latency) < 0.005
+    assumed = trust(history, threshold=0.01).detectable
+    assert median(each.changes[0] for each in known) < 0.8 * median(each.changes[0] for each in assumed)

@@ -216,7 +216,7 @@ def test_a_reason_of_many_rows_is_said_once(history_store: Settings) -> None:
     said = {each.reason for each in shared}
     assert short_remark(rows[0], said).startswith("not enough reference measurements")
     assert "measured on" not in short_remark(rows[0], said)
-    assert remark(rows[4]) == "within GPU-to-GPU spread (±2.4 %)"
+    assert remark(rows[4]) == "within GPU-to-GPU spread (±2.40 %)"
     assert short_remark(rows[-1], said).startswith("the machine moved: canary triad +3.0 %")
 
 
