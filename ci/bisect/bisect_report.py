@@ -135,7 +135,13 @@ def as_markdown(report: BisectReport) -> str:
     lines += ["| commit | | runs | against good | probability |", "|---|---|--:|--:|--:|"]
     for row in _rows(report):
         subject = code_span(row.subject) if row.is_commit else row.subject
-        cells = (row.hash, subject, row.runs, row.level, f"**{row.probability}**" if row.is_likeliest else row.probability)
+        cells = (
+            row.hash,
+            subject,
+            row.runs,
+            row.level,
+            f"**{row.probability}**" if row.is_likeliest else row.probability,
+        )
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join([*lines, "", *remarks(report, code_span), effort(report)])
 
