@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 Conclusion = Literal["success", "failure", "neutral", "action_required", "cancelled", "timed_out"]
-
-
 Level = Literal["notice", "warning", "failure"]
 
 
@@ -22,7 +20,7 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRun:
-    """A check run with all its annotations, of which a request takes 50."""
+    """A check run with all its annotations; a request holds 50 of them."""
 
     name: str
     head: str

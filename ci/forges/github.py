@@ -1,7 +1,7 @@
-"""GitHub, through githubkit: a pull request's conversation, its check runs, and who may write to the repository.
+"""GitHub, through githubkit: comments and check runs of a pull request, and permissions of users.
 
-Of an answer only what is needed is read: githubkit's models of whole answers refuse one as soon as a field of no
-interest differs from the description they were made of, as GitHub's own examples do.
+Only needed fields of an answer are read: githubkit's models refuse an answer if any field differs from GitHub's
+description, as GitHub's own examples do.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,19 +19,19 @@ from .check_run import Annotation, CheckRun
 from .retries import ForgeError, TransientError, check_answer, with_retries
 from .sticky_comment import Comment
 
-ACTIONS_BOT = "github-actions[bot]"  # whom a workflow's own token writes as
+ACTIONS_BOT = "github-actions[bot]"  # the author of comments by a workflow's token
 _PAGE = 100
-_ANNOTATIONS_EACH = 50  # of a request
+_ANNOTATIONS_EACH = 50  # per request
 _WRITERS = {"admin", "maintain", "write"}
-_NOT_OURS = {403, 404, 422}  # the answers to a change of another application's check run
+_NOT_OURS = {403, 404, 422}  # status codes of a change to another application's check run
 _TIMEOUT_S = 30.0
 _WRONG_ADDRESS = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 
 
 def open_github(token: str, api_url: str | None = None, *, timeout_s: float = _TIMEOUT_S) -> GitHub[TokenAuthStrategy]:
-    """A client without retries of its own: a failed request may have had its effect.
+    """A client without retries: a failed request may have had its effect.
 
-    githubkit's own retries know neither a Retry-After that is a date, nor an answer without JSON.
+    githubkit's retries handle neither dates in Retry-After nor answers without JSON.
     """
     return GitHub(
         TokenAuthStrategy(token),
@@ -53,7 +53,7 @@ class GitHubThread:
     """The conversation of one pull request."""
 
     def __init__(self, github: GitHub[Any], repository: str, number: int, *, author: str | None = None) -> None:
-        """`repository` is "owner/name". Without an author the token's user is requested."""
+        """`repository` is "owner/name". The default author is the token's user."""
         self._github, self._number = github, number
         self._owner, _, self._name = repository.partition("/")
         self.author = author or self._own_name()
@@ -79,8 +79,8 @@ class GitHubThread:
     def create(self, body: str) -> Comment:
         """Adds a comment."""
         with github_errors("(a new comment)"):
-            made = self._github.rest.issues.create_comment(self._owner, self._name, self._number, body=body)
-            return _comment(made.json())
+            created = self._github.rest.issues.create_comment(self._owner, self._name, self._number, body=body)
+            return _comment(created.json())
 
     def update(self, comment: int, body: str) -> None:
         """Changes a comment."""
@@ -95,43 +95,45 @@ class GitHubThread:
     def may_write(self, user: str) -> bool:
         """Whether the user has write access."""
         with github_errors(f"(the permission of {user})", gone_is_fine=True):
-            asked = self._github.rest.repos.get_collaborator_permission_level(self._owner, self._name, user)
-            return asked.json()["permission"] in _WRITERS
+            answer = self._github.rest.repos.get_collaborator_permission_level(self._owner, self._name, user)
+            return answer.json()["permission"] in _WRITERS
         return False
 
     def put_check_run(self, report: CheckRun, *, sleep: Callable[[float], None] | None = None) -> bool:
-        """Makes this the newest check run of its name at the commit; whether it was not before.
+        """Makes this the newest check run of its name at the commit. Returns whether it was not before.
 
-        What was sent of it is not sent again. One that is in progress is completed.
+        Nothing is sent twice. A check run in progress is completed.
         """
         return with_retries(lambda: self._put_check_run(report), sleep=sleep)
 
     def _put_check_run(self, report: CheckRun) -> bool:
-        """Annotations add up over requests, so it goes on after as many as there are.
+        """Creates the check run, or sends its missing annotations, which GitHub appends.
 
-        It is there if the newest of its name says the same: an older one was taken back since. The run of the workflow
-        stands before the digest, for repository.py to find.
+        It exists if the newest one of its name has the same content: an older one was replaced since. `external_id`
+        has the workflow run before the digest, for repository.py.
         """
         digest = sha256(repr(replace(report, details_url=None)).encode()).hexdigest()
         key = f"{report.workflow_run}:{digest}" if report.workflow_run else digest
-        checks, place = self._github.rest.checks, (self._owner, self._name)
+        checks, repository = self._github.rest.checks, (self._owner, self._name)
         with github_errors(f"(the check runs of {report.head[:8]}; the token needs checks: write)"):
             listed = checks.list_for_ref(
-                *place, report.head, check_name=report.name, per_page=_PAGE, filter_="all"
+                *repository, report.head, check_name=report.name, per_page=_PAGE, filter_="all"
             ).json()["check_runs"]
-            newest: Any = max(listed, key=lambda each: int(each["id"]), default={})  # which alone counts for a branch
-            is_there = bool(newest) and newest["external_id"] == key
+            newest: Any = max(
+                listed, key=lambda each: int(each["id"]), default={}
+            )  # the only one that counts for a branch
+            exists = bool(newest) and newest["external_id"] == key
             if newest and report.conclusion == "cancelled" and newest.get("details_url") != report.details_url:
-                return False  # what was cancelled says nothing over the run that came after it
-            sent = newest["output"]["annotations_count"] if is_there else _ANNOTATIONS_EACH
-            made = newest if is_there else self._begin_check_run(report, key, newest)
+                return False  # a cancelled run must not replace the result of a later run
+            sent = newest["output"]["annotations_count"] if exists else _ANNOTATIONS_EACH
+            current = newest if exists else self._begin_check_run(report, key, newest)
             for first in range(sent, len(report.annotations), _ANNOTATIONS_EACH):
-                checks.update(*place, made["id"], output=_output(report, first))
-        return not is_there
+                checks.update(*repository, current["id"], output=_output(report, first))
+        return not exists
 
     def _begin_check_run(self, report: CheckRun, key: str, newest: Mapping[str, Any]) -> Any:
-        """Creates the check run, or completes the newest one if that is in progress and ours."""
-        checks, place = self._github.rest.checks, (self._owner, self._name)
+        """Creates the check run, or completes the newest one if it is in progress and ours."""
+        checks, repository = self._github.rest.checks, (self._owner, self._name)
         state: dict[str, Any] = {"status": "in_progress"}
         if report.conclusion is not None:
             state = {"status": "completed", "conclusion": report.conclusion}
@@ -140,29 +142,29 @@ class GitHubThread:
         state |= {"external_id": key, "output": _output(report, 0)}
         if newest and newest["status"] != "completed":
             try:
-                return checks.update(*place, newest["id"], **state).json()
+                return checks.update(*repository, newest["id"], **state).json()
             except RequestFailed as error:
                 if error.response.status_code not in _NOT_OURS:
                     raise
-        return checks.create(*place, name=report.name, head_sha=report.head, **state).json()
+        return checks.create(*repository, name=report.name, head_sha=report.head, **state).json()
 
     def _own_name(self) -> str:
-        """A workflow's token may not ask; a name that is wrong is found out by the first comment
+        """The token's user; the bot's name if the token may not read it. The first comment corrects a wrong name
         (sticky_comment.py)."""
 
-        def ask() -> str:
-            with github_errors("(whose token it is)"):
+        def request() -> str:
+            with github_errors("(the token's user)"):
                 return str(self._github.rest.users.get_authenticated().json()["login"])
 
         try:
-            return with_retries(ask)
+            return with_retries(request)
         except ForgeError:
             return ACTIONS_BOT
 
 
 @contextmanager
 def github_errors(request: str, *, gone_is_fine: bool = False) -> Iterator[None]:
-    """Translates errors of githubkit: TransientError where a later request may succeed, else ForgeError.
+    """Translates errors of githubkit into TransientError, if a later request may succeed, or ForgeError.
 
     `request` describes the request in the message.
     """
@@ -181,39 +183,39 @@ def github_errors(request: str, *, gone_is_fine: bool = False) -> Iterator[None]
             ) from error
         if isinstance(cause, httpx.TransportError) and not isinstance(cause, _WRONG_ADDRESS):
             raise TransientError(f"GitHub did not answer {request}: {type(cause).__name__}") from error
-        raise ForgeError(f"GitHub cannot be asked {request}: {cause}") from error
+        raise ForgeError(f"GitHub cannot be reached {request}: {cause}") from error
     except (GitHubException, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ForgeError(f"GitHub's answer cannot be read {request}: {error!r}") from error
 
 
 def _reason(error: RequestFailed) -> str:
     try:
-        told = error.response.json()
+        answer = error.response.json()
     except ValueError:
         return "no reason given"
-    return str(told.get("message", "no reason given"))[:200] if isinstance(told, dict) else "no reason given"
+    return str(answer.get("message", "no reason given"))[:200] if isinstance(answer, dict) else "no reason given"
 
 
-def _comment(told: Mapping[str, Any]) -> Comment:
-    author = told["user"]["login"] if told["user"] else ""  # None: whoever it was is gone
-    created = datetime.fromisoformat(told["created_at"])
-    return Comment(id=told["id"], author=author, body=told["body"] or "", created=created)
+def _comment(fields: Mapping[str, Any]) -> Comment:
+    author = fields["user"]["login"] if fields["user"] else ""  # None: a deleted user
+    created = datetime.fromisoformat(fields["created_at"])
+    return Comment(id=fields["id"], author=author, body=fields["body"] or "", created=created)
 
 
 def _output(report: CheckRun, sent: int) -> Any:
     return {
         "title": report.title,
         "summary": report.summary,
-        "annotations": [_annotation(each) for each in report.annotations[sent : sent + _ANNOTATIONS_EACH]],
+        "annotations": [_fields(each) for each in report.annotations[sent : sent + _ANNOTATIONS_EACH]],
     }
 
 
-def _annotation(remark: Annotation) -> dict[str, Any]:
+def _fields(annotation: Annotation) -> dict[str, Any]:
     return {
-        "path": remark.path,
-        "start_line": remark.line,
-        "end_line": remark.line,
-        "annotation_level": remark.level,
-        "title": remark.title,
-        "message": remark.message,
+        "path": annotation.path,
+        "start_line": annotation.line,
+        "end_line": annotation.line,
+        "annotation_level": annotation.level,
+        "title": annotation.title,
+        "message": annotation.message,
     }

@@ -1,4 +1,4 @@
-"""GitLab, through python-gitlab: a merge request's notes, and who may write to the project."""
+"""GitLab, through python-gitlab: notes of a merge request, and permissions of users."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,9 +13,9 @@ from .retries import ForgeError, TransientError, check_answer, with_retries
 from .sticky_comment import Comment
 
 _PAGE = 100
-_DEVELOPER = 30  # access levels from here on may push (docs.gitlab.com/api/access_requests)
+_DEVELOPER = 30  # least access level that may push (docs.gitlab.com/api/access_requests)
 _TIMEOUT_S = 30.0
-_AWAY = (
+_TRANSIENT = (
     requests.ConnectionError,
     requests.Timeout,
     requests.exceptions.ChunkedEncodingError,
@@ -24,7 +24,7 @@ _AWAY = (
 
 
 def open_gitlab(token: str, url: str) -> Gitlab:
-    """A client without retries of its own: a failed request may have had its effect."""
+    """A client without retries: a failed request may have had its effect."""
     session = requests.Session()
     session.hooks["response"] = [_check]
     return Gitlab(
@@ -33,7 +33,7 @@ def open_gitlab(token: str, url: str) -> Gitlab:
 
 
 def _check(response: requests.Response, *_: Any, **__: Any) -> None:
-    """Checks an answer before python-gitlab, which would retry by itself, and whose errors have no headers."""
+    """Checks an answer before python-gitlab, which would retry, and whose errors have no headers."""
     check_answer("GitLab", response.request.method or "", response.status_code, response.headers, response.text)
 
 
@@ -41,7 +41,7 @@ class GitLabThread:
     """The notes of one merge request."""
 
     def __init__(self, gitlab: Gitlab, project: str, number: int, *, author: str | None = None) -> None:
-        """`project` is "group/name", `number` the one within the project (its iid)."""
+        """`project` is "group/name", `number` is the merge request's number in the project (iid)."""
         self._gitlab, self._number = gitlab, number
         self._project = gitlab.projects.get(project, lazy=True)
         self._notes = self._project.mergerequests.get(number, lazy=True).notes
@@ -56,9 +56,9 @@ class GitLabThread:
     def comments(self) -> Iterable[Comment]:
         """All notes of people, oldest first."""
         with _gitlab_errors("its notes"):
-            found = list(self._notes.list(iterator=True, per_page=_PAGE, order_by="created_at", sort="asc"))
-            self._ids |= {each.author["username"]: each.author["id"] for each in found}
-            return [_comment(each) for each in found if not each.system]
+            notes = list(self._notes.list(iterator=True, per_page=_PAGE, order_by="created_at", sort="asc"))
+            self._ids |= {note.author["username"]: note.author["id"] for note in notes}
+            return [_comment(note) for note in notes if not note.system]
 
     def create(self, body: str) -> Comment:
         """Adds a note."""
@@ -84,7 +84,7 @@ class GitLabThread:
         return False
 
     def _own_name(self) -> str:
-        with _gitlab_errors("whose token it is (a job's own token may not write notes: a project access token may)"):
+        with _gitlab_errors("the token's user (a job's own token may not write notes: use a project access token)"):
             self._gitlab.auth()
             assert self._gitlab.user is not None
             return str(self._gitlab.user.username)
@@ -92,7 +92,7 @@ class GitLabThread:
 
 @contextmanager
 def _gitlab_errors(request: str, *, gone_is_fine: bool = False) -> Iterator[None]:
-    """Translates errors of python-gitlab: TransientError where a later request may succeed, else ForgeError."""
+    """Translates errors of python-gitlab into TransientError, if a later request may succeed, or ForgeError."""
     try:
         yield
     except TransientError as error:
@@ -104,10 +104,10 @@ def _gitlab_errors(request: str, *, gone_is_fine: bool = False) -> Iterator[None
         if gone_is_fine and status == 404:
             return
         raise ForgeError(f"GitLab answered {status} ({request}): {str(error.error_message)[:200]}", status) from error
-    except _AWAY as error:
+    except _TRANSIENT as error:
         raise TransientError(f"GitLab did not answer ({request}): {type(error).__name__}") from error
     except requests.RequestException as error:
-        raise ForgeError(f"GitLab cannot be asked ({request}): {error}") from error
+        raise ForgeError(f"GitLab cannot be reached ({request}): {error}") from error
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise ForgeError(f"GitLab's answer cannot be read ({request}): {error!r}") from error
 

@@ -18,31 +18,31 @@ class Address:
 
     repository: str | None
     pull_request: int | None
-    author: str | None = None  # our user name, where the token cannot be asked
+    author: str | None = None  # our user name, if the token may not read it
 
     def github(self, environment: Mapping[str, str] = os.environ) -> GitHubThread:
-        """With GITHUB_TOKEN, at GITHUB_API_URL; the repository may be GITHUB_REPOSITORY. Raises ForgeError."""
+        """The thread by GITHUB_TOKEN, GITHUB_API_URL and, as default, GITHUB_REPOSITORY. Raises ForgeError."""
         client = open_github(_needed(environment, "GITHUB_TOKEN"), environment.get("GITHUB_API_URL"))
         repository = self._repository(environment, "GITHUB_REPOSITORY")
         if repository.count("/") != 1:
-            raise ForgeError(f"{repository!r} is no GitHub repository: expected owner/name")
+            raise ForgeError(f"{repository!r} is not a GitHub repository: expected owner/name")
         return GitHubThread(client, repository, self.pull_request or 0, author=self.author)
 
     def gitlab(self, environment: Mapping[str, str] = os.environ) -> GitLabThread:
-        """With GITLAB_TOKEN, at CI_SERVER_URL; repository and number may be those of the job. Raises ForgeError."""
+        """The thread by GITLAB_TOKEN, CI_SERVER_URL and, as defaults, the job's variables. Raises ForgeError."""
         client = open_gitlab(
             _needed(environment, "GITLAB_TOKEN"), environment.get("CI_SERVER_URL") or "https://gitlab.com"
         )
         number = self.pull_request or int(environment.get("CI_MERGE_REQUEST_IID") or 0)
         if not number:
-            raise ForgeError("which merge request? Give --pull-request N, or set CI_MERGE_REQUEST_IID")
+            raise ForgeError("no merge request: give --pull-request N, or set CI_MERGE_REQUEST_IID")
         return GitLabThread(client, self._repository(environment, "CI_PROJECT_PATH"), number, author=self.author)
 
     def _repository(self, environment: Mapping[str, str], variable: str) -> str:
-        found = self.repository or environment.get(variable) or ""
-        if not _REPOSITORY.fullmatch(found) or ".." in found:
-            raise ForgeError(f"{found!r} is no repository: give --repository owner/name, or set {variable}")
-        return found
+        name = self.repository or environment.get(variable) or ""
+        if not _REPOSITORY.fullmatch(name) or ".." in name:
+            raise ForgeError(f"{name!r} is not a repository: give --repository owner/name, or set {variable}")
+        return name
 
 
 def workflow_run_url(run: str | None = None, environment: Mapping[str, str] = os.environ) -> str | None:
@@ -53,7 +53,7 @@ def workflow_run_url(run: str | None = None, environment: Mapping[str, str] = os
 
 
 def _needed(environment: Mapping[str, str], variable: str) -> str:
-    found = environment.get(variable)
-    if not found:
-        raise ForgeError(f"{variable} is not set: a token that may write comments is needed there")
-    return found
+    token = environment.get(variable)
+    if not token:
+        raise ForgeError(f"{variable} is not set: it needs a token that may write comments")
+    return token

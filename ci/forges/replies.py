@@ -16,12 +16,12 @@ from ..gate.artefact import plain
 from .retries import with_retries
 from .sticky_comment import Comment, Thread, own_comments
 
-_COMMAND = re.compile(r"^/warpwatch[ \t]+accept\b(?P<said>.*)$", re.MULTILINE)
-_CODE = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1|\Z)", re.MULTILINE | re.DOTALL)  # code blocks are quotations
+_COMMAND = re.compile(r"^/warpwatch[ \t]+accept\b(?P<arguments>.*)$", re.MULTILINE)
+_CODE = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1|\Z)", re.MULTILINE | re.DOTALL)  # code blocks are no commands
 
 
-class AskedThread(Thread, Protocol):
-    """A conversation with write permissions of users."""
+class ThreadWithPermissions(Thread, Protocol):
+    """A conversation that knows the permissions of users."""
 
     def may_write(self, user: str) -> bool:
         """Whether the user has write access."""
@@ -29,8 +29,8 @@ class AskedThread(Thread, Protocol):
 
 def commands(body: str) -> Iterator[str]:
     """The arguments of each `/warpwatch accept` in a comment."""
-    for found in _COMMAND.finditer(_CODE.sub("", body.replace("\r\n", "\n"))):
-        yield found["said"]
+    for match in _COMMAND.finditer(_CODE.sub("", body.replace("\r\n", "\n"))):
+        yield match["arguments"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,38 +42,40 @@ class Replies:
     refused: tuple[str, ...]  # a sentence for each rejected command
 
 
-def replies_of(thread: AskedThread, key: str, head: str, *, sleep: Callable[[float], None] | None = None) -> Replies:
-    """The acceptances in replies, relative to this head. Raises ForgeError."""
+def replies_of(
+    thread: ThreadWithPermissions, key: str, head: str, *, sleep: Callable[[float], None] | None = None
+) -> Replies:
+    """The acceptances in replies to the report of this head. Raises ForgeError."""
     return with_retries(lambda: _replies(thread, key, head), sleep=sleep)
 
 
-def _replies(thread: AskedThread, key: str, head: str) -> Replies:
+def _replies(thread: ThreadWithPermissions, key: str, head: str) -> Replies:
     accepted, expired, refused = [], [], []
     reports = [marker for _, marker in own_comments(thread, key) if marker.head == head]
     allowed: dict[str, bool] = {}
     for comment in thread.comments():
         for line in commands(comment.body):
-            who = f"{comment.author} (comment {comment.id})"
+            reply = f"{comment.author} (comment {comment.id})"
             if comment.author not in allowed:
                 allowed[comment.author] = thread.may_write(comment.author)
             if not allowed[comment.author]:
-                refused.append(f"{who} may not write to the repository")
+                refused.append(f"{reply} has no write access to the repository")
                 continue
             try:
-                said = _acceptance(comment, line)
+                acceptance = _acceptance(comment, line)
             except ValueError:
-                refused.append(f"{who}: expected /warpwatch accept {SYNTAX}")
+                refused.append(f"{reply}: expected /warpwatch accept {SYNTAX}")
                 continue
             if not reports or comment.created < reports[0].since:
-                expired.append(said)
-                refused.append(f"{who} spoke before {head[:8]} was reported")
+                expired.append(acceptance)
+                refused.append(f"{reply} is older than the report of {head[:8]}")
             else:
-                accepted.append(said)
+                accepted.append(acceptance)
     return Replies(accepted=tuple(accepted), expired=tuple(expired), refused=tuple(refused))
 
 
 def accept_file(base: str, head: str, replies: Iterable[Acceptance]) -> str:
-    """The JSON for `warpwatch gate --accept`, valid for these two commits only."""
+    """The file for `warpwatch gate --accept`, valid for these two commits only."""
     accepted = [
         {
             "pattern": each.pattern,
@@ -90,14 +92,14 @@ def accept_file(base: str, head: str, replies: Iterable[Acceptance]) -> str:
 
 def _acceptance(comment: Comment, line: str) -> Acceptance:
     """The acceptance of a command. Raises ValueError for an incomplete one."""
-    said = parse_acceptance(line)
-    if said.at_most == 0 or len(said.pattern) > 200:
+    parsed = parse_acceptance(line)
+    if parsed.at_most == 0 or len(parsed.pattern) > 200:
         raise ValueError("accepts nothing")
     return Acceptance(
-        pattern=plain(said.pattern, 200),
-        reason=plain(said.reason, 1000),
+        pattern=plain(parsed.pattern, 200),
+        reason=plain(parsed.reason, 1000),
         by=plain(comment.author, 200),
         at=comment.created,
         source=f"comment {comment.id}",
-        at_most=said.at_most,
+        at_most=parsed.at_most,
     )

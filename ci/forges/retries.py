@@ -1,4 +1,4 @@
-"""Requests to a forge that may succeed later: rate limits, server errors, lost connections, unreadable answers."""
+"""Retries of requests to a forge: after rate limits, server errors, lost connections, unreadable answers."""
 
 import json
 import time
@@ -9,7 +9,7 @@ from ..retries import Backoff, UnavailableError, requested_wait_s, retry
 
 _ATTEMPTS = 6
 _TOTAL_S = 600.0
-_RATE_LIMIT_S = 60.0  # GitHub's least pause after a secondary rate limit that states none
+_RATE_LIMIT_S = 60.0  # GitHub's least pause after a secondary rate limit without Retry-After
 _NO_CONTENT = 204
 _BACKOFF = Backoff(first_s=1.0, longest_s=_TOTAL_S)
 
@@ -17,10 +17,10 @@ Answer = TypeVar("Answer")
 
 
 class ForgeError(Exception):
-    """The forge did not carry out a request; the message says what to do."""
+    """A request to the forge failed; the message gives the reason and the fix."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
-        """`status` is that of the forge's answer, None where there was none."""
+        """`status` is the status code of the forge's answer; None without an answer."""
         super().__init__(message)
         self.status = status
 
@@ -39,9 +39,9 @@ class TransientError(ForgeError, UnavailableError):
 def with_retries(
     do: Callable[[], Answer], *, sleep: Callable[[float], None] | None = None, total_s: float = _TOTAL_S
 ) -> Answer:
-    """Calls `do` until it succeeds, six times within `total_s` seconds at most. Raises ForgeError.
+    """Calls `do` until it succeeds, at most six times within `total_s` seconds. Raises ForgeError.
 
-    `do` must first check what is left to do: a failed request may have had its effect.
+    `do` must check first what is left to do: a failed request may have had its effect.
     """
     count = 0
 
@@ -68,9 +68,8 @@ def check_answer(
 ) -> None:
     """Raises TransientError for an answer after which the same request may succeed later.
 
-    `headers` take names in any case. A 2xx without JSON is a proxy's page or was cut off: a forge answers JSON to all
-    but a deletion and where it says that there is no content. GitHub's limits are described in "Rate limits for the
-    REST API" (docs.github.com).
+    `headers` must ignore the case of names. A 2xx without JSON is a proxy's page or was cut off, except for deletions
+    and 204. Source of GitHub's limits: "Rate limits for the REST API" (docs.github.com).
     """
     if 200 <= status < 300:
         if method != "DELETE" and status != _NO_CONTENT and not _is_json(text):

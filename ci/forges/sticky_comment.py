@@ -15,7 +15,7 @@ from .retries import with_retries
 
 _MARKER = re.compile(r"<!-- warpwatch:gate ([0-9A-Za-z_.-]{1,64}) head=([0-9a-f]{40,64}) since=(\S{1,40}) -->")
 _NEWER = (
-    "### warpwatch: a newer commit is there\n\nIts report comes when it is measured; if it was, its checks have it."
+    "### warpwatch: the pull request has a newer commit\n\nIts report follows its measurement; see also its checks."
 )
 
 
@@ -73,14 +73,14 @@ class Marker:
 
 def marker_of(body: str) -> Marker | None:
     """The marker of a comment; None without one."""
-    found = _MARKER.fullmatch(body.partition("\n")[0].strip())
-    if found is None:
+    match = _MARKER.fullmatch(body.partition("\n")[0].strip())
+    if match is None:
         return None
     try:
-        since = datetime.fromisoformat(found[3])
+        since = datetime.fromisoformat(match[3])
     except ValueError:
         return None
-    return Marker(key=found[1], head=found[2], since=since) if since.tzinfo is not None else None
+    return Marker(key=match[1], head=match[2], since=since) if since.tzinfo is not None else None
 
 
 def put_comment(
@@ -92,30 +92,30 @@ def put_comment(
 
 def own_comments(thread: Thread, key: str) -> list[tuple[Comment, Marker]]:
     """Our comments with this key, oldest first. Anyone can write a marker, so the author is checked."""
-    found = []
+    own = []
     for comment in thread.comments():
         if comment.author == thread.author and (marker := marker_of(comment.body)) is not None and marker.key == key:
-            found.append((comment, marker))
-    return sorted(found, key=lambda each: each[0].id)
+            own.append((comment, marker))
+    return sorted(own, key=lambda pair: pair[0].id)
 
 
 def _put(thread: Thread, key: str, head: str, text: str) -> Outcome:
     if thread.head() != head:
         return Outcome.STALE
-    mine = own_comments(thread, key)
+    own = own_comments(thread, key)
     outcome = Outcome.UNCHANGED
-    if not mine:
-        made = thread.create(_body(key, head, text, None))
-        thread.author = made.author  # the forge knows best, and there may be older ones of that name
+    if not own:
+        created = thread.create(_body(key, head, text, None))
+        thread.author = created.author  # the forge's value; this author may have older comments
         outcome = Outcome.CREATED
-        marker = marker_of(made.body)
-        mine = own_comments(thread, key) or ([(made, marker)] if marker is not None else [])
-    (first, marker), *others = mine
+        marker = marker_of(created.body)
+        own = own_comments(thread, key) or ([(created, marker)] if marker is not None else [])
+    (first, marker), *others = own
     body = _body(key, head, text, marker)
     if _plain(first.body) != _plain(body):
         thread.update(first.id, body)
         outcome = Outcome.UPDATED if outcome is Outcome.UNCHANGED else outcome
-    for other, _ in others:  # another job was as fast; all agree that the oldest stays
+    for other, _ in others:  # of jobs at the same time; each keeps the oldest
         thread.delete(other.id)
     return _settled(thread, key, head, first, marker, outcome)
 
@@ -138,5 +138,5 @@ def _body(key: str, head: str, text: str, before: Marker | None) -> str:
 
 
 def _plain(body: str) -> str:
-    """The text with normalized line ends and without trailing space, as forges store it."""
+    """The text as forges store it: normalized line ends, no trailing space."""
     return body.replace("\r\n", "\n").rstrip()

@@ -1,1 +1,1 @@
-"""Commands of workflows: which commit of a pull request is measured, and who approved it."""
+"""Commands of workflows: which commit of a pull request is measured, and whether it is approved."""

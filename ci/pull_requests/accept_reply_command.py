@@ -1,4 +1,4 @@
-"""`warpwatch forge accept-reply`: handles a maintainer's `/warpwatch accept …`, after which reports are renewed."""
+"""`warpwatch forge accept-reply`: validates a maintainer's `/warpwatch accept …`, after which reports are renewed."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from ..forges.replies import commands
 from ..forges.retries import ForgeError, with_retries
 from .events import Event, NewComment, new_comment
 from .gate_plan import NAME
-from .repository import Repository, answering_failures, refuse
+from .repository import Repository, refuse, report_failures
 
 
 class NotAcceptedError(Exception):
@@ -18,7 +18,7 @@ class NotAcceptedError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
+class AcceptedCommand:
     """The pull request whose reports are renewed, and the workflow run with its artefacts."""
 
     pull: int
@@ -26,10 +26,10 @@ class Accepted:
     run: str
 
 
-def accepted(comment: NewComment, repository: Repository) -> Accepted:
-    """The accepted command. Raises NotAcceptedError, ForgeError."""
+def validate_command(comment: NewComment, repository: Repository) -> AcceptedCommand:
+    """Validates the command in a comment. Raises NotAcceptedError, ForgeError."""
     if not with_retries(lambda: repository.thread(comment.pull).may_write(comment.author)):
-        raise NotAcceptedError("only who may push to this repository can say that")
+        raise NotAcceptedError("only users with write access can accept")
     pull = repository.pull_request(comment.pull)
     if not pull.is_open:
         raise NotAcceptedError("this pull request is not open")
@@ -40,8 +40,8 @@ def accepted(comment: NewComment, repository: Repository) -> Accepted:
             raise NotAcceptedError(f"expected `/warpwatch accept {SYNTAX}`") from error
     run = repository.workflow_run(pull.head, NAME)
     if run is None:
-        raise NotAcceptedError(f"{pull.head} is not measured yet; say it once its report is here")
-    return Accepted(pull=pull.number, head=pull.head, run=run)
+        raise NotAcceptedError(f"{pull.head} is not measured yet; reply again after its report")
+    return AcceptedCommand(pull=pull.number, head=pull.head, run=run)
 
 
 @click.command("accept-reply")
@@ -50,14 +50,14 @@ def accepted(comment: NewComment, repository: Repository) -> Accepted:
     type=click.Path(dir_okay=False, path_type=Path),
     envvar="GITHUB_OUTPUT",
     required=True,
-    help="Gets a line each of pull, head and run; else GITHUB_OUTPUT.",
+    help="File to which pull, head and run are appended; else GITHUB_OUTPUT.",
 )
 def accept_reply(output: Path) -> None:
-    """Take `/warpwatch accept …` in a new comment on a pull request.
+    """Handle `/warpwatch accept …` in a new comment on a pull request.
 
-    Verifies that who said it may push, that it can be understood, and that the newest commit was measured; tells which
-    run of the workflow has the artefacts, for `report-gate --replies` and `conclude-gate` to read again. What is
-    accepted they find out themselves, from all replies. Nothing of the pull request is looked at.
+    Verifies that the author has write access, that the command is valid, and that the newest commit was measured.
+    Outputs the workflow run with the artefacts, which `report-gate --replies` and `conclude-gate` read again, together
+    with all replies. Runs no code of the pull request.
     """
     try:
         comment = new_comment(Event.of_workflow())
@@ -67,17 +67,19 @@ def accept_reply(output: Path) -> None:
         repository = Repository.of_workflow()
     except ForgeError as error:
         raise click.ClickException(str(error)) from error
-    with answering_failures(repository, comment.id, f"@{comment.author}: not accepted", comment.pull):
+    with report_failures(repository, comment.id, f"@{comment.author}: not accepted", comment.pull):
         try:
-            told = accepted(comment, repository)
+            command = validate_command(comment, repository)
         except NotAcceptedError as refused:
             refuse(repository, comment.pull, comment.id, f"@{comment.author}: not accepted; {refused}.")
             click.echo(f"not accepted from {comment.author}: {refused}")
             return
     with output.open("a", encoding="utf-8") as file:
-        file.write(f"pull={told.pull}\nhead={told.head}\nrun={told.run}\n")
-    click.echo(f"{told.head} of #{told.pull} is told anew from run {told.run}, on the word of {comment.author}")
+        file.write(f"pull={command.pull}\nhead={command.head}\nrun={command.run}\n")
+    click.echo(
+        f"{command.head} of #{command.pull} is reported again from run {command.run}: accepted by {comment.author}"
+    )
     try:
         repository.react(comment.id, "+1")
-    except ForgeError as error:  # what was asked for goes on
-        click.echo(f"left undone: {error}", err=True)
+    except ForgeError as error:  # the command itself succeeded
+        click.echo(f"no reaction added: {error}", err=True)

@@ -19,59 +19,64 @@ from .events import Event, head_of
 from .gate_plan import State, measured, not_measured
 from .repository import Repository
 
-_KEY = "gate"  # report-gate's own, of the comment that replies answer
-_NO_REASON = "the workflow failed before it could decide; its log says why. Run it again"
+_KEY = "gate"  # of the comment by report-gate that replies answer
+_NO_REASON = "the workflow failed before it could decide; see its log, and run it again"
 
 
 @click.command("conclude-gate")
-@click.argument("found", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--gpus", required=True, metavar="JSON", help="Labels of the runners that were to measure.")
-@click.option("--pull-request", type=click.IntRange(1), metavar="N", help="Whose replies `/warpwatch accept …` count.")
-@click.option("--head", metavar="HASH", help="The pull request's commit; default: the one that the event is about.")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--gpus", required=True, metavar="JSON", help="Labels of the runners that should have measured.")
+@click.option(
+    "--pull-request",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Pull request whose replies `/warpwatch accept …` count.",
+)
+@click.option("--head", metavar="HASH", help="The pull request's commit; default: the event's.")
 @click.option(
     "--state",
     type=click.Choice([*map(str, State), ""]),
     required=True,
-    help="As `plan-gate` said; empty or error: it could not.",
+    help="State by `plan-gate`; empty or error: it failed.",
 )
-@click.option("--reason", default="", help="Likewise.")
+@click.option("--reason", default="", help="Reason by `plan-gate`.")
 @click.option(
     "--run",
     metavar="ID",
     envvar="GITHUB_RUN_ID",
-    help="The workflow's run whose artefacts these are; else GITHUB_RUN_ID.",
+    help="Workflow run of the artefacts; else GITHUB_RUN_ID.",
 )
 def conclude_gate(
-    found: Path, gpus: str, pull_request: int | None, head: str | None, state: str, reason: str, run: str | None
+    folder: Path, gpus: str, pull_request: int | None, head: str | None, state: str, reason: str, run: str | None
 ) -> None:
-    """Set the check `warpwatch gate` of a commit, whatever became of it.
+    """Set the check `warpwatch gate` of a commit, whether it was measured or not.
 
-    FOUND has a file gate-LABEL.json of each machine that measured. Where --gpus names none, `[gate] inconclusive` of
-    the default branch's warpwatch.toml decides. Takes GITHUB_TOKEN and GITHUB_REPOSITORY.
-    Exit status: 0 told, or told before; 1 GitHub refused.
+    FOLDER has a file gate-LABEL.json of each machine that measured. If --gpus is empty, `[gate] inconclusive` of the
+    default branch's warpwatch.toml decides. Reads GITHUB_TOKEN and GITHUB_REPOSITORY. Exit status: 0 set, or set
+    before; 1 GitHub refused.
     """
     labels = _labels(gpus)
     try:
         commit = head or head_of(Event.of_workflow())
         thread = Address(repository=None, pull_request=pull_request).github()
         if state == State.MEASURE:
-            artefacts = {name: each for name in labels if (each := _artefact(found, name))}
+            artefacts = {name: each for name in labels if (each := _artefact(folder, name))}
             if len(artefacts) < len(labels) and pull_request is not None and _is_superseded(thread, commit):
-                told = not_measured(commit, State.CANCELLED, "a newer commit of the pull request is there")
+                check = not_measured(commit, State.CANCELLED, "the pull request has a newer commit")
             else:
                 inconclusive = _inconclusive(Repository.of_workflow()) if not labels else "neutral"
-                told = measured(commit, labels, _with_replies(thread, commit, artefacts), inconclusive)
-                told = replace(told, workflow_run=run)
+                check = measured(commit, labels, _with_replies(thread, commit, artefacts), inconclusive)
+                check = replace(check, workflow_run=run)
         else:
-            told = not_measured(commit, State(state or State.ERROR), reason or _NO_REASON)
-        thread.put_check_run(replace(told, details_url=workflow_run_url(run)))
+            check = not_measured(commit, State(state or State.ERROR), reason or _NO_REASON)
+        thread.put_check_run(replace(check, details_url=workflow_run_url(run)))
     except ForgeError as error:
         raise click.ClickException(str(error)) from error
-    click.echo(f"{told.conclusion}: {told.title}")
+    click.echo(f"{check.conclusion}: {check.title}")
 
 
 def _is_superseded(thread: GitHubThread, head: str) -> bool:
-    """Whether a newer head exists; False if GitHub cannot be asked."""
+    """Whether the pull request has a newer head; False if GitHub does not answer."""
     try:
         return with_retries(thread.head) != head
     except ForgeError:
@@ -84,7 +89,7 @@ def _labels(text: str) -> list[str]:
     except ValueError:
         labels = None
     if not isinstance(labels, list) or not all(isinstance(each, str) for each in labels):
-        raise click.UsageError(f"--gpus {text!r}: wanted a JSON list of labels")
+        raise click.UsageError(f"--gpus {text!r}: expected a JSON list of labels")
     return labels
 
 
@@ -94,26 +99,26 @@ def _inconclusive(repository: Repository) -> Inconclusive:
     try:
         policy = parse_policy(content, FILE_NAME) if content is not None else Policy()
     except PolicyError as error:
-        click.echo(f"the defaults count, as the default branch's policy cannot be used: {error}", err=True)
+        click.echo(f"the defaults count, as the default branch's policy is invalid: {error}", err=True)
         policy = Policy()
     return policy.gate.inconclusive
 
 
 def _with_replies(thread: GitHubThread, head: str, artefacts: Mapping[str, GateArtefact]) -> Mapping[str, GateArtefact]:
-    """Replies applied to artefacts; without replies if they cannot be read, so that the check ends."""
+    """The artefacts with replies applied; without, if the replies cannot be read, so that the check is always set."""
     try:
         replies = replies_of(thread, _KEY, head)
     except ForgeError as error:
-        click.echo(f"no reply counts: {error}", err=True)
+        click.echo(f"replies are ignored: {error}", err=True)
         return artefacts
     for sentence in replies.refused:
-        click.echo(f"does not count: {sentence}", err=True)
+        click.echo(f"reply ignored: {sentence}", err=True)
     return {name: with_replies(each, replies.accepted, replies.expired) for name, each in artefacts.items()}
 
 
-def _artefact(found: Path, label: str) -> GateArtefact | None:
+def _artefact(folder: Path, label: str) -> GateArtefact | None:
     """The artefact of a machine; None if it is missing or invalid."""
-    path = found / f"gate-{label}.json"
+    path = folder / f"gate-{label}.json"
     if not path.exists():
         return None
     try:

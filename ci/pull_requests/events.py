@@ -10,9 +10,9 @@ from typing import Any
 
 from .repository import PullRequest, Repository, RepositoryError
 
-APPROVED_BRANCH = "pull-request/{number}"  # holds the commit that a maintainer said may be tested
+APPROVED_BRANCH = "pull-request/{number}"  # has the commit that a maintainer approved
 BUILT = "success"
-# What GitHub calls the branch of a merge group: "gh-readonly-queue/main/pr-12-" and the commit it is based on.
+# Branch of a merge group: "gh-readonly-queue/main/pr-12-" and the commit on which it is based.
 _QUEUED = re.compile(r"(?:refs/heads/)?gh-readonly-queue/.+/pr-(?P<number>\d+)-(?P<base>[0-9a-f]{40})")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -44,7 +44,7 @@ class NewComment:
 
 
 def new_comment(event: Event) -> NewComment | None:
-    """The comment; None if it was edited (possibly by another user) or is on no pull request."""
+    """The new comment; None if it was edited (possibly by another user) or is not on a pull request."""
     if event.name != "issue_comment" or event.payload["action"] != "created":
         return None
     comment, issue = event.payload["comment"], event.payload["issue"]
@@ -56,20 +56,20 @@ def new_comment(event: Event) -> NewComment | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class EventCommit:
     """The commit of a pull request that an event names."""
 
     pull_request: PullRequest
     is_fork: bool
-    is_approved: bool  # a maintainer said that this very commit may be tested
-    is_queued: bool = False  # a merge queue's commit of it, and not its own
-    build: str = BUILT  # how its build ended, as GitHub calls it
+    is_approved: bool  # a maintainer approved this very commit
+    is_queued: bool = False  # a merge queue's commit of the pull request
+    build: str = BUILT  # conclusion of its build, in GitHub's terms
 
 
-def asked(event: Event, repository: Repository) -> Asked | None:
-    """None where the event is about no open pull request, or no longer about its newest commit.
+def event_commit(event: Event, repository: Repository) -> EventCommit | None:
+    """The event's commit; None without an open pull request, or if the pull request has a newer commit.
 
-    Raises RepositoryError for an event that nobody planned for.
+    Raises RepositoryError for an unsupported event.
     """
     if event.name == "workflow_run":
         return _after_build(event.payload["workflow_run"], repository)
@@ -81,62 +81,62 @@ def asked(event: Event, repository: Repository) -> Asked | None:
         group = event.payload["merge_group"]
         return _queued(group["head_ref"], group["head_sha"], repository)
     raise RepositoryError(
-        f"no pull request in a {event.name} event; wanted workflow_run, workflow_dispatch, pull_request, merge_group"
+        f"no pull request in a {event.name} event; expected workflow_run, workflow_dispatch, pull_request, merge_group"
     )
 
 
 def head_of(event: Event) -> str:
     """The commit in the event itself. Raises RepositoryError if there is none."""
-    places = {
+    paths = {
         "workflow_run": ("workflow_run", "head_sha"),
         "workflow_dispatch": ("inputs", "sha"),
         "pull_request": ("pull_request", "head", "sha"),
         "merge_group": ("merge_group", "head_sha"),
     }
-    found: Any = event.payload
-    for key in places.get(event.name, ("",)):
-        found = found.get(key) if isinstance(found, Mapping) else None
-    if not isinstance(found, str) or not _COMMIT.fullmatch(found):
-        raise RepositoryError(f"the {event.name} event names no commit; give --head HASH")
-    return found
+    value: Any = event.payload
+    for key in paths.get(event.name, ("",)):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    if not isinstance(value, str) or not _COMMIT.fullmatch(value):
+        raise RepositoryError(f"the {event.name} event has no commit; give --head HASH")
+    return value
 
 
-def _after_build(run: Mapping[str, Any], repository: Repository) -> Asked | None:
+def _after_build(run: Mapping[str, Any], repository: Repository) -> EventCommit | None:
     source = run["head_repository"]
     if run["event"] == "merge_group":
         return _queued(run["head_branch"], run["head_sha"], repository, build=run["conclusion"])
     if run["event"] != "pull_request" or source is None:
         return None
     owner = source["owner"]["login"]
-    found = repository.pull_request_at(run["head_sha"], owner=owner, branch=run["head_branch"])
-    return _of(found, repository, build=run["conclusion"])
+    pull = repository.pull_request_at(run["head_sha"], owner=owner, branch=run["head_branch"])
+    return _of(pull, repository, build=run["conclusion"])
 
 
-def _queued(branch: str, head: str, repository: Repository, *, build: str = BUILT) -> Asked | None:
+def _queued(branch: str, head: str, repository: Repository, *, build: str = BUILT) -> EventCommit | None:
     """The commit of a merge queue."""
-    found = _QUEUED.fullmatch(branch)
-    if found is None:
+    match = _QUEUED.fullmatch(branch)
+    if match is None:
         return None
     group = PullRequest(
-        number=int(found["number"]), head=head, base=found["base"], head_repository=repository.name, is_open=True
+        number=int(match["number"]), head=head, base=match["base"], head_repository=repository.name, is_open=True
     )
-    return Asked(pull_request=group, is_fork=False, is_approved=False, is_queued=True, build=build)
+    return EventCommit(pull_request=group, is_fork=False, is_approved=False, is_queued=True, build=build)
 
 
-def _approved(inputs: Mapping[str, str], repository: Repository) -> Asked | None:
+def _approved(inputs: Mapping[str, str], repository: Repository) -> EventCommit | None:
     if not inputs["pull"].isdecimal():
-        raise RepositoryError(f"no number of a pull request: {inputs['pull']!r}")
+        raise RepositoryError(f"not a number of a pull request: {inputs['pull']!r}")
     number, commit = int(inputs["pull"]), inputs["sha"]
     if repository.branch(APPROVED_BRANCH.format(number=number)) != commit:
-        raise RepositoryError(f"nobody said that {commit} of #{number} may be tested: `/ok to test {commit}`")
-    found = repository.pull_request(number)
-    return _of(found, repository, is_approved=True) if found.head == commit else None
+        raise RepositoryError(f"{commit} of #{number} is not approved for testing: reply `/ok to test {commit}`")
+    pull = repository.pull_request(number)
+    return _of(pull, repository, is_approved=True) if pull.head == commit else None
 
 
 def _of(
-    found: PullRequest | None, repository: Repository, *, is_approved: bool = False, build: str = BUILT
-) -> Asked | None:
-    if found is None or not found.is_open:
+    pull: PullRequest | None, repository: Repository, *, is_approved: bool = False, build: str = BUILT
+) -> EventCommit | None:
+    if pull is None or not pull.is_open:
         return None
-    is_fork = found.head_repository != repository.name
-    return Asked(pull_request=found, is_fork=is_fork, is_approved=is_approved, build=build)
+    is_fork = pull.head_repository != repository.name
+    return EventCommit(pull_request=pull, is_fork=is_fork, is_approved=is_approved, build=build)

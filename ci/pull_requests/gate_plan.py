@@ -16,28 +16,28 @@ from ..gate.artefact import GateArtefact, plain
 from ..policy.policy_model import Inconclusive
 from ..reports import gate_labels
 from ..reports.gate_check_run import conclusion
-from .events import BUILT, Asked
+from .events import BUILT, EventCommit
 from .repository import Changed
 
 
 class State(StrEnum):
-    """The state of a commit."""
+    """What happens with a commit."""
 
     MEASURE = "measure"
-    SKIP = "skip"  # nothing that is measured changed: as good as unchanged
-    WAIT = "wait"  # for a maintainer's word
-    FAILED = "failed"  # it does not build, or its tests fail: that is told already
-    CANCELLED = "cancelled"  # the build, or the measuring
+    SKIP = "skip"  # nothing relevant to measurements changed
+    WAIT = "wait"  # for a maintainer's approval
+    FAILED = "failed"  # it does not build, or its tests fail
+    CANCELLED = "cancelled"  # the build, or the measurement
     TIMED_OUT = "timed-out"  # the build
-    STOPPED = "stopped"  # the build, which somebody has to let go on
-    ERROR = "error"  # nobody could plan
+    STOPPED = "stopped"  # the build, until a person lets it continue
+    ERROR = "error"  # planning failed
 
 
 _BUILDS = {
     "failure": (State.FAILED, "{head} does not build or fails its tests"),
     "cancelled": (State.CANCELLED, "the build of {head} was cancelled: run it again"),
     "timed_out": (State.TIMED_OUT, "the build of {head} ran out of time: run it again"),
-    "startup_failure": (State.STOPPED, "the build of {head} could not start: its workflow's page says why"),
+    "startup_failure": (State.STOPPED, "the build of {head} could not start: see its workflow's page"),
     "action_required": (State.STOPPED, "the build of {head} waits for a maintainer to approve its workflow"),
 }
 
@@ -49,37 +49,39 @@ class Plan:
     state: State
     reason: str
     pull: int
-    base: str  # the merge base: what others merged meanwhile is not this pull request's
+    base: str  # the merge base, which excludes what others merged meanwhile
     head: str
 
 
-def plan(asked: Asked, changed: Changed, *, ignored: tuple[str, ...], code: CodeComparison | None) -> Plan:
-    """`ignored` are patterns of paths that no measurement depends on; `code` is what the build told, if it did.
+def plan(commit: EventCommit, changed: Changed, *, ignored: tuple[str, ...], code: CodeComparison | None) -> Plan:
+    """Whether the commit is measured. An approved commit is never skipped.
 
-    A maintainer's word is enough to measure: an approved commit is never skipped.
+    `ignored` are patterns of paths that no measurement depends on; `code` is the build's comparison of compiled code.
     """
-    state, reason = _state(asked, changed, ignored, code)
-    pull = asked.pull_request
+    state, reason = _state(commit, changed, ignored, code)
+    pull = commit.pull_request
     return Plan(state=state, reason=reason, pull=pull.number, base=changed.merge_base, head=pull.head)
 
 
-def _state(asked: Asked, changed: Changed, ignored: tuple[str, ...], code: CodeComparison | None) -> tuple[State, str]:
-    head = asked.pull_request.head
-    if asked.is_approved:
-        return State.MEASURE, f"a maintainer said that {short_hash(head)} may be tested"
-    if asked.build != BUILT:
-        other = (State.STOPPED, f"the build of {{head}} ended with {asked.build}: run it again")
-        state, words = _BUILDS.get(asked.build, other)
-        return state, words.format(head=short_hash(head))
-    if asked.is_queued:
-        return State.SKIP, "its pull request was measured before it was queued; main is measured after the merge"
+def _state(
+    commit: EventCommit, changed: Changed, ignored: tuple[str, ...], code: CodeComparison | None
+) -> tuple[State, str]:
+    head = commit.pull_request.head
+    if commit.is_approved:
+        return State.MEASURE, f"a maintainer approved {short_hash(head)} for testing"
+    if commit.build != BUILT:
+        other = (State.STOPPED, f"the build of {{head}} ended with {commit.build}: run it again")
+        state, reason = _BUILDS.get(commit.build, other)
+        return state, reason.format(head=short_hash(head))
+    if commit.is_queued:
+        return State.SKIP, "the pull request was measured before it was queued; main is measured after the merge"
     if changed.files is not None and all(_is_ignored(name, ignored) for name in changed.files):
-        return State.SKIP, "only files changed that no measurement depends on"
-    if asked.is_fork:  # whose build wrote `code`: by its own word nobody is let in
-        return State.WAIT, f"it comes from a fork: a maintainer looks at it and says `/ok to test {head}`"
+        return State.SKIP, "only files without influence on measurements changed"
+    if commit.is_fork:  # before `code`, which the fork's own build wrote
+        return State.WAIT, f"it comes from a fork: a maintainer must review it and reply `/ok to test {head}`"
     if code is not None and _is_of(code, changed.merge_base, head) and _runs_the_same(code):
-        return State.SKIP, "the compiled code and what launches it are unchanged on every architecture"
-    return State.MEASURE, "what is measured changed"
+        return State.SKIP, "compiled code and host code are unchanged on every architecture"
+    return State.MEASURE, "measured code changed"
 
 
 def _is_ignored(name: str, patterns: tuple[str, ...]) -> bool:
@@ -94,13 +96,13 @@ def _runs_the_same(code: CodeComparison) -> bool:
     return bool(code.runs_same_code) and all(code.runs_same_code.values())
 
 
-# The one check that a branch can require: what became of a pull request's commit, measured or not, on all machines.
+# The check that a branch can require: the result of a pull request's commit on all machines, measured or not.
 
 NAME = "warpwatch gate"
 _WORST_FIRST: tuple[Conclusion, ...] = ("failure", "neutral", "success")
 _NOT_MEASURED: Mapping[State, tuple[Conclusion, str]] = {
     State.SKIP: ("success", "not measured"),
-    State.WAIT: ("action_required", "waits for a maintainer's word"),
+    State.WAIT: ("action_required", "waits for a maintainer's approval"),
     State.FAILED: ("failure", "not measured"),
     State.CANCELLED: ("cancelled", "cancelled"),
     State.TIMED_OUT: ("timed_out", "not measured"),
@@ -111,30 +113,30 @@ _NOT_MEASURED: Mapping[State, tuple[Conclusion, str]] = {
 
 def not_measured(head: str, state: State, reason: str) -> CheckRun:
     """The check run of a commit that is not measured."""
-    told, title = _NOT_MEASURED[state]
-    return _check(head, told, title, f"{reason[:1].upper()}{reason[1:]}.")
+    conclusion_, title = _NOT_MEASURED[state]
+    return _check(head, conclusion_, title, f"{reason[:1].upper()}{reason[1:]}.")
 
 
 def in_progress(head: str, base: str) -> CheckRun:
     """The check run of a commit that is about to be measured."""
-    return _check(head, None, "is being measured", f"Measured against {base}; the log says how far it is.")
+    return _check(head, None, "is being measured", f"Measured against {base}; the log shows the progress.")
 
 
 def measured(
     head: str, machines: Sequence[str], artefacts: Mapping[str, GateArtefact], inconclusive: Inconclusive = "neutral"
 ) -> CheckRun:
-    """Of one that was; both by the runner's label. The worst counts, and a machine that left nothing is the worst.
+    """The check run of a measured commit: the worst conclusion of all machines; a missing artefact is a failure.
 
-    `inconclusive` is what the base's policy makes of a commit that no machine was to measure.
+    `machines` and the keys of `artefacts` are labels of runners. `inconclusive` is the conclusion without machines.
     """
     if not machines:
         return _check(
             head, inconclusive, "not measured", "No GPU runners are named: the variable WARPWATCH_GPUS is empty."
         )
-    found = {name: _conclusion(artefacts.get(name), head) for name in machines}
-    worst = min(found.values(), key=_WORST_FIRST.index)
-    lines = [f"- {name}: {_words(artefacts.get(name), head, code_span)}" for name in machines]
-    titles = [f"{name} {_words(artefacts.get(name), head, str)}" for name in machines if found[name] == worst]
+    conclusions = {name: _conclusion(artefacts.get(name), head) for name in machines}
+    worst = min(conclusions.values(), key=_WORST_FIRST.index)
+    lines = [f"- {name}: {_result(artefacts.get(name), head, code_span)}" for name in machines]
+    titles = [f"{name} {_result(artefacts.get(name), head, str)}" for name in machines if conclusions[name] == worst]
     return _check(head, worst, "; ".join(titles), "\n".join(lines))
 
 
@@ -142,17 +144,18 @@ def _conclusion(artefact: GateArtefact | None, head: str) -> Conclusion:
     return "failure" if artefact is None or artefact.head.hash != head else conclusion(artefact)
 
 
-def _words(artefact: GateArtefact | None, head: str, quote: Quote) -> str:
+def _result(artefact: GateArtefact | None, head: str, quote: Quote) -> str:
     """The result of a machine, for a title or a summary: "regressed, which blocks merging"."""
     if artefact is None:
-        return "measured nothing; the job's log says why"
+        return "measured nothing; see the job's log"
     if artefact.head.hash != head:
         return "measured another commit"
-    told = [] if artefact.outcome is Outcome.FAILED else [artefact.outcome.value]
-    told += [gate_labels.failing(artefact, quote)] * bool(gate_labels.failing(artefact))
-    told += [] if artefact.fault is None else [quote(artefact.fault)]
-    return "; ".join(told) + (", which blocks merging" if artefact.is_blocking else "")
+    parts = [] if artefact.outcome is Outcome.FAILED else [artefact.outcome.value]
+    parts += [gate_labels.failing(artefact, quote)] * bool(gate_labels.failing(artefact))
+    parts += [] if artefact.fault is None else [quote(artefact.fault)]
+    return "; ".join(parts) + (", which blocks merging" if artefact.is_blocking else "")
 
 
-def _check(head: str, told: Conclusion | None, title: str, summary: str) -> CheckRun:
-    return CheckRun(name=NAME, head=head, conclusion=told, title=plain(title, 255), summary=summary, annotations=())
+def _check(head: str, conclusion: Conclusion | None, title: str, summary: str) -> CheckRun:
+    title = plain(title, 255)
+    return CheckRun(name=NAME, head=head, conclusion=conclusion, title=title, summary=summary, annotations=())

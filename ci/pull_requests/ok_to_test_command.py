@@ -7,9 +7,9 @@ import click
 
 from ..forges.retries import ForgeError, with_retries
 from .events import APPROVED_BRANCH, Event, new_comment
-from .repository import Repository, answering_failures, refuse
+from .repository import Repository, refuse, report_failures
 
-_SAID = re.compile(r"\s*/ok to test\b(?P<commit>[^\n]*)")
+_COMMAND = re.compile(r"\s*/ok to test\b(?P<commit>[^\n]*)")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -18,45 +18,43 @@ class NotGrantedError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
-    """A comment on a pull request."""
+class Approval:
+    """A comment on a pull request with `/ok to test`."""
 
     comment: int
     author: str
     pull: int
-    commit: str  # as it was said, perhaps no commit at all
+    commit: str  # as in the comment, perhaps not a hash
 
 
-def word_of(event: Event) -> Word | None:
+def approval_in(event: Event) -> Approval | None:
     """The approval in a new comment; None for other comments."""
     comment = new_comment(event)
-    said = _SAID.match(comment.body) if comment is not None else None
-    if comment is None or said is None:
+    match = _COMMAND.match(comment.body) if comment is not None else None
+    if comment is None or match is None:
         return None
-    return Word(comment=comment.id, author=comment.author, pull=comment.pull, commit=said["commit"].strip())
+    return Approval(comment=comment.id, author=comment.author, pull=comment.pull, commit=match["commit"].strip())
 
 
-def grant(word: Word, repository: Repository) -> str:
-    """Copies the commit to its branch and returns it. Raises NotGrantedError, ForgeError.
+def grant(approval: Approval, repository: Repository) -> str:
+    """Copies the approved commit to its branch and returns it. Raises NotGrantedError, ForgeError.
 
-    Only the commit that was looked at counts: by its full hash, and only while it is the newest.
+    Requires the full hash of the newest commit, so that no other commit than the reviewed one is approved.
     """
-    if not with_retries(lambda: repository.thread(word.pull).may_write(word.author)):
-        raise NotGrantedError("only who may push to this repository can say that")
-    pull = repository.pull_request(word.pull)
+    if not with_retries(lambda: repository.thread(approval.pull).may_write(approval.author)):
+        raise NotGrantedError("only users with write access can approve")
+    pull = repository.pull_request(approval.pull)
     if not pull.is_open:
         raise NotGrantedError("this pull request is not open")
-    if not _COMMIT.fullmatch(word.commit):
+    if not _COMMIT.fullmatch(approval.commit):
+        raise NotGrantedError(f"give the full hash of the commit that you reviewed: `/ok to test {pull.head}`")
+    if pull.head != approval.commit:
         raise NotGrantedError(
-            f"say which commit, by its full hash. If you have looked at it: `/ok to test {pull.head}`"
-        )
-    if pull.head != word.commit:
-        raise NotGrantedError(
-            f"{word.commit} is not the newest commit of this pull request. If you have looked at that one: "
+            f"{approval.commit} is not the newest commit of this pull request. If you reviewed that one: "
             f"`/ok to test {pull.head}`"
         )
-    repository.set_branch(APPROVED_BRANCH.format(number=word.pull), word.commit)
-    return word.commit
+    repository.set_branch(APPROVED_BRANCH.format(number=approval.pull), approval.commit)
+    return approval.commit
 
 
 @click.command("ok-to-test")
@@ -65,39 +63,38 @@ def grant(word: Word, repository: Repository) -> str:
     "workflow",
     metavar="FILE",
     required=True,
-    help="The workflow that measures, started on the default branch with inputs pull and sha.",
+    help="The measuring workflow, started on the default branch with the inputs pull and sha.",
 )
 def ok_to_test(workflow: str) -> None:
-    """Take a maintainer's `/ok to test HASH` on a fork's pull request.
+    """Handle a maintainer's `/ok to test HASH` on a fork's pull request.
 
-    Verifies that who said it may push and that HASH is the newest commit in full, copies the commit to the branch
-    pull-request/NUMBER without looking into it, and starts the workflow that measures. Nothing of the fork is checked
-    out or run here.
+    Verifies that the author has write access and that HASH is the full hash of the newest commit, copies the commit to
+    the branch pull-request/NUMBER, and starts the measuring workflow. Checks out and runs no code of the fork.
     """
     try:
-        word = word_of(Event.of_workflow())
-        if word is None:
+        approval = approval_in(Event.of_workflow())
+        if approval is None:
             click.echo("no `/ok to test` on a pull request")
             return
         repository = Repository.of_workflow()
     except ForgeError as error:
         raise click.ClickException(str(error)) from error
-    with answering_failures(repository, word.comment, f"@{word.author}: not tested", word.pull):
+    with report_failures(repository, approval.comment, f"@{approval.author}: not tested", approval.pull):
         try:
-            commit = grant(word, repository)
+            commit = grant(approval, repository)
         except NotGrantedError as refused:
-            refuse(repository, word.pull, word.comment, f"@{word.author}: not tested; {refused}.")
-            click.echo(f"not granted to {word.author}: {refused}")
+            refuse(repository, approval.pull, approval.comment, f"@{approval.author}: not tested; {refused}.")
+            click.echo(f"not granted to {approval.author}: {refused}")
             return
-        # A branch made with GITHUB_TOKEN starts nothing by itself, so the default branch's own workflow is what runs.
-        inputs = {"pull": str(word.pull), "sha": commit}
+        # A push with GITHUB_TOKEN starts no workflow, so the default branch's workflow is started here.
+        inputs = {"pull": str(approval.pull), "sha": commit}
         repository.start(workflow, ref=repository.default_branch(), inputs=inputs)
-    click.echo(f"{commit} of #{word.pull} is measured, on the word of {word.author}")
+    click.echo(f"{commit} of #{approval.pull} is measured: approved by {approval.author}")
     try:
-        repository.react(word.comment, "+1")
+        repository.react(approval.comment, "+1")
         delete_old_branches(repository)
-    except ForgeError as error:  # what was asked for is done
-        click.echo(f"left undone: {error}", err=True)
+    except ForgeError as error:  # the approval itself succeeded
+        click.echo(f"no reaction added, or old branches not deleted: {error}", err=True)
 
 
 def delete_old_branches(repository: Repository) -> None:

@@ -1,4 +1,4 @@
-"""`warpwatch forge plan-gate`: the first job of a gate's workflow, which decides what is measured."""
+"""`warpwatch forge plan-gate`: decides whether a pull request's commit is measured."""
 
 import os
 from dataclasses import replace
@@ -10,7 +10,7 @@ from ..code.code_comparison import CodeComparison
 from ..code.compiled_facts import CodeFileError, read_model
 from ..forges.pull_request_address import workflow_run_url
 from ..forges.retries import ForgeError
-from .events import Event, asked
+from .events import Event, event_commit
 from .gate_plan import Plan, State, in_progress, plan
 from .repository import Repository
 
@@ -23,46 +23,48 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "patterns",
     default="",
     metavar="PATTERNS",
-    help="Paths that no measurement depends on, as *.md; one a line or separated by spaces.",
+    help="Paths that no measurement depends on, such as *.md; separated by spaces or line ends.",
 )
-@click.option("--code", "code_file", type=_FILE, help="What the build's `warpwatch compare --code` wrote, if it did.")
+@click.option(
+    "--code", "code_file", type=_FILE, help="Output of the build's `warpwatch compare --code`, if there is one."
+)
 @click.option(
     "--output",
     type=_FILE,
     envvar="GITHUB_OUTPUT",
     required=True,
-    help="Gets a line each of state, reason, pull, base and head; else GITHUB_OUTPUT.",
+    help="File to which state, reason, pull, base and head are appended; else GITHUB_OUTPUT.",
 )
 def plan_gate(patterns: str, code_file: Path | None, output: Path) -> None:
-    """Decide which commit of which pull request is measured, or why none is.
+    """Decide whether the commit of the workflow's event is measured, and why not.
 
-    Reads the workflow's event and asks GitHub with GITHUB_TOKEN, which may read, and write checks: of a commit that is
-    to be measured the check `warpwatch gate` is in progress from now on. The state is measure, skip (nothing that is
-    measured changed, or a merge queue's commit), wait (a fork's commit needs a maintainer's word), failed (it does not
-    build), cancelled, timed-out or stopped (its build), or empty: about no pull request.
+    Reads the event and GitHub with GITHUB_TOKEN, which needs to read, and to write checks: the check `warpwatch gate`
+    of a commit to be measured is set to in progress. The state is measure, skip (measured code is unchanged, or a merge
+    queue's commit), wait (a fork's commit needs approval), failed (it does not build), cancelled, timed-out or stopped
+    (its build), or empty (no pull request).
     """
     try:
         repository = Repository.of_workflow()
-        wanted = asked(Event.of_workflow(), repository)
-        if wanted is None:
+        commit = event_commit(Event.of_workflow(), repository)
+        if commit is None:
             _write(output, None)
             return
-        changed = repository.changed(wanted.pull_request.base, wanted.pull_request.head)
-        told = plan(wanted, changed, ignored=tuple(patterns.split()), code=_code(code_file))
+        changed = repository.changed(commit.pull_request.base, commit.pull_request.head)
+        decision = plan(commit, changed, ignored=tuple(patterns.split()), code=_code(code_file))
     except ForgeError as error:
         raise click.ClickException(str(error)) from error
-    _write(output, told)
-    if told.state is State.MEASURE:
-        _announce(repository, told)
+    _write(output, decision)
+    if decision.state is State.MEASURE:
+        _announce(repository, decision)
 
 
-def _announce(repository: Repository, told: Plan) -> None:
+def _announce(repository: Repository, decision: Plan) -> None:
     """Sets the check to in progress; an error does not stop the measurement."""
     try:
-        check = replace(in_progress(told.head, told.base), details_url=workflow_run_url())
-        repository.thread(told.pull).put_check_run(check)
+        check = replace(in_progress(decision.head, decision.base), details_url=workflow_run_url())
+        repository.thread(decision.pull).put_check_run(check)
     except ForgeError as error:
-        click.echo(f"the check cannot be shown as in progress: {error}", err=True)
+        click.echo(f"the check cannot be set to in progress: {error}", err=True)
 
 
 def _code(path: Path | None) -> CodeComparison | None:
@@ -76,15 +78,15 @@ def _code(path: Path | None) -> CodeComparison | None:
         return None
 
 
-def _write(output: Path, told: Plan | None) -> None:
-    lines = {"state": "", "reason": "about no open pull request's newest commit", "pull": "", "base": "", "head": ""}
-    if told is not None:
+def _write(output: Path, decision: Plan | None) -> None:
+    lines = {"state": "", "reason": "not the newest commit of an open pull request", "pull": "", "base": "", "head": ""}
+    if decision is not None:
         lines = {
-            "state": told.state.value,
-            "reason": told.reason,
-            "pull": str(told.pull),
-            "base": told.base,
-            "head": told.head,
+            "state": decision.state.value,
+            "reason": decision.reason,
+            "pull": str(decision.pull),
+            "base": decision.base,
+            "head": decision.head,
         }
     with output.open("a", encoding="utf-8") as file:
         file.writelines(f"{name}={value}\n" for name, value in lines.items())

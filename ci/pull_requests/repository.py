@@ -13,9 +13,9 @@ import click
 from ..forges.github import ACTIONS_BOT, GitHubThread, github_errors, open_github
 from ..forges.retries import ForgeError, with_retries
 
-_MOST_FILES = 300  # GitHub lists no more of a comparison
+_MOST_FILES = 300  # GitHub's limit per comparison
 _NOT_FOUND = 404
-_WORKFLOWS = "github-actions"  # the application that a workflow's token is
+_WORKFLOWS = "github-actions"  # the application of workflow tokens
 _NUMBER = re.compile(r"[0-9]{1,20}")
 
 Read = TypeVar("Read")
@@ -31,8 +31,8 @@ class PullRequest:
 
     number: int
     head: str  # full hash
-    base: str  # the tip of the branch it wants to go to, full hash
-    head_repository: str | None  # "owner/name"; None where that was deleted
+    base: str  # the tip of the target branch, full hash
+    head_repository: str | None  # "owner/name"; None if deleted
     is_open: bool
 
 
@@ -54,11 +54,11 @@ class Repository:
     @classmethod
     def of_workflow(cls) -> "Repository":
         """The repository of this workflow. Raises RepositoryError outside of one."""
-        wanted = ("GITHUB_REPOSITORY", "GITHUB_TOKEN")
-        missing = [name for name in wanted if not os.environ.get(name)]
+        variables = ("GITHUB_REPOSITORY", "GITHUB_TOKEN")
+        missing = [name for name in variables if not os.environ.get(name)]
         if missing:
             raise RepositoryError(f"{' and '.join(missing)} not set: this runs in a workflow, with the job's token")
-        name, token = (os.environ[each] for each in wanted)
+        name, token = (os.environ[variable] for variable in variables)
         return cls(name, token, os.environ.get("GITHUB_API_URL") or "https://api.github.com")
 
     def pull_request(self, number: int) -> PullRequest:
@@ -78,11 +78,11 @@ class Repository:
         return self._get(_changed, f"compare/{base}...{head}")
 
     def file(self, path: str) -> bytes | None:
-        """The content of a file of the default branch; None where there is none, or it has more than GitHub's 1 MB."""
+        """The content of a file of the default branch; None if it is missing, or larger than GitHub's limit of 1 MB."""
 
-        def content(told: Any) -> bytes | None:
-            is_content = isinstance(told, Mapping) and told.get("encoding") == "base64"
-            return base64.b64decode(told["content"]) if is_content else None
+        def content(answer: Any) -> bytes | None:
+            is_content = isinstance(answer, Mapping) and answer.get("encoding") == "base64"
+            return base64.b64decode(answer["content"]) if is_content else None
 
         try:
             return self._get(content, f"contents/{path}")
@@ -96,17 +96,17 @@ class Repository:
         return GitHubThread(self._github, self.name, number, author=ACTIONS_BOT)
 
     def workflow_run(self, head: str, check: str) -> str | None:
-        """The newest run of a workflow that set this check of a commit (forges/github.py writes it); None if none did.
+        """The newest workflow run that set this check of a commit (forges/github.py writes it); None if none did.
 
-        Only a workflow's own word counts: other applications may call a check the same.
+        Only checks by workflows count: other applications may use the same name.
         """
 
-        def newest(told: Any) -> str | None:
-            # The schema allows a check run of no application.
-            ours = [each for each in told["check_runs"] if (each["app"] or {}).get("slug") == _WORKFLOWS]
+        def newest(answer: Any) -> str | None:
+            # The schema allows check runs without an application.
+            ours = [each for each in answer["check_runs"] if (each["app"] or {}).get("slug") == _WORKFLOWS]
             runs = sorted((each["id"], (each["external_id"] or "").partition(":")[0]) for each in ours)
-            found = [run for _, run in runs if _NUMBER.fullmatch(run)]
-            return found[-1] if found else None
+            numbers = [run for _, run in runs if _NUMBER.fullmatch(run)]
+            return numbers[-1] if numbers else None
 
         return self._get(newest, f"commits/{head}/check-runs", check_name=check, filter="all", per_page="100")
 
@@ -116,7 +116,7 @@ class Repository:
 
     def _branch(self, name: str) -> str | None:
         try:
-            return self._read(lambda told: str(told["object"]["sha"]), f"git/ref/heads/{name}")
+            return self._read(lambda answer: str(answer["object"]["sha"]), f"git/ref/heads/{name}")
         except ForgeError as error:
             if error.status == _NOT_FOUND:
                 return None
@@ -125,8 +125,8 @@ class Repository:
     def branches(self, prefix: str) -> list[str]:
         """Names of the branches with this prefix."""
 
-        def names(told: Any) -> list[str]:
-            return [each["ref"].removeprefix("refs/heads/") for each in told]
+        def names(answer: Any) -> list[str]:
+            return [each["ref"].removeprefix("refs/heads/") for each in answer]
 
         return self._get(names, f"git/matching-refs/heads/{prefix}")
 
@@ -134,10 +134,10 @@ class Repository:
         """Creates or moves a branch."""
 
         def put() -> None:
-            found = self._branch(name)
-            if found is None:
+            current = self._branch(name)
+            if current is None:
                 self._write("POST", "git/refs", {"ref": f"refs/heads/{name}", "sha": commit})
-            elif found != commit:
+            elif current != commit:
                 self._write("PATCH", f"git/refs/heads/{name}", {"sha": commit, "force": True})
 
         with_retries(put)
@@ -153,12 +153,12 @@ class Repository:
 
     def default_branch(self) -> str:
         """Name of the default branch."""
-        return self._get(lambda told: str(told["default_branch"]), "")
+        return self._get(lambda answer: str(answer["default_branch"]), "")
 
     def start(self, workflow: str, *, ref: str, inputs: Mapping[str, str]) -> None:
-        """A workflow (its file's name) by workflow_dispatch.
+        """Starts a workflow (its file's name) by workflow_dispatch.
 
-        Where GitHub's answer is lost it may start twice: gate.yml then cancels the first.
+        If GitHub's answer is lost, the workflow may start twice: gate.yml then cancels the first run.
         """
         body = {"ref": ref, "inputs": dict(inputs)}
         with_retries(lambda: self._write("POST", f"actions/workflows/{workflow}/dispatches", body))
@@ -195,28 +195,28 @@ class Repository:
         return f"/repos/{self.name}/{path}" if path else f"/repos/{self.name}"
 
 
-def _changed(told: Any) -> Changed:
-    names = tuple(name for each in told["files"] for name in (each["filename"], each.get("previous_filename")) if name)
-    files = names if len(told["files"]) < _MOST_FILES else None
-    return Changed(merge_base=told["merge_base_commit"]["sha"], files=files)
+def _changed(answer: Any) -> Changed:
+    files = answer["files"]
+    names = tuple(name for each in files for name in (each["filename"], each.get("previous_filename")) if name)
+    return Changed(merge_base=answer["merge_base_commit"]["sha"], files=names if len(files) < _MOST_FILES else None)
 
 
-def _pull_request(told: Mapping[str, Any]) -> PullRequest:
-    source = told["head"]["repo"]
+def _pull_request(answer: Mapping[str, Any]) -> PullRequest:
+    source = answer["head"]["repo"]
     return PullRequest(
-        number=told["number"],
-        head=told["head"]["sha"],
-        base=told["base"]["sha"],
+        number=answer["number"],
+        head=answer["head"]["sha"],
+        base=answer["base"]["sha"],
         head_repository=source["full_name"] if source else None,
-        is_open=told["state"] == "open",
+        is_open=answer["state"] == "open",
     )
 
 
-# Answers to whoever gave a command in a comment: refused, or failed because GitHub did.
+# Answers to commands in comments that are refused or fail.
 
 
 def refuse(repository: Repository, pull: int, comment: int, text: str) -> None:
-    """Answers with a reaction and, once, with a comment. Raises ForgeError."""
+    """Answers a command with a reaction and, once, with a comment. Raises ForgeError."""
     try:
         repository.answer(pull, comment, text)
     finally:
@@ -224,8 +224,8 @@ def refuse(repository: Repository, pull: int, comment: int, text: str) -> None:
 
 
 @contextmanager
-def answering_failures(repository: Repository, comment: int, begins: str, pull: int) -> Iterator[None]:
-    """Answers a comment whose command failed because GitHub did, as far as GitHub takes the answer.
+def report_failures(repository: Repository, comment: int, prefix: str, pull: int) -> Iterator[None]:
+    """Answers a comment whose command failed because of GitHub, if GitHub accepts the answer.
 
     Raises click.ClickException, so that the job fails too.
     """
@@ -233,7 +233,7 @@ def answering_failures(repository: Repository, comment: int, begins: str, pull: 
         yield
     except ForgeError as error:
         try:
-            refuse(repository, pull, comment, f"{begins}; {error}. Say it again later, in a new comment.")
-        except ForgeError as silent:
-            click.echo(f"nor could that be answered: {silent}", err=True)
+            refuse(repository, pull, comment, f"{prefix}; {error}. Try again later, in a new comment.")
+        except ForgeError as unanswered:
+            click.echo(f"the comment could not be answered: {unanswered}", err=True)
         raise click.ClickException(str(error)) from error

@@ -1,1 +1,1 @@
-"""`warpwatch push`: asv results to a dashboard, kept on disk until it has them."""
+"""`warpwatch push`: sends asv's results to a dashboard, with a queue on disk."""

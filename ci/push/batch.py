@@ -13,7 +13,7 @@ import zstandard
 
 from warpwatch.dashboard.importers.asv_folder import result_files
 
-_STILL_WRITTEN_S = 60  # asv writes in pieces: a file that is younger and no complete JSON is still being written
+_STILL_WRITTEN_S = 60  # asv writes in pieces: a younger file without complete JSON is still being written
 _MACHINE, _BENCHMARKS = "machine.json", "benchmarks.json"
 
 
@@ -23,7 +23,7 @@ class Result:
 
     name: str  # relative to the results folder, as in the store: "t4-1/5874c1fb-virtualenv.json"
     path: Path
-    stamp: str  # size, time and inode of the file and its context; a different one means that it may have changed
+    stamp: str  # size, time and inode of the file and its context; it differs if the file may have changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +51,9 @@ def find_results(results: Path) -> Iterator[Result]:
 
 
 def load_result(result: Result) -> LoadedResult | None:
-    """The content, or None while asv writes the file: it vanished, changed, or is new and no complete JSON.
+    """The content; None while asv writes the file: it vanished, changed, or is new without complete JSON.
 
-    An older invalid file is read as it is: the server reports what is wrong with it.
+    An older invalid file is read too: the server reports the error.
     """
     members = []
     try:
@@ -75,7 +75,7 @@ def load_result(result: Result) -> LoadedResult | None:
 
 
 def listing_files(results: Path, machines: set[str]) -> tuple[tuple[str, bytes], ...]:
-    """`benchmarks.json` and the `machine.json` of these machines, as far as they can be read."""
+    """`benchmarks.json` and the `machine.json` of these machines, if readable."""
     names = [_BENCHMARKS, *(f"{machine}/{_MACHINE}" for machine in sorted(machines))]
     return tuple((name, (results / name).read_bytes()) for name in names if _is_json_file(results / name))
 
@@ -86,10 +86,10 @@ def _context(path: Path) -> Path:
 
 def _stamp(path: Path) -> str | None:
     try:
-        stated = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return f"{stated.st_size}:{stated.st_mtime_ns}:{stated.st_ino}"
+    return f"{status.st_size}:{status.st_mtime_ns}:{status.st_ino}"
 
 
 def _is_json_file(path: Path) -> bool:
@@ -114,7 +114,7 @@ Member = tuple[str, bytes]
 
 
 def group_results(results: Iterable[LoadedResult]) -> Iterator[list[LoadedResult]]:
-    """Results in their order, grouped into batches. A larger result is alone."""
+    """Results grouped into batches, in order. A result beyond the limit gets its own batch."""
     group: list[LoadedResult] = []
     size = 0
     for result in results:
@@ -128,25 +128,25 @@ def group_results(results: Iterable[LoadedResult]) -> Iterator[list[LoadedResult
 
 
 def pack(members: Iterable[Member]) -> bytes:
-    """The archive. Its bytes depend only on names and content, so that equal batches are recognized."""
+    """The archive. Its bytes depend only on names and content, so that equal batches have equal digests."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name, text in sorted(members):
-            about = tarfile.TarInfo(name)
-            about.size = len(text)
-            tar.addfile(about, io.BytesIO(text))
+            info = tarfile.TarInfo(name)
+            info.size = len(text)
+            tar.addfile(info, io.BytesIO(text))
     return zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(packed.getvalue())
 
 
 def unpack(body: bytes) -> tuple[Member, ...]:
     """The members of a batch."""
     with tarfile.open(fileobj=io.BytesIO(zstandard.ZstdDecompressor().decompress(body)), mode="r:") as tar:
-        found = []
-        for about in tar:
-            file = tar.extractfile(about)
+        members = []
+        for info in tar:
+            file = tar.extractfile(info)
             assert file is not None
-            found.append((about.name, file.read()))
-        return tuple(found)
+            members.append((info.name, file.read()))
+        return tuple(members)
 
 
 def split(body: bytes) -> tuple[bytes, bytes] | None:
@@ -168,13 +168,13 @@ def _subset(members: tuple[Member, ...], results: set[str]) -> bytes:
     stems = {name.removesuffix(".json") for name in results}
     machines = {name.rpartition("/")[0] for name in results}
 
-    def is_kept(name: str) -> bool:
+    def belongs(name: str) -> bool:
         if name.endswith(".context.jsonl"):
             return name.removesuffix(".context.jsonl") in stems
         folder, _, file = name.rpartition("/")
         return name in results or not folder or (file == "machine.json" and folder in machines)
 
-    return pack(member for member in members if is_kept(member[0]))
+    return pack(member for member in members if belongs(member[0]))
 
 
 def _is_result(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""`warpwatch push`: sends asv's results to a dashboard, now or when it is available again."""
+"""`warpwatch push`: sends asv's results to a dashboard."""
 
 import json
 import os
@@ -89,11 +89,11 @@ def push(
 ) -> None:
     """Send results of asv that are new or changed since the last push to a dashboard.
 
-    RESULTS is a folder with asv.conf.json, or a results folder; default: here. Files are queued on disk first, and
-    leave the queue when the server has confirmed them: push may be killed at any moment and run as often as you like.
-    The thresholds of the warpwatch.toml above RESULTS are sent too, as of its newest commit. Exit status: 0 the server
-    has all results, 1 some are still queued (the next push sends them), 3 the server rejected files; they are kept next
-    to the queue with the reasons.
+    RESULTS is a folder with asv.conf.json, or a results folder; default: here. Files are queued on disk, and leave the
+    queue when the server has confirmed them, so push may be killed and repeated at any time. The thresholds of the
+    warpwatch.toml above RESULTS are sent too, as of its newest commit. Exit status: 0 the server has all results, 1
+    some are still queued (the next push sends them), 3 the server rejected files, which are stored next to the queue
+    with the reasons.
     """
     say = _say_to_stderr
     try:
@@ -101,28 +101,28 @@ def push(
         if not watch and not folder.is_dir():
             raise click.ClickException(f"{folder} does not exist: has asv run yet?")
         upload = Upload(server=check_server(server), project=name, token=_token(token_file))
-        if upload.is_in_the_clear:
+        if upload.is_unencrypted:
             say(f"warning: {upload.server} has no TLS: the token is readable in transit")
         queue = open_queue(spool or default_queue_folder(), upload.server, name)
 
-        def tell(sent: PushResult) -> None:
-            _tell(sent, name, as_json)
+        def report(sent: PushResult) -> None:
+            _report(sent, name, as_json)
             state_limits(folder, upload, say)
 
         if watch:
             say(f"sending results of {folder} to {upload.url}")
-            watch_results(folder, queue, upload, every_s=every, say=say, tell=tell)
+            watch_results(folder, queue, upload, every_s=every, say=say, report=report)
             return
         sent = PushResult()
         try:
             push_results(folder, queue, upload, sent, patience_s=patience, again=again, say=say)
         finally:
-            is_news = bool(as_json or sent.taken or sent.set_aside)
-            if is_news:
-                _tell(sent, name, as_json)
+            is_reported = bool(as_json or sent.accepted or sent.set_aside)
+            if is_reported:
+                _report(sent, name, as_json)
         if not sent.waiting:
-            if not is_news:
-                _tell(sent, name, as_json)
+            if not is_reported:
+                _report(sent, name, as_json)
             state_limits(folder, upload, say)
     except (SettingsError, NoResultsError) as error:
         raise click.ClickException(str(error)) from error
@@ -134,11 +134,11 @@ def push(
         ) from error
     if sent.waiting:
         raise click.ClickException(
-            f"{sent.waiting} batch{'es' if sent.waiting > 1 else ''} not sent; kept in "
+            f"{sent.waiting} batch{'es' if sent.waiting > 1 else ''} not sent; queued in "
             f"{queue.folder}, and the next push sends them"
         )
     if sent.set_aside:
-        say(f"rejected files are kept in {queue.refused}; --again sends them once more")
+        say(f"rejected files are in {queue.refused}; --again sends them again")
         sys.exit(SET_ASIDE)
 
 
@@ -147,8 +147,8 @@ def _results(path: Path, project: str | None) -> tuple[Path, str]:
     conf = path if path.is_file() else path / "asv.conf.json"
     if not conf.is_file():
         return path, project or project_name(path.resolve())
-    stated = asv_project(conf)
-    return stated.results, project or stated.name or project_name(stated.results.resolve())
+    asv = asv_project(conf)
+    return asv.results, project or asv.name or project_name(asv.results.resolve())
 
 
 def _token(file: Path | None) -> str:
@@ -166,16 +166,16 @@ def _token(file: Path | None) -> str:
             "--project NAME --name RUNNER"
         )
     if not text.isascii() or not text.isprintable() or " " in text:
-        raise SettingsError(f"what {source} holds is no token; expected one line as printed by warpwatch token create")
+        raise SettingsError(f"{source} has no token; expected one line as printed by warpwatch token create")
     return text
 
 
-def _tell(sent: PushResult, project: str, as_json: bool) -> None:
+def _report(sent: PushResult, project: str, as_json: bool) -> None:
     """Prints what the server accepted."""
     for line in sent.set_aside:
         click.echo(f"set aside: {line}", err=True)
-    for taken in sent.taken:
-        for line in taken.warnings:
+    for batch in sent.accepted:
+        for line in batch.warnings:
             click.echo(f"warning: {line}", err=True)
     if as_json:
         click.echo(
@@ -187,14 +187,14 @@ def _tell(sent: PushResult, project: str, as_json: bool) -> None:
                     "points": sent.points,
                     "set_aside": sent.set_aside,
                     "waiting": sent.waiting,
-                    "batches": [asdict(each) for each in sent.taken],
+                    "batches": [asdict(batch) for batch in sent.accepted],
                 }
             )
         )
         return
     click.echo(
-        f"{project}: the dashboard took {sent.files} files, {sent.unchanged} of them unchanged, with {sent.points} new "
-        f"points; {len(sent.set_aside)} set aside"
+        f"{project}: the dashboard accepted {sent.files} files, {sent.unchanged} of them unchanged, with "
+        f"{sent.points} new points; {len(sent.set_aside)} set aside"
     )
 
 

@@ -1,7 +1,7 @@
-"""The queue on disk: batches of results that wait for a dashboard, and which results were queued before.
+"""The queue on disk: batches of results for a dashboard, and records of queued results.
 
-A batch is written atomically (temporary file, fsync, rename) and removed only after the dashboard has answered. After a
-kill in between it is sent twice at most, and the dashboard recognizes equal content.
+A batch is written atomically (temporary file, fsync, rename) and removed only after the dashboard has answered. A kill
+in between sends it twice at most, and the dashboard recognizes equal content.
 
     waiting/0000000012-5874c1fb….tar.zst    to send, lowest number first; the name has a SHA-256 of the content
     refused/…                               batches with rejected files, each with the reasons in a .txt
@@ -26,7 +26,7 @@ _TEMPORARY = ".part-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFile:
-    """A result file as it was last queued."""
+    """A result file when it was last queued."""
 
     stamp: str
     digest: str
@@ -68,15 +68,15 @@ class PushQueue:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._waiting, self.refused = folder / "waiting", folder / "refused"
-        for each in (self._waiting, self.refused):
-            each.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for subfolder in (self._waiting, self.refused):
+            subfolder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     @contextmanager
     def queueing(self) -> Iterator[None]:
         """The lock for adding; removes temporary files of killed processes."""
         with _locked(self.folder / "queueing.lock", waits=True):
-            for left in self._waiting.glob(f"{_TEMPORARY}*"):
-                left.unlink(missing_ok=True)
+            for temporary in self._waiting.glob(f"{_TEMPORARY}*"):
+                temporary.unlink(missing_ok=True)
             yield
 
     @contextmanager
@@ -102,10 +102,10 @@ class PushQueue:
         return Batch(path=path)
 
     def replace(self, batch: Batch, bodies: Sequence[bytes]) -> None:
-        """Replaces a batch by others at its position. Raises OSError; then nothing is lost."""
-        for place, body in enumerate(bodies):
+        """Replaces a batch by others at its position. Raises OSError and loses nothing."""
+        for part, body in enumerate(bodies):
             digest = hashlib.sha256(body).hexdigest()[:32]
-            _write_atomically(self._waiting / f"{batch.number:0{_DIGITS}d}-{place}-{digest}{_SUFFIX}", body)
+            _write_atomically(self._waiting / f"{batch.number:0{_DIGITS}d}-{part}-{digest}{_SUFFIX}", body)
         self.remove(batch)
 
     def remove(self, batch: Batch) -> None:
@@ -116,7 +116,7 @@ class PushQueue:
     def quarantine(self, batch: Batch, reasons: Sequence[str]) -> None:
         """Moves a batch with rejected files to `refused/`, with the reasons."""
         target = self.refused / f"{batch.path.name.split('-')[-1]}"
-        with suppress(OSError):  # a full disk: the batch itself matters more
+        with suppress(OSError):  # a full disk; the batch itself matters more
             _write_atomically(target.with_name(f"{target.name}.txt"), "".join(f"{each}\n" for each in reasons).encode())
         batch.path.replace(target)
         _sync(self.refused)
@@ -135,15 +135,15 @@ class PushQueue:
     def known(self) -> dict[str, KnownFile]:
         """The queued result files by name; empty if known.json is missing or invalid, so that all files are new."""
         try:
-            stated = json.loads((self.folder / "known.json").read_bytes())
-            return {name: KnownFile(stamp=stamp, digest=digest) for name, (stamp, digest) in stated.items()}
+            entries = json.loads((self.folder / "known.json").read_bytes())
+            return {name: KnownFile(stamp=stamp, digest=digest) for name, (stamp, digest) in entries.items()}
         except (OSError, ValueError, TypeError, AttributeError):
             return {}
 
     def save_known(self, known: Mapping[str, KnownFile]) -> None:
         """Records the queued files, once their batches are on disk. Raises OSError."""
-        stated = {name: (each.stamp, each.digest) for name, each in known.items()}
-        self.write("known.json", json.dumps(stated).encode())
+        entries = {name: (each.stamp, each.digest) for name, each in known.items()}
+        self.write("known.json", json.dumps(entries).encode())
 
     def write(self, name: str, text: bytes) -> None:
         """Writes a file of the queue atomically. Raises OSError."""

@@ -19,31 +19,31 @@ _BACKOFF = Backoff(first_s=1.0, longest_s=300.0, longest_requested_s=3600.0)
 class PushResult:
     """What the server accepted."""
 
-    taken: list[UploadResult] = field(default_factory=list)
-    set_aside: list[str] = field(default_factory=list)
-    waiting: int = 0  # batches, at the end
+    accepted: list[UploadResult] = field(default_factory=list)
+    set_aside: list[str] = field(default_factory=list)  # reasons of rejected files
+    waiting: int = 0  # batches still queued
 
     @property
     def files(self) -> int:
-        """Result files that the server has."""
-        return sum(each.files for each in self.taken)
+        """Number of result files that the server has."""
+        return sum(each.files for each in self.accepted)
 
     @property
     def unchanged(self) -> int:
-        """Files that the server had before."""
-        return sum(each.unchanged for each in self.taken)
+        """Number of files that the server had before."""
+        return sum(each.unchanged for each in self.accepted)
 
     @property
     def points(self) -> int:
-        """Values that were new to the server."""
-        return sum(each.points for each in self.taken)
+        """Number of values that were new to the server."""
+        return sum(each.points for each in self.accepted)
 
 
 def queue_new(results: Path, queue: PushQueue, *, again: bool = False) -> int:
     """Queues every result file that is new or changed since it was last queued; returns how many.
 
-    With `again` all files and the refused batches. Raises OSError where results or queue cannot be read or written; the
-    queue keeps its batches.
+    With `again` queues all files and the refused batches. Raises OSError if results or queue cannot be read or written;
+    the queue loses nothing.
     """
     with queue.queueing():
         if again:
@@ -69,19 +69,19 @@ def _changed(results: Path, known: dict[str, KnownFile]) -> Iterator[LoadedResul
         last = known.get(result.name)
         if last is not None and last.stamp == result.stamp:
             continue
-        read = load_result(result)
-        if read is None:
+        loaded = load_result(result)
+        if loaded is None:
             continue
-        if last is not None and last.digest == read.digest:
-            known[result.name] = KnownFile(stamp=result.stamp, digest=read.digest)
+        if last is not None and last.digest == loaded.digest:
+            known[result.name] = KnownFile(stamp=result.stamp, digest=loaded.digest)
         else:
-            yield read
+            yield loaded
 
 
 def _send_one(queue: PushQueue, batch: Batch, upload: Upload, sent: PushResult, say: Callable[[str], None]) -> None:
     body = batch.body()
     try:
-        taken = upload.send(body)
+        accepted = upload.send(body)
     except TooLargeError as error:
         parts = split(body)
         if parts is None:
@@ -92,9 +92,9 @@ def _send_one(queue: PushQueue, batch: Batch, upload: Upload, sent: PushResult, 
     except RefusedError as error:
         _quarantine(queue, batch, error.reasons, sent)
     else:
-        sent.taken.append(taken)
-        if taken.set_aside:
-            _quarantine(queue, batch, taken.set_aside, sent)
+        sent.accepted.append(accepted)
+        if accepted.set_aside:
+            _quarantine(queue, batch, accepted.set_aside, sent)
         else:
             queue.remove(batch)
 
@@ -118,7 +118,7 @@ def push(
 ) -> None:
     """Queues new results and sends the queue, retrying for `patience_s` while the server is away. Fills `sent`.
 
-    Waits for another push of this queue. Raises SettingsError, and OSError where results or queue cannot be read or
+    Waits for another push of this queue. Raises SettingsError, and OSError if results or queue cannot be read or
     written.
     """
     deadline = clock() + patience_s
@@ -132,11 +132,11 @@ def push(
             return _send_patiently(queue, upload, sent, deadline, say, sleep, clock)
 
     try:
-        no_room = _queue(results, queue, again, say)
+        queue_error = _queue(results, queue, again, say)
         send()
-        if no_room is not None:  # sent batches may have freed space
-            if (still := _queue(results, queue, again, say)) is not None:
-                raise still
+        if queue_error is not None:  # sent batches may have freed space
+            if (queue_error := _queue(results, queue, again, say)) is not None:
+                raise queue_error
             send()
     finally:
         sent.waiting = len(queue.waiting())
@@ -162,7 +162,7 @@ def _send_patiently(
     sleep: Callable[[float], None],
     clock: Callable[[], float],
 ) -> None:
-    """Sends the waiting batches in order. The back-off starts anew with each batch: the server took the one before."""
+    """Sends the waiting batches in order. The back-off restarts with each batch."""
     while waiting := queue.waiting():
         send = partial(_send_one, queue, waiting[0], upload, sent, say)
         try:
@@ -178,19 +178,19 @@ def watch(
     *,
     every_s: float,
     say: Callable[[str], None],
-    tell: Callable[[PushResult], None],
-    goes_on: Callable[[], bool] = lambda: True,
+    report: Callable[[PushResult], None],
+    is_running: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Queues and sends results as they appear, until it is stopped, also while the server is away.
+    """Queues and sends results as they appear, also while the server is away, until `is_running` is false.
 
-    `tell` gets the result of each round. Raises SettingsError.
+    `report` gets the result of each round. Raises SettingsError.
     """
-    failures, next_try, complaint = 0, 0.0, ""
-    while goes_on():
-        no_room = _queue(results, queue, False, say) if results.is_dir() else None
-        if no_room is not None and str(no_room) != complaint:
-            say(f"cannot queue what is new: {no_room}; trying again every {every_s:.0f} s")
-        complaint = str(no_room or "")
+    failures, next_try, last_error = 0, 0.0, ""
+    while is_running():
+        queue_error = _queue(results, queue, False, say) if results.is_dir() else None
+        if queue_error is not None and str(queue_error) != last_error:
+            say(f"cannot queue new results: {queue_error}; trying again every {every_s:.0f} s")
+        last_error = str(queue_error or "")
         if time.monotonic() >= next_try and queue.waiting():
             sent = PushResult()
             with queue.sending(waits=False) as is_ours:
@@ -203,6 +203,6 @@ def watch(
                     pause = _BACKOFF.pause_s(failures, error)
                     next_try = time.monotonic() + pause
                     say(f"{error}; {len(queue.waiting())} waiting; again in {math.ceil(pause)} s")
-            if sent.taken or sent.set_aside:
-                tell(sent)
+            if sent.accepted or sent.set_aside:
+                report(sent)
         time.sleep(every_s)

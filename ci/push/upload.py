@@ -1,4 +1,4 @@
-"""One request to one dashboard, and the meaning of its answer."""
+"""Requests to a dashboard, and its answers as results or errors."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ from ..retries import UnavailableError, requested_wait_s
 
 _CONNECT_S, _ANSWER_S = 10, 900  # the server analyses many new series before it answers
 _COUNTS = ("files", "unchanged", "points", "series_analysed")
-_AWAY = {400, 408, 425, 429}  # 400: the body changed in transit
+_RETRIABLE = {400, 408, 425, 429}  # 400: the body changed in transit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class UploadResult:
     """The server's counts for a batch."""
 
     files: int
-    unchanged: int  # stored already
+    unchanged: int  # files stored before
     points: int
     series_analysed: int
     set_aside: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class TooLargeError(Exception):
 
 
 class SettingsError(Exception):
-    """Nothing can be sent until somebody changes a setting; the message says which."""
+    """A setting is wrong, and nothing can be sent until it is changed; the message names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Upload:
         return f"{self.server}/api/projects/{project_in_path(self.project)}/results"
 
     @property
-    def is_in_the_clear(self) -> bool:
+    def is_unencrypted(self) -> bool:
         """Whether the token is sent without encryption to another machine."""
         parts = urlsplit(self.server)
         return parts.scheme == "http" and not is_loopback(parts.hostname or "")
@@ -71,21 +71,21 @@ class Upload:
         """Sends a batch. Raises UnavailableError, RefusedError, TooLargeError or SettingsError."""
         digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
         # RFC 9530: the server refuses a body that changed in transit
-        answer = self._ask("POST", self.url, body, "application/zstd", {"Content-Digest": f"sha-256=:{digest}:"})
-        stated = _json(answer)
+        answer = self._request("POST", self.url, body, "application/zstd", {"Content-Digest": f"sha-256=:{digest}:"})
+        fields = _json(answer)
         if answer.status_code == 200:
-            return self._upload_result(stated, answer)
-        raise self._error(answer, stated)
+            return self._upload_result(fields, answer)
+        raise self._error(answer, fields)
 
     def state(self, limits: StatedLimits) -> None:
         """Sends the project's thresholds; the server keeps those of the newest commit. Raises as `send` does."""
         body = limits.model_dump_json(exclude_defaults=True).encode()
         url = f"{self.server}/api/projects/{project_in_path(self.project)}/limits"
-        answer = self._ask("PUT", url, body, "application/json", {})
+        answer = self._request("PUT", url, body, "application/json", {})
         if answer.status_code != 200:
             raise self._error(answer, _json(answer))
 
-    def _ask(self, method: str, url: str, body: bytes, kind: str, more: Mapping[str, str]) -> requests.Response:
+    def _request(self, method: str, url: str, body: bytes, kind: str, more: Mapping[str, str]) -> requests.Response:
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind, **more}
         try:
             return requests.request(
@@ -99,40 +99,44 @@ class Upload:
         except requests.RequestException as error:
             raise UnavailableError(f"{self.server} does not answer: {_innermost(error)}") from error
 
-    def _upload_result(self, stated: Mapping[str, Any], answer: requests.Response) -> UploadResult:
-        """A proxy's page may have status 200 too: only the dashboard's own fields count."""
-        counts = {name: stated.get(name) for name in _COUNTS}
-        if stated.get("project") != self.project or not all(isinstance(count, int) for count in counts.values()):
+    def _upload_result(self, fields: Mapping[str, Any], answer: requests.Response) -> UploadResult:
+        """The server's counts. Raises SettingsError if they are missing: a proxy's page may have status 200 too."""
+        counts = {name: fields.get(name) for name in _COUNTS}
+        if fields.get("project") != self.project or not all(isinstance(count, int) for count in counts.values()):
             raise SettingsError(
-                f"{self.url} answers, but not as a dashboard does ({_start(answer)}); is --to its "
+                f"{self.url} answers, but not as a dashboard ({_start(answer)}); is --to its "
                 "address, or does a proxy in front of it require a login?"
             )
         return UploadResult(
             **{name: int(count) for name, count in counts.items() if count is not None},
-            set_aside=tuple(map(str, stated.get("set_aside", ()))),
-            warnings=tuple(map(str, stated.get("warnings", ()))),
+            set_aside=tuple(map(str, fields.get("set_aside", ()))),
+            warnings=tuple(map(str, fields.get("warnings", ()))),
         )
 
-    def _error(self, answer: requests.Response, stated: Mapping[str, Any]) -> Exception:
-        status, text = answer.status_code, str(stated.get("detail") or _start(answer))
+    def _error(self, answer: requests.Response, fields: Mapping[str, Any]) -> Exception:
+        status, text = answer.status_code, str(fields.get("detail") or _start(answer))
         if status == 413:
             return TooLargeError(text)
         if status in {415, 422}:
-            return RefusedError(text, reasons=tuple(map(str, stated.get("set_aside", ()))))
-        if status >= 500 or status in _AWAY:
+            return RefusedError(text, reasons=tuple(map(str, fields.get("set_aside", ()))))
+        if status >= 500 or status in _RETRIABLE:
             return UnavailableError(
-                f"{self.server} cannot take it now ({status}): {text}", requested_wait_s(answer.headers)
+                f"{self.server} cannot accept results now ({status}): {text}", requested_wait_s(answer.headers)
             )
         if status == 401:
             return SettingsError(
-                f"the token does not work (401): {text} An admin makes one on the page Tokens, or: "
+                f"the token is not valid (401): {text} An admin creates one on the page Tokens, or: "
                 f"warpwatch token create --project {self.project} --name RUNNER"
             )
         if status == 403:
-            return SettingsError(f"the token may not do that (403): {text} Wanted: one for uploads to {self.project}")
+            return SettingsError(
+                f"the token has no permission (403): {text} It needs one for uploads to {self.project}"
+            )
         if 300 <= status < 400:
             to = answer.headers.get("Location", "nowhere")
-            return SettingsError(f"{self.url} sends on to {to}: a token follows no redirect; give that address to --to")
+            return SettingsError(
+                f"{self.url} redirects to {to}, which would expose the token; give that address to --to"
+            )
         return SettingsError(f"{self.url} answers {status}: {text} Is --to the dashboard's address?")
 
 
@@ -148,18 +152,18 @@ def check_server(server: str) -> str:
 
 def _json(answer: requests.Response) -> Mapping[str, Any]:
     try:
-        stated = answer.json()
+        fields = answer.json()
     except ValueError:
         return {}
-    return stated if isinstance(stated, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def _start(answer: requests.Response) -> str:
-    return " ".join(answer.text[:200].split()) or answer.reason or "no words"
+    return " ".join(answer.text[:200].split()) or answer.reason or "empty"
 
 
 def _innermost(error: BaseException) -> str:
-    """The cause inside urllib3's nested errors."""
+    """The innermost cause of urllib3's nested errors."""
     reason = error.args[0] if error.args else error
     reason = getattr(reason, "reason", reason)
     text = str(reason).rpartition(": ")[2]

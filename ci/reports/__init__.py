@@ -1,1 +1,1 @@
-"""What people and programs see of a gate: from its artefact to text, one kind of text a file."""
+"""Reports of a gate's artefact: Markdown, check runs, JUnit."""

@@ -1,4 +1,4 @@
-"""A gate as Markdown: the comment on a pull request, the note on a merge request, the summary of a job."""
+"""Markdown reports of a gate: comments on pull requests, notes on merge requests, summaries of jobs."""
 
 from collections.abc import Sequence
 
@@ -15,17 +15,17 @@ from warpwatch.dashboard.text.markdown import code_span
 from ..gate.artefact import GateArtefact
 from . import gate_labels
 from .report_links import Links, reproduce
-from .report_tables import block, compiled_code, details, folded_rows, has_moved, moved_rows, size, widths
+from .report_tables import block, changed_rows, compiled_code, details, folded_rows, has_changed, size, widths
 
-GITHUB_MOST = 65_000  # of the 65,536 characters that GitHub's comment may have; the rest is for the hidden marker
-GITLAB_MOST = 900_000  # GitLab takes 1,000,000
-SUMMARY_MOST = 250_000  # a job summary may have 1 MiB, and a character four bytes
+GITHUB_MOST = 65_000  # characters; GitHub accepts 65,536, and the hidden marker needs some
+GITLAB_MOST = 900_000  # GitLab accepts 1,000,000
+SUMMARY_MOST = 250_000  # a job summary may have 1 MiB, a character up to four bytes
 _LONGEST_COMMAND = 4_000
-_ACCEPT = "Meant? One who may write here replies `/warpwatch accept <glob> <why>`."
+_ACCEPT = "Intended? Users with write access can reply `/warpwatch accept <glob> <why>`."
 
 
 def markdown(artefacts: Sequence[GateArtefact], links: Links, most: int = GITHUB_MOST) -> str:
-    """All machines' verdicts of one pair of commits; no longer than `most` characters, and it says what was cut."""
+    """The report on all machines, in at most `most` characters; it counts the rows that do not fit."""
     head = [f"### warpwatch: {OUTCOMES[gate_labels.worst(artefacts)]}", _sentence(artefacts)]
     closing = _closing(artefacts, links)
     room = (most - widths([*head, *closing])) // len(artefacts)
@@ -33,25 +33,25 @@ def markdown(artefacts: Sequence[GateArtefact], links: Links, most: int = GITHUB
     text = "\n\n".join([*head, *body, *closing])
     if size(text) <= most:
         return text
-    # Of so many machines that there is no room for their tables.
-    return "\n\n".join([head[0], "The rows have no room here.", *closing])
+    # Too many machines for tables.
+    return "\n\n".join([head[0], "The rows do not fit here.", *closing])
 
 
 def _sentence(artefacts: Sequence[GateArtefact]) -> str:
-    """The verdict, before anything else."""
-    told = "; ".join(_verdict(artefact) for artefact in artefacts)
-    told = told[:1].upper() + told[1:]
+    """The verdicts of all machines, and whether they block."""
+    verdicts = "; ".join(_verdict(artefact) for artefact in artefacts)
+    verdicts = verdicts[:1].upper() + verdicts[1:]
     blocks = " **This blocks merging.**" if any(artefact.is_blocking for artefact in artefacts) else ""
-    return f"{told}.{blocks}"
+    return f"{verdicts}.{blocks}"
 
 
 def _verdict(artefact: GateArtefact) -> str:
-    """Of the worst row where one regressed, else the counts."""
+    """The worst regressed row, else counts."""
     bad = [row for row in artefact.rows if row.verdict is Verdict.REGRESSED and row.accepted is None]
     if not bad:
         return gate_labels.title(artefact, code_span)
     row = bad[0]
-    on = f" on {code_span(gate_labels.place(artefact))}" if gate_labels.place(artefact) else ""
+    on = f" on {code_span(gate_labels.location(artefact))}" if gate_labels.location(artefact) else ""
     compiled = "".join(f"; {gate_labels.code_facts(each, code_span)}" for each in artefact.code_of(row)[:1])
     more = f" ({len(bad) - 1} more series regressed)" if len(bad) > 1 else ""
     worst = f"{code_span(gate_labels.name(row))}{on} is {direction(row) or 'worse'}: **{change_with_interval(row)}**"
@@ -60,10 +60,10 @@ def _verdict(artefact: GateArtefact) -> str:
 
 
 def _machine(artefact: GateArtefact, links: Links, most: int, with_heading: bool) -> list[str]:
-    """What one machine told, in at most so many characters: most of them for what moved."""
-    parts = [f"#### {code_span(gate_labels.place(artefact))}: {OUTCOMES[artefact.outcome]}"] if with_heading else []
-    moved = [row for row in artefact.rows if has_moved(row)]
-    command = reproduce(artefact, [row for row in moved if row.verdict is Verdict.REGRESSED] or moved)
+    """The report on one machine, in at most `most` characters; changed rows get most of them."""
+    parts = [f"#### {code_span(gate_labels.location(artefact))}: {OUTCOMES[artefact.outcome]}"] if with_heading else []
+    changed = [row for row in artefact.rows if has_changed(row)]
+    command = reproduce(artefact, [row for row in changed if row.verdict is Verdict.REGRESSED] or changed)
     again = []
     if command is not None and size(command) <= _LONGEST_COMMAND:
         again.append(details("Measure it again", block(command)))
@@ -71,14 +71,14 @@ def _machine(artefact: GateArtefact, links: Links, most: int, with_heading: bool
     drift = drift_sentence(artefact.drift, code_span) if artefact.drift is not None else ""
     ending = [part for part in (drift, notes, gate_labels.cost(artefact)) if part]
     most -= widths([*parts, *again, *ending])
-    parts += moved_rows(artefact, links, int(0.6 * most))
+    parts += changed_rows(artefact, links, int(0.6 * most))
     parts += compiled_code(artefact, int(0.2 * most))
     room = most - widths(parts)
     return [*parts, *folded_rows(artefact, links, room), *again, *ending]
 
 
 def _closing(artefacts: Sequence[GateArtefact], links: Links) -> list[str]:
-    """Hashes stand bare, so that a forge links them."""
+    """Commits and links. Hashes are plain text, so that the forge links them."""
     first = artefacts[0]
     address = links.comparison(first)
     compared = f" · [compare on the dashboard]({address})" if address else ""

@@ -1,4 +1,4 @@
-"""A gate as a check run of GitHub's: a conclusion, a title, a summary in Markdown, and remarks at lines of code."""
+"""A check run of GitHub for a gate: conclusion, title, summary, and annotations at benchmarks."""
 
 from warpwatch.dashboard.model.comparison import Outcome
 from warpwatch.dashboard.model.verdict import Verdict
@@ -18,8 +18,8 @@ _LINES_EACH = 20
 def check_run(artefact: GateArtefact, links: Links) -> CheckRun:
     """The check run of one machine's gate."""
     return CheckRun(
-        # Never the name alone, which a branch may require: the machine's is a stranger's word, or missing.
-        name=plain(f"warpwatch gate ({gate_labels.place(artefact) or 'no machine'})", 100),
+        # Never the bare name, which a branch may require: the machine's name is untrusted, or missing.
+        name=plain(f"warpwatch gate ({gate_labels.location(artefact) or 'no machine'})", 100),
         head=artefact.head.hash,
         conclusion=conclusion(artefact),
         title=plain(gate_labels.title(artefact), _LONGEST_TITLE),
@@ -29,26 +29,26 @@ def check_run(artefact: GateArtefact, links: Links) -> CheckRun:
 
 
 def conclusion(artefact: GateArtefact) -> Conclusion:
-    """Failure if it blocks; neutral if it is inconclusive, or regressed without blocking; else success."""
+    """Failure if the gate blocks; neutral if inconclusive, or regressed without blocking; else success."""
     if artefact.is_blocking:
         return "failure"
     return "neutral" if artefact.outcome in {Outcome.REGRESSED, Outcome.INCONCLUSIVE} else "success"
 
 
 def _annotations(artefact: GateArtefact) -> tuple[Annotation, ...]:
-    """One a benchmark, at the line that defines it: its workloads together."""
-    told: dict[tuple[str, int], list[ArtefactRow]] = {}
+    """One annotation per benchmark, at its definition."""
+    by_location: dict[tuple[str, int], list[ArtefactRow]] = {}
     for row in artefact.rows:
         if (row.fails or row.verdict is Verdict.REGRESSED) and row.accepted is None and row.source is not None:
-            told.setdefault((row.source.path, row.source.line), []).append(row)
-    return tuple(_annotation(*place, rows) for place, rows in list(told.items())[:MOST_ANNOTATIONS])
+            by_location.setdefault((row.source.path, row.source.line), []).append(row)
+    return tuple(_annotation(*location, rows) for location, rows in list(by_location.items())[:MOST_ANNOTATIONS])
 
 
 def _annotation(path: str, line: int, rows: list[ArtefactRow]) -> Annotation:
     regressed = sum(row.verdict is Verdict.REGRESSED for row in rows)
     failing = sum(row.fails for row in rows)
-    said = [f"{regressed} regressed"] * (regressed > 0) + [f"{failing} without a number at head"] * (failing > 0)
-    title = ", ".join(said)
+    counts = [f"{regressed} regressed"] * (regressed > 0) + [f"{failing} without a value at head"] * (failing > 0)
+    title = ", ".join(counts)
     lines = [
         (f"{gate_labels.name(row)}: {levels(row)}, {change_with_interval(row)} {remark(row)}").strip() for row in rows
     ]

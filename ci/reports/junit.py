@@ -1,8 +1,8 @@
-"""A gate as JUnit's XML, which every CI server shows: a suite a machine, a case a series.
+"""A gate as JUnit XML: a suite per machine, a case per series.
 
-Failures are what blocks, errors what gave no valid number at head, skipped what is inconclusive (a failure where the
-policy says so) or compared. A regression that was accepted or does not block passes, and says so in its output. By the
-schema of Jenkins' xUnit plugin (junit-10.xsd), which GitLab reads too.
+Failures: blocking rows. Errors: no valid value at head. Skipped: inconclusive (a failure if the policy says so) or
+nothing to compare. An accepted or non-blocking regression passes, with a note in its output. Schema: junit-10.xsd of
+Jenkins' xUnit plugin, which GitLab reads too.
 """
 
 from collections.abc import Sequence
@@ -30,8 +30,8 @@ def junit(artefacts: Sequence[GateArtefact]) -> str:
 
 
 def _suite(artefact: GateArtefact) -> Element:
-    where = gate_labels.place(artefact) or "no machine"
-    suite = Element("testsuite", name=f"warpwatch gate of {artefact.project} on {where}")
+    location = gate_labels.location(artefact) or "no machine"
+    suite = Element("testsuite", name=f"warpwatch gate of {artefact.project} on {location}")
     properties = SubElement(suite, "properties")
     for name, value in (
         ("base", artefact.base.hash),
@@ -50,7 +50,7 @@ def _suite(artefact: GateArtefact) -> Element:
         "failures": str(failures),
         "errors": str(errors),
         "skipped": str(skipped),
-        "time": f"{60 * artefact.cost.minutes:.3f}",  # of all cases together: one alone took none of its own
+        "time": f"{60 * artefact.cost.minutes:.3f}",  # of all cases, which are measured together
     }
     return suite
 
@@ -60,12 +60,12 @@ def _case(row: ArtefactRow, inconclusive: Inconclusive) -> Element:
     name = f"{row.series.metric}({values})" if values else row.series.metric
     case = Element("testcase", classname=row.series.benchmark, name=name)
     parts = (levels(row), change_with_interval(row) if row.estimate is not None else "", remark(row))
-    said = ", ".join(part for part in parts if part)
+    text = ", ".join(part for part in parts if part)
     result = _result(row, inconclusive)
     if result is not None:
-        SubElement(case, result, type=row.verdict.value, message=said)
+        SubElement(case, result, type=row.verdict.value, message=text)
     else:
-        SubElement(case, "system-out").text = f"{row.verdict.value}: {said}"
+        SubElement(case, "system-out").text = f"{row.verdict.value}: {text}"
     return case
 
 

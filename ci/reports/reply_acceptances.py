@@ -1,4 +1,4 @@
-"""Replies applied to an artefact: the rows that someone accepted, and the outcome without them."""
+"""Applies acceptances in replies to an artefact."""
 
 from collections.abc import Sequence
 
@@ -14,13 +14,13 @@ _MOST_EXPIRED = 10
 def with_replies(
     artefact: GateArtefact, replies: Sequence[Acceptance], expired: Sequence[Acceptance] = ()
 ) -> GateArtefact:
-    """The artefact with its rows accepted, each by the first reply that covers it; earlier acceptances stay.
+    """The artefact with each row accepted by the first reply that covers it; earlier acceptances stay.
 
-    Its notes list the replies to an earlier head that would have covered a row which blocks now.
+    Its notes list replies to an earlier head that would cover a blocking row.
     """
     rows = tuple(_accepted(row, replies) for row in artefact.rows)
-    lapsed = [each for each in expired if any(row.is_blocking and covering([each], row) for row in rows)]
-    notes = tuple(dict.fromkeys(_expired_note(each, artefact.head.hash) for each in lapsed))
+    relevant = [each for each in expired if any(row.is_blocking and covering([each], row) for row in rows)]
+    notes = tuple(dict.fromkeys(_expired_note(each, artefact.head.hash) for each in relevant))
     return artefact.model_copy(
         update={
             "rows": rows,
@@ -32,8 +32,8 @@ def with_replies(
 
 def _expired_note(reply: Acceptance, head: str) -> str:
     return (
-        f"{reply.pattern}, accepted by {reply.by} ({reply.source}) until {head[:8]} came, has expired: say it of this "
-        f"commit too if it is still meant ({reply.reason[:200]})"
+        f"{reply.pattern}, accepted by {reply.by} ({reply.source}) before {head[:8]}, has expired: reply again if it "
+        f"is still meant ({reply.reason[:200]})"
     )
 
 

@@ -34,7 +34,7 @@ _BLOCKS = 4
 
 
 class _RefusedError(click.ClickException):
-    """The forge did not take it."""
+    """The forge refused a report."""
 
     exit_code = 1
 
@@ -46,27 +46,27 @@ class _RefusedError(click.ClickException):
     "targets",
     multiple=True,
     type=click.Choice([*_FORGES, *_TEXTS]),
-    help="May be given several times. github: comment and check run.",
+    help="Kind of report; repeatable. github: comment and check run.",
 )
-@click.option("--repository", metavar="OWNER/NAME", help="Else GITHUB_REPOSITORY, or CI_PROJECT_PATH.")
-@click.option("--pull-request", type=click.IntRange(1), metavar="N", help="Else CI_MERGE_REQUEST_IID, on GitLab.")
-@click.option("--head", metavar="HASH", help="The commit that was to be measured; another's artefact is refused.")
+@click.option("--repository", metavar="OWNER/NAME", help="Default: GITHUB_REPOSITORY, or CI_PROJECT_PATH.")
+@click.option("--pull-request", type=click.IntRange(1), metavar="N", help="Default on GitLab: CI_MERGE_REQUEST_IID.")
+@click.option("--head", metavar="HASH", help="Expected commit; artefacts of others are refused.")
 @click.option(
     "--key",
     default="gate",
     show_default=True,
     metavar="WORD",
-    help="Tells several comments on one pull request apart: a job a machine has one each.",
+    help="Key of the comment, if a pull request has several: one per job or machine.",
 )
-@click.option("--author", metavar="LOGIN", help="Who the token is, where it may not ask; of a workflow: its bot.")
-@click.option("--replies", is_flag=True, help="Counts `/warpwatch accept <glob> <why>` of who may write.")
 @click.option(
-    "--accept-file", type=OutputFile(), help="With --replies: what `warpwatch gate --accept` reads goes there."
+    "--author", metavar="LOGIN", help="The token's user, if the token may not read it; default in a workflow: its bot."
 )
-@click.option("--dashboard", metavar="URL", help="Links to its pages.")
-@click.option("--output", type=OutputFile(), help="Of a text; default: standard output.")
-@click.option("--fail-if-blocking", is_flag=True, help="For a job whose failure keeps a merge from happening.")
-@click.option("--schema", is_flag=True, help="Prints the JSON Schema of an artefact and ends.")
+@click.option("--replies", is_flag=True, help="Apply `/warpwatch accept <glob> <why>` of users with write access.")
+@click.option("--accept-file", type=OutputFile(), help="With --replies: write the file for `warpwatch gate --accept`.")
+@click.option("--dashboard", metavar="URL", help="Address of the dashboard, for links.")
+@click.option("--output", type=OutputFile(), help="File for a text; default: standard output.")
+@click.option("--fail-if-blocking", is_flag=True, help="Exit with 4 if the gate blocks.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of an artefact, and exit.")
 def report_gate(
     paths: tuple[Path, ...],
     targets: tuple[str, ...],
@@ -82,12 +82,12 @@ def report_gate(
     fail_if_blocking: bool,
     schema: bool,
 ) -> None:
-    """Report what `warpwatch gate --artefact` found; several artefacts are several machines.
+    """Report artefacts of `warpwatch gate --artefact`, one per machine.
 
-    Takes tokens from GITHUB_TOKEN and GITLAB_TOKEN. Comments and check runs are made once and changed in place, however
-    often this runs. Exit status: 0 reported, or already reported; 1 the forge refused, or was away for long; 2 an
-    artefact that no gate writes, of another commit, or wrong options; 3 the pull request has another head by now; 4
-    with --fail-if-blocking: reported, and it blocks.
+    Reads tokens from GITHUB_TOKEN and GITLAB_TOKEN. Comments and check runs are created once and changed in place.
+    Exit status: 0 reported, or already reported; 1 the forge refused, or was unavailable; 2 an artefact that is invalid
+    or of another commit, or wrong options; 3 the pull request has a newer head; 4 with --fail-if-blocking: reported and
+    blocking.
     """
     if schema:
         click.echo(json.dumps(GateArtefact.model_json_schema(), indent=1))
@@ -98,7 +98,7 @@ def report_gate(
     if not targets:
         raise click.UsageError(f"give --to {', --to '.join([*_FORGES, *_TEXTS])}")
     if len(texts) > 1 and output is not None:
-        raise click.UsageError(f"--output takes one text; asked for are {', '.join(texts)}")
+        raise click.UsageError(f"--output takes one text, not {', '.join(texts)}")
     if not key or not all(sign.isascii() and (sign.isalnum() or sign in "_.-") for sign in key) or len(key) > 64:
         raise click.UsageError(f"--key {key!r}: letters, digits, _ . and - only, 64 at most")
     address, links = (
@@ -109,11 +109,11 @@ def report_gate(
     stale = False
     if replies:
         if not forges:
-            raise click.UsageError("--replies: of which forge? Give --to github or --to gitlab too")
+            raise click.UsageError("--replies needs --to github or --to gitlab")
         try:
-            artefacts = _answered(address, artefacts, forges, key, accept_file)
+            artefacts = _with_replies(address, artefacts, forges, key, accept_file)
         except ForgeError as error:
-            refused.append(f"no reply counts: {error}")
+            refused.append(f"replies are ignored: {error}")
     for forge in forges:
         try:
             stale |= _report(forge, address, artefacts, links, key, head)
@@ -139,29 +139,29 @@ def _read(paths: Sequence[Path], head: str | None) -> list[GateArtefact]:
         raise CannotTellError(str(error)) from error
     ends = {(each.base.hash, each.head.hash) for each in artefacts}
     if len(ends) > 1:
-        raise CannotTellError("the artefacts are of several pairs of commits; report each pair alone")
+        raise CannotTellError("the artefacts are of several pairs of commits; report each pair separately")
     if head is not None and artefacts[0].head.hash != head:
-        raise CannotTellError(f"the artefact is of {artefacts[0].head.hash}, and {head} was to be measured")
+        raise CannotTellError(f"the artefact is of {artefacts[0].head.hash}, not of {head}")
     return artefacts
 
 
-def _answered(
+def _with_replies(
     address: Address, artefacts: list[GateArtefact], forges: Sequence[str], key: str, file: Path | None
 ) -> list[GateArtefact]:
     thread = address.gitlab() if forges[0] == "gitlab" else address.github()
     base, head = artefacts[0].base.hash, artefacts[0].head.hash
-    found = replies_of(thread, key, head)
-    for sentence in found.refused:
-        click.echo(f"does not count: {sentence}", err=True)
+    replies = replies_of(thread, key, head)
+    for sentence in replies.refused:
+        click.echo(f"reply ignored: {sentence}", err=True)
     if file is not None:
-        file.write_text(accept_file(base, head, found.accepted) + "\n", encoding="utf-8")
-    return [with_replies(each, found.accepted, found.expired) for each in artefacts]
+        file.write_text(accept_file(base, head, replies.accepted) + "\n", encoding="utf-8")
+    return [with_replies(each, replies.accepted, replies.expired) for each in artefacts]
 
 
 def _report(
     forge: str, address: Address, artefacts: list[GateArtefact], links: Links, key: str, head: str | None
 ) -> bool:
-    """Report to one forge; returns whether the pull request has another head by now."""
+    """Report to one forge; returns whether the pull request has a newer head."""
     if forge == "gitlab":
         return _comment(address.gitlab(), artefacts, markdown(artefacts, links, GITLAB_MOST), key)
     if address.pull_request is None and (forge != "github-check" or head is None):
@@ -169,7 +169,7 @@ def _report(
     thread = address.github()
     newest = head or with_retries(thread.head)
     if newest != artefacts[0].head.hash:
-        # A commit that nobody asked to measure gets no check run on a stranger's word.
+        # The artefact is untrusted: it sets no check run on another commit than the expected one.
         click.echo(
             f"stale: the pull request is at {newest[:8]}, the artefact is of {artefacts[0].head.hash[:8]}", err=True
         )
@@ -179,8 +179,8 @@ def _report(
         try:
             for each in artefacts:
                 is_new = thread.put_check_run(replace(check_run(each, links), details_url=workflow_run_url()))
-                click.echo(f"check run {'created' if is_new else 'was there'}", err=True)
-        except ForgeError as error:  # the comment says as much, and may be taken
+                click.echo(f"check run {'created' if is_new else 'unchanged'}", err=True)
+        except ForgeError as error:  # the comment may still succeed
             failed = error
     is_stale = forge != "github-check" and _comment(thread, artefacts, markdown(artefacts, links, GITHUB_MOST), key)
     if failed is not None:

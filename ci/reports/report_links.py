@@ -1,4 +1,4 @@
-"""Addresses and commands made from an artefact's hashes and names, never taken out of it."""
+"""Links and commands, built from an artefact's hashes and names and never copied from it."""
 
 import shlex
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _MOST_PATTERNS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """Where more is told. Without a dashboard there is no such place."""
+    """Links to the dashboard; None without one."""
 
     dashboard: str | None = None
 
@@ -36,7 +36,7 @@ class Links:
 
 
 def reproduce(artefact: GateArtefact, rows: Iterable[ArtefactRow]) -> str | None:
-    """The command that measures these rows again, for a shell; None where asv did not, or a name was cut."""
+    """The shell command that measures these rows again; None if asv did not measure them or a name was cut."""
     whole = (row.series for row in rows if _is_whole(row))
     patterns = list(dict.fromkeys(bench_pattern(each.suite, each.parameters.items()) for each in whole))
     if not patterns:

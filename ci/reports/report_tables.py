@@ -1,4 +1,4 @@
-"""Tables of a report in Markdown, with strangers' words in code spans alone."""
+"""Markdown tables of a report."""
 
 from collections.abc import Sequence
 
@@ -11,19 +11,19 @@ from ..gate.artefact import ArtefactRow, GateArtefact
 from . import gate_labels
 from .report_links import Links
 
-# Markdown out of a stranger's words: they stand in code spans (`code_span.py` says why) and code blocks alone.
+# Untrusted texts are only in code spans (see `dashboard/text/markdown.py`) and code blocks.
 
 
 def block(text: str) -> str:
-    """The text as lines of code, for a shell to be pasted into."""
+    """The text as a code block for a shell."""
     fence = "`" * max(longest_run(text) + 1, 3)
     return f"{fence}sh\n{text}\n{fence}"
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> tuple[str, int]:
-    """A table of finished cells, as many rows as `most` characters hold; and how many were left out.
+    """A table with as many rows as fit into `most` characters, and the number of rows left out.
 
-    A column whose name begins with ">" is set to the right. Without rows it is empty.
+    Cells are Markdown. A column whose name starts with ">" is right-aligned. Empty without rows.
     """
     head = [
         "| " + " | ".join(name.removeprefix(">") for name in columns) + " |",
@@ -31,7 +31,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> t
     ]
     lines, used = head, sum(size(line) + 1 for line in head)
     for number, cells in enumerate(rows):
-        # A cell ends at a bar, even in code.
+        # A bar ends a cell, even in code.
         line = "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
         used += size(line) + 1
         if used > most:
@@ -41,16 +41,16 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> t
 
 
 def details(summary: str, text: str) -> str:
-    """Hidden until asked for. `summary` is our own words: no Markdown is read there."""
+    """A folded text. `summary` is our own text, in which forges read no Markdown."""
     return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
 
 
 def size(text: str) -> int:
-    """Characters as the forges' own languages count them: those beyond 16 bits are two."""
+    """Number of UTF-16 units, which forges count."""
     return len(text) + sum(sign > "\uffff" for sign in text)
 
 
-_MOVED = (Verdict.REGRESSED, Verdict.IMPROVED)
+_CHANGED = (Verdict.REGRESSED, Verdict.IMPROVED)
 _COLUMNS = ("", "series", ">base → head", ">Δ (95 %)", ">times the noise of a run", ">controls")
 _EMPTY = {"", "–"}
 _FOLDED = (
@@ -58,46 +58,46 @@ _FOLDED = (
     (Verdict.UNCHANGED, "unchanged"),
     (Verdict.MISSING, "with nothing to compare"),
 )
-_AROUND = 200  # characters of the words around a folded table
+_AROUND = 200  # characters around a folded table
 
 
-def has_moved(row: ArtefactRow) -> bool:
-    """Whether a report shows it first: it moved, or fails at head."""
-    return row.fails or row.verdict in _MOVED
+def has_changed(row: ArtefactRow) -> bool:
+    """Whether the row regressed, improved or fails at head."""
+    return row.fails or row.verdict in _CHANGED
 
 
-def moved_rows(artefact: GateArtefact, links: Links, most: int) -> list[str]:
-    """The rows that moved, in about `most` characters."""
-    rows = [row for row in artefact.rows if has_moved(row)]
+def changed_rows(artefact: GateArtefact, links: Links, most: int) -> list[str]:
+    """The changed rows, in about `most` characters."""
+    rows = [row for row in artefact.rows if has_changed(row)]
     cells = [_cells(artefact, row, links) for row in rows]
     for row, each in zip(rows, cells, strict=True):
         each[0] = f"**{row.verdict.value}**" if row.is_blocking else row.verdict.value
     text, left = _narrow_table(cells, most)
-    left += sum(each.count for each in artefact.left_out if each.fails or each.verdict in _MOVED)
-    return [part for part in (text, _no_room(left, "that moved")) if part]
+    left += sum(each.count for each in artefact.left_out if each.fails or each.verdict in _CHANGED)
+    return [part for part in (text, _not_shown(left, "changed rows")) if part]
 
 
 def compiled_code(artefact: GateArtefact, most: int) -> list[str]:
-    """The kernels that were compiled to something else."""
+    """The kernels with changed machine code."""
     cells = [
         [code_span(each.kernel), code_span(each.architecture), gate_labels.code_facts(each, code_span)]
         for each in artefact.code
     ]
-    text, left = table(("compiled otherwise", "for", "what changed"), cells, most)
-    return [part for part in (text, _no_room(left + artefact.code_left_out, "compiled otherwise")) if part]
+    text, left = table(("changed kernel", "for", "changes"), cells, most)
+    return [part for part in (text, _not_shown(left + artefact.code_left_out, "changed kernels")) if part]
 
 
 def folded_rows(artefact: GateArtefact, links: Links, most: int) -> list[str]:
-    """Rows that did not move, folded: the inconclusive ones first."""
+    """The other rows, folded by verdict."""
     parts = []
     for verdict, what in _FOLDED:
         rows = [row for row in artefact.rows if row.verdict is verdict and not row.fails]
-        beyond = artefact.count(verdict) - sum(row.verdict is verdict for row in artefact.rows)
-        if not rows and not beyond:
+        left_out = artefact.count(verdict) - sum(row.verdict is verdict for row in artefact.rows)
+        if not rows and not left_out:
             continue
         text, left = _narrow_table([_cells(artefact, row, links) for row in rows], most - _AROUND)
-        inside = [part for part in (text, _no_room(left + beyond, "")) if part]
-        parts.append(details(f"{len(rows) + beyond} {what}", "\n\n".join(inside)))
+        content = [part for part in (text, _not_shown(left + left_out, "rows")) if part]
+        parts.append(details(f"{len(rows) + left_out} {what}", "\n\n".join(content)))
         most -= size(parts[-1]) + 2
     return parts
 
@@ -117,27 +117,27 @@ def _cells(artefact: GateArtefact, row: ArtefactRow, links: Links) -> list[str]:
 
 
 def _narrow_table(cells: Sequence[Sequence[str]], most: int) -> tuple[str, int]:
-    """Without the columns in which no row has anything."""
-    shown = [at for at in range(len(_COLUMNS)) if any(each[at] not in _EMPTY for each in cells)]
-    return table([_COLUMNS[at] for at in shown], [[each[at] for at in shown] for each in cells], most)
+    """A table without empty columns."""
+    columns = [at for at in range(len(_COLUMNS)) if any(row[at] not in _EMPTY for row in cells)]
+    return table([_COLUMNS[at] for at in columns], [[row[at] for at in columns] for row in cells], most)
 
 
-def _unbroken(told: str) -> str:
-    """A line ends between quantities, not between a number and its unit."""
-    if not told.strip("– →"):
+def _unbroken(text: str) -> str:
+    """The text with no-break spaces between numbers and units."""
+    if not text.strip("– →"):
         return "–"
-    if "`" in told:
-        return told  # of a unit that nobody knows
-    kept = told.replace(" ", "\N{NO-BREAK SPACE}")
+    if "`" in text:
+        return text  # with an unknown unit
+    unbroken = text.replace(" ", "\N{NO-BREAK SPACE}")
     for before in ("→", "(", "…"):
-        kept = kept.replace(f"\N{NO-BREAK SPACE}{before}", f" {before}")
-    return kept
+        unbroken = unbroken.replace(f"\N{NO-BREAK SPACE}{before}", f" {before}")
+    return unbroken
 
 
-def _no_room(left: int, which: str) -> str:
-    return f"{left} more {which}".strip() + ": no room here." if left else ""
+def _not_shown(left: int, what: str) -> str:
+    return f"{left} more {what} not shown." if left else ""
 
 
 def widths(parts: Sequence[str]) -> int:
-    """Characters of paragraphs with the blank lines between them."""
+    """Size of paragraphs with blank lines between them."""
     return sum(size(part) + 2 for part in parts)

@@ -44,7 +44,7 @@ class GitHubServer(ThreadingHTTPServer):
         self.pulls: dict[int, dict[str, Any]] = {}
         self.comments: dict[int, dict[str, Any]] = {}
         self.check_runs: dict[int, dict[str, Any]] = {}
-        self.asked: list[Request] = []
+        self.requests: list[Request] = []
         self.failing: dict[str, list[int]] = {}  # statuses instead of answers, by a pattern of method and path
         self.fails_after_work = False  # whether what is asked for is done all the same
 
@@ -69,7 +69,7 @@ class GitHubServer(ThreadingHTTPServer):
 
     def bodies(self, method: str, path: str) -> list[dict[str, Any] | None]:
         """Of the requests like this."""
-        return [each.body for each in self.asked if each.method == method and re.fullmatch(path, each.path)]
+        return [each.body for each in self.requests if each.method == method and re.fullmatch(path, each.path)]
 
     def failure(self, request: str) -> int | None:
         """The status that this request meets instead of its answer, if any."""
@@ -276,10 +276,10 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers["Content-Length"] or 0)
         body = json.loads(self.rfile.read(length)) if length else None
         try:
-            status, told = self._routed(body)
+            status, content = self._routed(body)
         except RefusedError as refused:
-            status, told = refused.status, {"message": refused.message, "errors": refused.errors}
-        text = b"" if told is None else json.dumps(told).encode()
+            status, content = refused.status, {"message": refused.message, "errors": refused.errors}
+        text = b"" if content is None else json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json; charset=utf-8")
         self.send_header("Content-Length", str(len(text)))
@@ -293,7 +293,7 @@ class _Handler(BaseHTTPRequestHandler):
         path = address.path.removeprefix(f"/repos/{NAME}")
         if path == address.path:
             raise RefusedError(404, "Not Found")
-        self.server.asked.append(Request(self.command, path, body))
+        self.server.requests.append(Request(self.command, path, body))
         for method, pattern, schema, answer in _ROUTES:
             found = re.fullmatch(pattern, path)
             if method == self.command and found:

@@ -65,28 +65,28 @@ def gated(tmp_path: Path) -> GateArtefact:
     base, head = queries.commits(store, "demo")[1::-1]
     compared = check(store, "demo", base, head, threshold=0.02)
     done = Gate(comparison=compared, runs=1, seconds=90.0, stopped=StopReason.DECIDED)
-    told = gate_artefact(store, done, machine="box", family_error=0.01)
+    result = gate_artefact(store, done, machine="box", family_error=0.01)
     store.close()
-    return told
+    return result
 
 
-def test_what_a_gate_found_is_written_and_read_again(gated: GateArtefact, tmp_path: Path) -> None:
+def test_an_artefact_is_written_and_read_again(gated: GateArtefact, tmp_path: Path) -> None:
     write_artefact(gated, tmp_path / "gate.json")
-    told = read_artefact(tmp_path / "gate.json")
-    assert told == gated
-    assert (told.outcome, told.gpu, told.machine) == (Outcome.REGRESSED, "NVIDIA H200", "box")
-    (row,) = told.rows
+    result = read_artefact(tmp_path / "gate.json")
+    assert result == gated
+    assert (result.outcome, result.gpu, result.machine) == (Outcome.REGRESSED, "NVIDIA H200", "box")
+    (row,) = result.rows
     assert row.estimate is not None
     assert 0.25 < row.estimate.ci_low < row.estimate.change < row.estimate.ci_high < 0.35
-    (code,) = told.code_of(row)  # the T4's is not what an H200 runs
+    (code,) = result.code_of(row)  # the T4's is not what an H200 runs
     assert (code.architecture, code.state) == ("sm_90a", "changed")
     assert [(fact.name, fact.before, fact.after) for fact in code.facts] == [("registers", 96, 128)]
 
 
-def test_the_schema_describes_what_is_written(gated: GateArtefact) -> None:
+def test_written_artefacts_follow_the_schema(gated: GateArtefact) -> None:
     schema = GateArtefact.model_json_schema()
-    for told in (gated, FULL, QUIET):
-        jsonschema.Draft202012Validator(schema).validate(json.loads(told.model_dump_json(exclude_defaults=True)))
+    for result in (gated, FULL, QUIET):
+        jsonschema.Draft202012Validator(schema).validate(json.loads(result.model_dump_json(exclude_defaults=True)))
 
 
 ACCEPTED = {"pattern": "*", "by": "ann", "reason": "meant", "at": "2026-01-01T00:00:00Z", "source": "-"}

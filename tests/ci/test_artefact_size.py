@@ -22,8 +22,8 @@ def _rows(verdict: Verdict, count: int, start: int = 0, **other: Any) -> tuple[A
     return tuple(one.model_copy(update={"series": one.series.model_copy(update={"key": key})}) for key in keys)
 
 
-def _written(told: GateArtefact, folder: Path) -> GateArtefact:
-    write_artefact(told, folder / "gate.json")
+def _written(result: GateArtefact, folder: Path) -> GateArtefact:
+    write_artefact(result, folder / "gate.json")
     return read_artefact(folder / "gate.json")
 
 
@@ -35,12 +35,12 @@ def test_unchanged_and_missing_rows_go_first(tmp_path: Path) -> None:
         *_rows(Verdict.UNCHANGED, 2000, 1000),
         *_rows(Verdict.MISSING, 2000, 5000, base=None),
     )
-    told = _written(artefact(*rows), tmp_path)
+    result = _written(artefact(*rows), tmp_path)
     for verdict, count in ((Verdict.REGRESSED, 5), (Verdict.INCONCLUSIVE, 20), (Verdict.IMPROVED, 10)):
-        assert sum(row.verdict is verdict for row in told.rows) == count
-    assert len(told.rows) + told.rows_left_out == len(rows)
-    assert (told.count(Verdict.UNCHANGED), told.count(Verdict.MISSING)) == (2000, 2000)
-    assert told.outcome is Outcome.REGRESSED
+        assert sum(row.verdict is verdict for row in result.rows) == count
+    assert len(result.rows) + result.rows_left_out == len(rows)
+    assert (result.count(Verdict.UNCHANGED), result.count(Verdict.MISSING)) == (2000, 2000)
+    assert result.outcome is Outcome.REGRESSED
 
 
 @pytest.mark.parametrize(
@@ -55,15 +55,15 @@ def test_unchanged_and_missing_rows_go_first(tmp_path: Path) -> None:
 )
 def test_the_verdict_is_that_of_all_rows_whatever_is_left_out(verdict: Verdict, outcome: str, tmp_path: Path) -> None:
     before = artefact(*_rows(verdict, 5000))
-    told = _written(before, tmp_path)
-    assert (told.outcome, conclusion(told), told.count(verdict)) == (before.outcome, outcome, 5000)
-    assert 0 < len(told.rows) < 5000
-    assert verdict is Verdict.INVALID or "5000 " in title(told).replace(",", "")
+    result = _written(before, tmp_path)
+    assert (result.outcome, conclusion(result), result.count(verdict)) == (before.outcome, outcome, 5000)
+    assert 0 < len(result.rows) < 5000
+    assert verdict is Verdict.INVALID or "5000 " in title(result).replace(",", "")
 
 
-def test_what_nobody_sees_is_accepted_by_nobody(tmp_path: Path) -> None:
-    told = _written(artefact(*_rows(Verdict.REGRESSED, 5000)), tmp_path)
-    assert told.model_copy(update={"rows": told.rows[:1]}).is_blocking
+def test_rows_left_out_cannot_be_accepted(tmp_path: Path) -> None:
+    result = _written(artefact(*_rows(Verdict.REGRESSED, 5000)), tmp_path)
+    assert result.model_copy(update={"rows": result.rows[:1]}).is_blocking
 
 
 def test_compiled_code_goes_before_rows_that_moved(tmp_path: Path) -> None:
@@ -71,6 +71,6 @@ def test_compiled_code_goes_before_rows_that_moved(tmp_path: Path) -> None:
         update={"kernel": "é" * 1000, "facts": REGISTERS.facts[:1] * 32, "instructions": REGISTERS.facts[:1] * 32}
     )
     long = code.model_copy(update={"facts": tuple(fact.model_copy(update={"name": "é" * 200}) for fact in code.facts)})
-    told = _written(artefact(*_rows(Verdict.REGRESSED, 1000), code=(long,) * 500), tmp_path)
-    assert (len(told.rows), len(told.code) + told.code_left_out) == (1000, 500)
-    assert told.code_left_out > 0
+    result = _written(artefact(*_rows(Verdict.REGRESSED, 1000), code=(long,) * 500), tmp_path)
+    assert (len(result.rows), len(result.code) + result.code_left_out) == (1000, 500)
+    assert result.code_left_out > 0

@@ -13,15 +13,15 @@ print("numpy" in sys.modules, len(list(Path("/proc/self/task").iterdir())), os.e
 """
 
 
-def test_numpy_starts_no_threads_and_what_a_command_runs_is_not_told_so() -> None:
+def test_numpy_starts_no_threads_and_child_processes_do_not_inherit_it() -> None:
     assert _loaded(environment={}) == "True 1 None"
 
 
-def test_who_sets_the_threads_of_blas_keeps_them() -> None:
+def test_a_given_number_of_blas_threads_is_kept() -> None:
     assert _loaded(environment={"OPENBLAS_NUM_THREADS": "2"}).endswith(" 2")
 
 
 def _loaded(environment: dict[str, str]) -> str:
-    told = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"} | environment
-    done = subprocess.run([sys.executable, "-c", _LOAD], env=told, capture_output=True, text=True, check=True)
+    environ = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"} | environment
+    done = subprocess.run([sys.executable, "-c", _LOAD], env=environ, capture_output=True, text=True, check=True)
     return done.stdout.strip()

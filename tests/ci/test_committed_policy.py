@@ -38,7 +38,7 @@ def _stated(checkout: JudgedRepository) -> StatedLimits | None:
     return found
 
 
-def test_the_file_counts_as_its_newest_commit_has_it_and_nobody_is_named(checkout: JudgedRepository) -> None:
+def test_the_newest_committed_file_counts_without_owners(checkout: JudgedRepository) -> None:
     (checkout.folder / "suite").mkdir()
     found = limits_stated_in(checkout.folder / "suite")
     assert found is not None
@@ -52,9 +52,7 @@ def test_the_file_counts_as_its_newest_commit_has_it_and_nobody_is_named(checkou
     assert limits_stated_in(checkout.folder) == found
 
 
-def test_a_shallow_clone_that_cannot_say_who_wrote_the_file_states_nothing(
-    checkout: JudgedRepository, tmp_path: Path
-) -> None:
+def test_a_clone_that_is_too_shallow_for_the_last_change_is_refused(checkout: JudgedRepository, tmp_path: Path) -> None:
     shallow = tmp_path / "shallow"
     subprocess.run(["git", "clone", "-q", "--depth=1", checkout.folder.as_uri(), str(shallow)], check=True)
     with pytest.raises(PolicyError, match="fetch-depth: 0"):

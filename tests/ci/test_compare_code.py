@@ -12,7 +12,7 @@ BASE, HEAD = "a" * 40, "b" * 40
 
 
 def kernel(name="rope_kernel", architecture="sm_75", sha="0", **facts):
-    told = {
+    report = {
         "operator": "rope",
         "kernel": name,
         "architecture": architecture,
@@ -28,7 +28,7 @@ def kernel(name="rope_kernel", architecture="sm_75", sha="0", **facts):
         "instructions": {"total": 100, "FFMA": 100},
         "sha256": sha * 64,
     }
-    return {**told, **facts}
+    return {**report, **facts}
 
 
 def facts_file(path, commit, *kernels, **code):
@@ -45,7 +45,7 @@ def compare(tmp_path, base, head, layout="markdown", **code):
     return done.output
 
 
-def test_what_costs_time_stands_first_and_what_is_alike_is_counted(tmp_path):
+def test_costly_changes_come_first_and_equal_kernels_are_counted(tmp_path):
     base = [kernel(name) for name in ("alike", "longer", "narrower", "registers", "removed", "shuffled", "spills")]
     head = [
         kernel("added"),
@@ -56,11 +56,11 @@ def test_what_costs_time_stands_first_and_what_is_alike_is_counted(tmp_path):
         kernel("shuffled", sha="1"),
         kernel("spills", sha="1", local_memory_instructions=8, instructions={"total": 108, "FFMA": 100, "STL": 8}),
     ]
-    told = CodeComparison.model_validate_json(compare(tmp_path, base, head, "json"))
+    report = CodeComparison.model_validate_json(compare(tmp_path, base, head, "json"))
     order = ["spills", "narrower", "registers", "longer", "removed", "added", "shuffled"]
-    assert [change.kernel for change in told.changes] == order
-    assert [change.what for change in told.changes][4:] == ["gone", "new", "reordered"]
-    assert told.unchanged == 1
+    assert [change.kernel for change in report.changes] == order
+    assert [change.what for change in report.changes][4:] == ["gone", "new", "reordered"]
+    assert report.unchanged == 1
     markdown = compare(tmp_path, base, head)
     assert markdown.startswith(
         "### Compiled code: 4 changed (1 with more spills, 1 with less occupancy, 1 with more registers), 1 new, "
@@ -74,54 +74,56 @@ def test_what_costs_time_stands_first_and_what_is_alike_is_counted(tmp_path):
     assert table.index("narrower") < table.index("longer") < table.index("removed")
 
 
-def test_nothing_changed_is_said_in_a_sentence_without_a_table(tmp_path):
-    told = compare(tmp_path, [kernel()], [kernel()])
-    assert "unchanged (1 kernel" in told
-    assert "all executed code is equal on every architecture" in told
-    assert "|" not in told
+def test_without_changes_there_is_a_sentence_and_no_table(tmp_path):
+    report = compare(tmp_path, [kernel()], [kernel()])
+    assert "unchanged (1 kernel" in report
+    assert "all executed code is equal on every architecture" in report
+    assert "|" not in report
 
 
 def test_the_same_kernels_called_otherwise_are_not_all_that_runs(tmp_path):
-    told = compare(tmp_path, [kernel()], [kernel()], "json", sm_75="1" * 64)
-    assert CodeComparison.model_validate_json(told).runs_same_code == {"sm_75": False}
+    report = compare(tmp_path, [kernel()], [kernel()], "json", sm_75="1" * 64)
+    assert CodeComparison.model_validate_json(report).runs_same_code == {"sm_75": False}
 
 
 def test_an_architecture_of_one_side_alone_does_not_run_the_same(tmp_path):
-    told = compare(
+    report = compare(
         tmp_path, [kernel()], [kernel(), kernel(architecture="sm_89")], "json", sm_75="0" * 64, sm_89="0" * 64
     )
-    assert CodeComparison.model_validate_json(told).runs_same_code == {"sm_75": True, "sm_89": False}
+    assert CodeComparison.model_validate_json(report).runs_same_code == {"sm_75": True, "sm_89": False}
 
 
 def test_many_rows_are_folded_and_fit_a_comment(tmp_path):
     many = [kernel(f"kernel_{number:04}_of_a_rather_long_name", sha="1", registers=40) for number in range(900)]
-    told = compare(tmp_path, [kernel(each["kernel"]) for each in many], many)
-    assert told.count("\n| `") == 300
-    assert told.index("<details>") < told.index("kernel_0020_")
-    assert "600 more are not listed" in told
-    assert len(told) < 65536
+    report = compare(tmp_path, [kernel(each["kernel"]) for each in many], many)
+    assert report.count("\n| `") == 300
+    assert report.index("<details>") < report.index("kernel_0020_")
+    assert "600 more are not listed" in report
+    assert len(report) < 65536
 
 
 def test_kernels_of_the_longest_names_fit_a_comment_too(tmp_path):
     """Templates have such names; GitHub refuses the comment whole."""
     names = [f"{number:03}{'n' * 197}" for number in range(300)]
-    told = compare(tmp_path, [kernel(name) for name in names], [kernel(name, sha="1", registers=40) for name in names])
-    shown = told.count("\n| `")
+    report = compare(
+        tmp_path, [kernel(name) for name in names], [kernel(name, sha="1", registers=40) for name in names]
+    )
+    shown = report.count("\n| `")
     assert 200 < shown < 300
-    assert f"{300 - shown} more are not listed" in told
-    assert told.count("<summary>") == told.count("</details>") == 1
-    assert f"{shown - 20} further kernels" in told
-    assert len(told) < 65536
+    assert f"{300 - shown} more are not listed" in report
+    assert report.count("<summary>") == report.count("</details>") == 1
+    assert f"{shown - 20} further kernels" in report
+    assert len(report) < 65536
 
 
-def test_a_strangers_instructions_are_words_and_no_markup(tmp_path):
+def test_untrusted_instruction_names_are_no_markup(tmp_path):
     more = {"total": 107, "FFMA": 100, "<details>": 4, "www.example.com": 3}
-    told = compare(tmp_path, [kernel()], [kernel(sha="1", instructions=more)])
-    assert "`<details>` +4, `www.example.com` +3" in told
+    report = compare(tmp_path, [kernel()], [kernel(sha="1", instructions=more)])
+    assert "`<details>` +4, `www.example.com` +3" in report
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         ({"kernels": [kernel("`]($(evil)")]}, "kernels.0.kernel"),
         ({"kernels": [kernel(architecture="sm_75\n# big")]}, "kernels.0.architecture"),
@@ -131,17 +133,17 @@ def test_a_strangers_instructions_are_words_and_no_markup(tmp_path):
         ({"schema": 2}, "schema"),
     ],
 )
-def test_what_is_not_such_a_file_is_refused_by_its_place(damage, said, tmp_path):
+def test_an_invalid_file_is_refused_with_the_field(damage, message, tmp_path):
     good = facts_file(tmp_path / "good.json", BASE, kernel())
     bad = tmp_path / "bad.json"
     bad.write_text(json.dumps({**json.loads((tmp_path / "good.json").read_text()), **damage}))
     done = CliRunner().invoke(main, ["compare", "--code", good, str(bad)])
     assert done.exit_code == 2
     assert str(bad) in done.output
-    assert said in done.output
+    assert message in done.output
 
 
-def test_a_file_that_is_not_there_is_named_with_what_writes_it(tmp_path):
+def test_a_missing_file_is_named_with_its_writer(tmp_path):
     done = CliRunner().invoke(main, ["compare", "--code", str(tmp_path / "no.json"), str(tmp_path / "no.json")])
     assert done.exit_code == 2
     assert "python -m perf_suite compiled" in done.output

@@ -48,25 +48,25 @@ def test_compose_follows_its_specification() -> None:
 
 
 def test_everything_that_compose_names_is_there() -> None:
-    told = _compose()
-    for name, service in told["services"].items():
-        assert set(service.get("secrets", ())) <= set(told["secrets"]), name
-        assert set(service.get("networks", ())) <= set(told["networks"]), name
-        assert set(service.get("depends_on", ())) <= set(told["services"]), name
+    compose = _compose()
+    for name, service in compose["services"].items():
+        assert set(service.get("secrets", ())) <= set(compose["secrets"]), name
+        assert set(service.get("networks", ())) <= set(compose["networks"]), name
+        assert set(service.get("depends_on", ())) <= set(compose["services"]), name
         assert service.get("restart") == "unless-stopped"
         for volume in service.get("volumes", ()):
             source = str(volume).partition(":")[0]
-            assert (RECIPE / source).is_file() if source.startswith("./") else source in told["volumes"], volume
-    build = told["services"]["dashboard"]["build"]
+            assert (RECIPE / source).is_file() if source.startswith("./") else source in compose["volumes"], volume
+    build = compose["services"]["dashboard"]["build"]
     assert isinstance(build, dict)
     assert (RECIPE / str(build["context"])).resolve() == HOUSE
     assert (HOUSE / str(build["dockerfile"])).is_file()
-    proxy = told["services"]["proxy"]["networks"]["outside"]["ipv4_address"]
-    assert told["services"]["dashboard"]["environment"]["WARPWATCH_PROXIES"] == proxy
-    assert "healthcheck" in told["services"]["database"]
+    proxy = compose["services"]["proxy"]["networks"]["outside"]["ipv4_address"]
+    assert compose["services"]["dashboard"]["environment"]["WARPWATCH_PROXIES"] == proxy
+    assert "healthcheck" in compose["services"]["database"]
 
 
-def test_a_linter_finds_nothing_in_the_dockerfile_and_the_dashboard_is_nobody_of_note() -> None:
+def test_a_linter_finds_nothing_in_the_dockerfile_and_the_user_is_unprivileged() -> None:
     program = str(Path(sys.executable).with_name("hadolint"))
     done = subprocess.run([program, str(RECIPE / "Dockerfile")], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
@@ -76,7 +76,7 @@ def test_a_linter_finds_nothing_in_the_dockerfile_and_the_dashboard_is_nobody_of
             assert (HOUSE / shlex.split(rest)[-2]).is_file(), rest
 
 
-def test_what_a_build_is_sent_holds_no_secret_and_no_result() -> None:
+def test_the_build_context_has_no_secrets_and_no_results() -> None:
     lines = [line for line in (RECIPE / "Dockerfile.dockerignore").read_text().splitlines() if not line.startswith("#")]
     assert lines[0] == "*"
     sent = [line[1:] for line in lines if line.startswith("!")]
@@ -141,7 +141,7 @@ def database(tmp_path: Path) -> Iterator[tuple[int, Path]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_what_the_dockerfile_installs_serves_beside_postgresql_and_is_healthy(
+def test_the_dockerfiles_installation_serves_with_postgresql_and_is_healthy(
     database: tuple[int, Path], tmp_path: Path
 ) -> None:
     port, secrets = database

@@ -38,7 +38,7 @@ def _measured(root: Path, *, at: tuple[bool, bool]) -> Comparison:
 
 
 @pytest.mark.parametrize("at", [(True, True), (True, False), (False, True)])
-def test_what_was_recorded_before_of_other_benchmarks_decides_nothing(at: tuple[bool, bool], tmp_path: Path) -> None:
+def test_earlier_results_of_other_benchmarks_decide_nothing(at: tuple[bool, bool], tmp_path: Path) -> None:
     found = _measured(tmp_path, at=at)
     assert {row.series.benchmark for row in found.rows} == {"sum.Sum.track_latency"}
     assert found.count(Verdict.REGRESSED) == 0

@@ -28,7 +28,7 @@ def test_a_benchmark_that_fails_at_head_fails_the_check_by_name(
     assert f"{verdict}       rope.Rope.track_latency(fp16)" in done.stdout
 
 
-def test_one_that_nobody_was_to_measure_at_head_does_not(tmp_path: Path) -> None:
+def test_a_benchmark_that_was_not_selected_does_not_fail(tmp_path: Path) -> None:
     repository = _repository(tmp_path, {})
     path = next((tmp_path / "results" / "box").glob(f"{repository.head[:8]}-*.json"))
     data = json.loads(path.read_text())
@@ -55,7 +55,7 @@ def test_a_person_accepts_that_a_benchmark_is_gone(tmp_path: Path) -> None:
     assert "nobody calls it" in done.stdout
 
 
-def test_nobody_accepts_a_failure(tmp_path: Path) -> None:
+def test_a_failure_cannot_be_accepted(tmp_path: Path) -> None:
     repository = _repository(tmp_path, {ROPE: None})
     assert (
         repository.warpwatch("policy", "accept", repository.base, repository.head, "*", "it", "is", "fine").returncode
@@ -66,7 +66,7 @@ def test_nobody_accepts_a_failure(tmp_path: Path) -> None:
     assert "which nobody can accept" in done.stdout
 
 
-def test_what_does_not_block_is_told_and_fails_nothing(tmp_path: Path) -> None:
+def test_a_non_blocking_failure_is_reported_and_does_not_fail(tmp_path: Path) -> None:
     done = _repository(tmp_path, {ROPE: None}, '[[rule]]\nkernel = "rope"\nblocks = false\n').check()
     assert done.returncode == 0, done.stdout
     assert "1 invalid (1 not blocking)" in done.stdout

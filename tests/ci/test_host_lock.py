@@ -38,12 +38,12 @@ def holder(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[sub
     process.communicate()
 
 
-def test_two_processes_never_measure_at_once_and_who_waits_learns_for_whom(
+def test_two_processes_never_measure_at_once_and_the_waiting_one_names_the_holder(
     holder: tuple[subprocess.Popen, str], tmp_path: Path
 ) -> None:
     process, _ = holder
     with (
-        pytest.raises(GpuBusyError, match=f"GPU-1 is measured on by process {process.pid} of "),
+        pytest.raises(GpuBusyError, match=f"GPU-1 is in use by process {process.pid} of "),
         gpu_lock(["GPU-1"], wait_s=0, folder=tmp_path),
     ):
         pass
@@ -51,7 +51,7 @@ def test_two_processes_never_measure_at_once_and_who_waits_learns_for_whom(
         assert other.names == ("GPU-2",)
 
 
-def test_who_waits_learns_no_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passwords_of_the_holders_command_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it says stands in the log of another's job."""
     database = "postgresql://watch:s3cr3t@db.example.org/history"
     monkeypatch.setattr(sys, "argv", ["warpwatch", "gate", "a", "b", "--database", database])
@@ -75,30 +75,30 @@ def test_who_waits_learns_no_password(tmp_path: Path, monkeypatch: pytest.Monkey
         "[" * 4000,
     ],
 )
-def test_what_another_user_notes_does_nothing_to_a_terminal(
+def test_control_characters_of_another_users_holder_are_replaced(
     noted: object, holder: tuple[subprocess.Popen, str], tmp_path: Path
 ) -> None:
     """Anybody may write into the lock's file."""
     text = noted if isinstance(noted, str) else json.dumps(noted)
     (tmp_path / "warpwatch-GPU-1.lock").write_text(text)
-    said: list[str] = []
-    with pytest.raises(GpuBusyError) as busy, gpu_lock(["GPU-1"], wait_s=0.1, folder=tmp_path, say=said.append):
+    lines: list[str] = []
+    with pytest.raises(GpuBusyError) as busy, gpu_lock(["GPU-1"], wait_s=0.1, folder=tmp_path, say=lines.append):
         pass
-    for line in (*said, str(busy.value)):
+    for line in (*lines, str(busy.value)):
         assert line.isprintable(), line
         assert "GPU-1" in line
 
 
 def test_one_that_waits_goes_on_when_the_other_ends(holder: tuple[subprocess.Popen, str], tmp_path: Path) -> None:
     process, _ = holder
-    said: list[str] = []
+    lines: list[str] = []
 
     def hear(line: str) -> None:
-        said.append(line)
+        lines.append(line)
         process.communicate()  # closes its standard input: it lets go by itself
 
     with gpu_lock(["GPU-1"], wait_s=60, say=hear, folder=tmp_path):
-        assert said[0].startswith("waiting for GPU-1, which is measured on by process")
+        assert lines[0].startswith("waiting for GPU-1, which is in use by process")
 
 
 def test_a_killed_process_holds_nothing(holder: tuple[subprocess.Popen, str], tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_killed_process_holds_nothing(holder: tuple[subprocess.Popen, str], tm
 
 
 @pytest.mark.parametrize("holder", [["with-child"]], indirect=True)
-def test_a_child_that_still_measures_keeps_what_its_killed_parent_held(
+def test_a_measuring_child_holds_the_lock_of_its_killed_parent(
     holder: tuple[subprocess.Popen, str], tmp_path: Path
 ) -> None:
     process, child = holder
@@ -148,7 +148,7 @@ def test_alone_runs_a_command_while_nothing_else_measures(holder: tuple[subproce
     smi = _nvidia_smi(tmp_path / "bin", "GPU 0: NVIDIA H200 (UUID: GPU-1)\n")
     environment = os.environ | smi | {"WARPWATCH_LOCK_FOLDER": str(tmp_path)}
     busy = subprocess.run(words, env=environment, capture_output=True, text=True)
-    assert (busy.returncode, "GPU-1 is measured on by process" in busy.stderr) == (75, True)
+    assert (busy.returncode, "GPU-1 is in use by process" in busy.stderr) == (75, True)
     holder[0].communicate()
     assert subprocess.run(words, env=environment).returncode == 3
 
@@ -178,7 +178,7 @@ def test_the_cards_are_those_that_cuda_would_use(
     assert visible_gpus(_nvidia_smi(tmp_path, _TWO.format(other=other)) | environ) == wanted
 
 
-def test_a_machine_without_a_driver_is_locked_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_driver_the_machine_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with gpu_lock(folder=tmp_path) as held:
         assert held.names == ("machine",)

@@ -87,7 +87,7 @@ def test_the_last_rule_that_states_a_key_counts_for_that_key_alone() -> None:
         ('parameters = {page = "*"}', False),  # it has none
     ],
 )
-def test_a_rule_speaks_of_what_matches_each_of_its_keys(match: str, speaks: bool) -> None:
+def test_a_rule_applies_to_series_that_match_every_key(match: str, speaks: bool) -> None:
     rule = parse_policy(f"[[rule]]\n{match}\nblocks = false", "-").rule[0]
     assert rule.matches(_series(workload="w1", implementation="warpwatch"), WORKLOAD) is speaks
 
@@ -113,7 +113,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> JudgedRepository:
     )
 
 
-def test_a_floor_forgives_what_is_small_in_itself_and_nothing_else(repository: JudgedRepository) -> None:
+def test_a_floor_only_excuses_small_absolute_changes(repository: JudgedRepository) -> None:
     done = repository.check("--format", "json")
     rows = _told(done)
     assert done.returncode == 1
@@ -122,14 +122,14 @@ def test_a_floor_forgives_what_is_small_in_itself_and_nothing_else(repository: J
     assert rows["rope.Rope.track_latency fp32"]["estimate"]["change"] > 0.05
 
 
-def test_a_change_is_judged_by_the_policy_before_it_and_says_so(repository: JudgedRepository) -> None:
+def test_a_change_is_compared_by_the_policy_of_base(repository: JudgedRepository) -> None:
     done = repository.check()
     assert done.returncode == 1
     assert "head changes warpwatch.toml, which counts for later commits" in done.stdout
     assert repository.check("--policy", "warpwatch.toml").returncode == 0
 
 
-def test_what_does_not_block_is_told_and_does_not_fail(repository: JudgedRepository, tmp_path: Path) -> None:
+def test_a_non_blocking_regression_is_reported_and_does_not_fail(repository: JudgedRepository, tmp_path: Path) -> None:
     policy = tmp_path / "own.toml"
     policy.write_text('[[rule]]\nkernel = "rope"\nblocks = false\nowners = "@ann"\n')
     done = repository.check("--policy", str(policy))

@@ -25,35 +25,35 @@ def test_a_longer_pause_that_the_server_asks_for_counts(wait_s: float | None, fi
 
 def fails(times: int) -> tuple[list[str], object]:
     errors = [UnavailableError(f"away {number}") for number in range(times)]
-    asked: list[str] = []
+    calls: list[str] = []
 
-    def ask() -> str:
-        asked.append("")
+    def request() -> str:
+        calls.append("")
         if errors:
             raise errors.pop(0)
         return "answer"
 
-    return asked, ask
+    return calls, request
 
 
 def test_it_ends_with_the_answer_and_announces_each_pause() -> None:
-    asked, ask = fails(2)
-    said: list[str] = []
-    assert retry(ask, BACKOFF, say=said.append, sleep=lambda seconds: None) == "answer"  # type: ignore[arg-type]
-    assert (len(asked), [line.partition(";")[0] for line in said]) == (3, ["away 0", "away 1"])
+    calls, request = fails(2)
+    lines: list[str] = []
+    assert retry(request, BACKOFF, say=lines.append, sleep=lambda seconds: None) == "answer"  # type: ignore[arg-type]
+    assert (len(calls), [line.partition(";")[0] for line in lines]) == (3, ["away 0", "away 1"])
 
 
-def test_it_ends_with_the_last_error_after_its_attempts_or_its_time() -> None:
+def test_the_last_error_is_raised_after_the_attempts_or_the_time() -> None:
     for limits, count in (({"attempts": 3}, 3), ({"total_s": 8.0}, 3), ({"total_s": 0.0}, 1)):
-        asked, ask = fails(9)
+        calls, request = fails(9)
         with pytest.raises(UnavailableError, match="away"):
-            retry(ask, BACKOFF, sleep=lambda seconds: None, **limits)  # type: ignore[arg-type]
-        assert count <= len(asked) <= count + 1
+            retry(request, BACKOFF, sleep=lambda seconds: None, **limits)  # type: ignore[arg-type]
+        assert count <= len(calls) <= count + 1
 
 
 def test_another_error_is_raised_at_once() -> None:
-    def ask() -> None:
+    def request() -> None:
         raise ValueError("wrong")
 
     with pytest.raises(ValueError, match="wrong"):
-        retry(ask, BACKOFF, sleep=lambda seconds: None)
+        retry(request, BACKOFF, sleep=lambda seconds: None)

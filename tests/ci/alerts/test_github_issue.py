@@ -115,7 +115,7 @@ def test_a_token_that_may_not_label_makes_no_second_issue(server: GitHubServer, 
 
 
 @pytest.mark.parametrize("status", [429, 500, 502])
-def test_a_github_that_fails_once_is_asked_again(
+def test_a_single_failure_of_github_is_retried(
     server: GitHubServer, destination: Destination, pauses: list[float], status: int
 ) -> None:
     server.answer, server.answer_times, server.answer_headers = status, 1, {"Retry-After": "2"}

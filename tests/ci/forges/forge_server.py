@@ -31,7 +31,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ForgeRequest:
     """A request that is as published."""
 
     operation: str
@@ -51,11 +51,11 @@ class ForgeServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.operations = json.loads((PUBLISHED / description).read_text())["operations"]
         self.prefix = prefix
-        self.asked: list[Asked] = []
+        self.requests: list[ForgeRequest] = []
         self.faults: list[str] = []
         self.failures: list[Failure] = []
-        self.before: Callable[[Asked], None] = lambda asked: None  # what happens in between
-        self.after: Callable[[Asked], None] = lambda asked: None
+        self.before: Callable[[ForgeRequest], None] = lambda request: None  # what happens in between
+        self.after: Callable[[ForgeRequest], None] = lambda request: None
         self.lock = threading.RLock()
 
     @property
@@ -64,35 +64,35 @@ class ForgeServer(ThreadingHTTPServer):
 
     def count(self, operation: str) -> int:
         """How many requests began like this."""
-        return sum(asked.operation.startswith(operation) for asked in self.asked)
+        return sum(request.operation.startswith(operation) for request in self.requests)
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, request: ForgeRequest) -> Answer:
         """Does what is asked."""
         raise NotImplementedError
 
     def serve(self, method: str, url: str, headers: Any, content: bytes) -> Answer | None:
         """The answer to one request; None: the connection is cut."""
         with self.lock:
-            asked = self._checked(method.lower(), url, headers, content)
-            if asked is None:
+            request = self._checked(method.lower(), url, headers, content)
+            if request is None:
                 return 400, {"message": self.faults[-1]}, {}
-            self.asked.append(asked)
-            self.before(asked)
-            failure = next((each for each in self.failures if asked.operation.startswith(each.operation)), None)
+            self.requests.append(request)
+            self.before(request)
+            failure = next((each for each in self.failures if request.operation.startswith(each.operation)), None)
             if failure is not None:
                 self.failures.remove(failure)
                 if failure.done:
-                    self.answer(asked)
+                    self.answer(request)
                 return None if failure.status is None else (failure.status, failure.body, failure.headers)
-            answer = self.answer(asked)
-            self.after(asked)
+            answer = self.answer(request)
+            self.after(request)
             return answer
 
-    def _checked(self, method: str, url: str, headers: Any, content: bytes) -> Asked | None:
+    def _checked(self, method: str, url: str, headers: Any, content: bytes) -> ForgeRequest | None:
         parts = urlsplit(url)
         if not (headers.get("Authorization") or headers.get("PRIVATE-TOKEN")):
             return self._fault(f"{method} {url}: no token")
-        for operation, told in self.operations.items():
+        for operation, description in self.operations.items():
             of, _, template = operation.partition(" ")
             # A path's parameter is one part of it: a project's slash comes escaped.
             pattern = re.escape(self.prefix) + re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(template))
@@ -102,18 +102,20 @@ class ForgeServer(ThreadingHTTPServer):
             query = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
             path = {name: unquote(value) for name, value in found.groupdict().items()}
             body = json.loads(content) if content else {}
-            fault = _fault_of(told, path, query, body)
+            fault = _fault_of(description, path, query, body)
             if fault is not None:
                 return self._fault(f"{operation}: {fault}")
-            return Asked(operation, path, query, body, deepcopy(told["example"]))
+            return ForgeRequest(operation, path, query, body, deepcopy(description["example"]))
         return self._fault(f"{method} {parts.path}: not published")
 
-    def _fault(self, said: str) -> None:
-        self.faults.append(said)
+    def _fault(self, message: str) -> None:
+        self.faults.append(message)
 
 
-def _fault_of(told: dict[str, Any], path: dict[str, str], query: dict[str, str], body: dict[str, Any]) -> str | None:
-    known = {(each["in"], each["name"]): each for each in told["parameters"]}
+def _fault_of(
+    description: dict[str, Any], path: dict[str, str], query: dict[str, str], body: dict[str, Any]
+) -> str | None:
+    known = {(each["in"], each["name"]): each for each in description["parameters"]}
     for where, given in (("path", path), ("query", query)):
         for name, value in given.items():
             if (where, name) not in known:
@@ -124,7 +126,7 @@ def _fault_of(told: dict[str, Any], path: dict[str, str], query: dict[str, str],
                 jsonschema.Draft4Validator(schema).validate(typed)
             except jsonschema.ValidationError as error:
                 return f"{name}: {error.message}"
-    schema = told["body"]
+    schema = description["body"]
     if schema is None:
         return "a body where none is published" if body else None
     if unknown := body.keys() - schema["properties"].keys():

@@ -68,18 +68,18 @@ def test_another_report_of_the_commit_is_another_run(github: Forge) -> None:
     assert len(_lines(github)) == 2
 
 
-def test_what_was_said_before_and_holds_again_is_said_again(github: Forge) -> None:
+def test_an_earlier_conclusion_is_set_again(github: Forge) -> None:
     """An acceptance that was taken back: GitHub goes by the newest run of a name."""
     failed, accepted = (
-        CheckRun(name="warpwatch gate", head="b" * 40, conclusion=told, title=told, summary=told, annotations=())
-        for told in ("failure", "success")
+        CheckRun(name="warpwatch gate", head="b" * 40, conclusion=text, title=text, summary=text, annotations=())
+        for text in ("failure", "success")
     )
     assert [_put(github, each) for each in (failed, accepted, failed, failed)] == [True, True, True, False]
     assert isinstance(github.server, GitHubServer)
     assert [run["conclusion"] for run in github.server.runs.values()] == ["failure", "success", "failure"]
 
 
-def test_a_token_that_may_not_is_told_what_it_needs(github: Forge) -> None:
+def test_a_token_without_permission_gets_a_hint(github: Forge) -> None:
     body = {"message": "Resource not accessible by integration"}
     github.server.failures.append(Failure(operation=CREATE, status=403, body=body))
     with pytest.raises(ForgeError, match="needs checks: write"):
@@ -119,7 +119,7 @@ def test_one_in_progress_of_another_application_is_left_to_it(github: Forge) -> 
     assert [run["status"] for run in github.server.runs.values()] == ["in_progress", "completed"]
 
 
-def test_a_run_that_was_cancelled_says_nothing_over_the_one_after_it(github: Forge) -> None:
+def test_a_cancelled_run_does_not_replace_the_next_result(github: Forge) -> None:
     assert isinstance(github.server, GitHubServer)
     _put(github, _state(None, "2"))
     assert not _put(github, _state("cancelled", "1"))

@@ -33,7 +33,7 @@ def _replies(forge: Forge, head: str = HEAD) -> tuple[list[Acceptance], list[str
     return list(found.accepted), list(found.refused)
 
 
-def test_the_word_of_who_may_write_counts(reported: Forge, tmp_path: Path) -> None:
+def test_replies_of_users_with_write_access_count(reported: Forge, tmp_path: Path) -> None:
     number = reported.talk.say("ann", "Fine.\r\n/warpwatch accept rope* <= 5 % twice as exact\r\n", LATER)
     reported.talk.say("ann", "/warpwatch accept *attention* worth it", LATER)
     (first, second), refused = _replies(reported)
@@ -45,49 +45,54 @@ def test_the_word_of_who_may_write_counts(reported: Forge, tmp_path: Path) -> No
     assert read_accept_file(tmp_path / "accept.json", BASE, HEAD) == ((first, second), ())
 
 
-@pytest.mark.parametrize("said", ["* <= 0 % fine", "*", "", "rope* <= 5 %", "g" * 300 + " fine"])
-def test_what_says_too_little_is_told_what_is_wanted(reported: Forge, said: str) -> None:
-    reported.talk.say("ann", f"/warpwatch accept {said}", LATER)
+@pytest.mark.parametrize("arguments", ["* <= 0 % fine", "*", "", "rope* <= 5 %", "g" * 300 + " fine"])
+def test_an_incomplete_reply_is_refused_with_the_syntax(reported: Forge, arguments: str) -> None:
+    reported.talk.say("ann", f"/warpwatch accept {arguments}", LATER)
     found, (refused,) = _replies(reported)
     assert found == []
     assert "expected /warpwatch accept <glob>" in refused
 
 
 @pytest.mark.parametrize("who", ["bob", "stranger"])
-def test_the_word_of_others_does_not(reported: Forge, who: str) -> None:
+def test_replies_of_other_users_are_refused(reported: Forge, who: str) -> None:
     reported.talk.say(who, "/warpwatch accept * please", LATER)
     found, (refused,) = _replies(reported)
     assert found == []
     assert f"{who} (comment" in refused
-    assert "may not write" in refused
+    assert "no write access" in refused
 
 
-def test_what_was_said_of_an_earlier_head_does_not(reported: Forge) -> None:
+def test_replies_to_an_earlier_head_expire(reported: Forge) -> None:
     reported.talk.say("ann", "/warpwatch accept * fine", datetime.now(UTC) - timedelta(days=1))
     reported.talk.head = NEWER
     put_comment(reported.thread(), "gate", NEWER, "regressed by far more")
     found, (refused,) = _replies(reported, NEWER)
     assert found == []
-    assert "before cccccccc was reported" in refused
+    assert "older than the report of cccccccc" in refused
 
 
-def test_what_has_expired_is_told_where_it_would_have_covered_what_blocks(reported: Forge) -> None:
-    for who, said in (("ann", "rope* <= 50 % exact"), ("ann", "attention* exact"), ("bob", "* please"), ("ann", "*")):
-        reported.talk.say(who, f"/warpwatch accept {said}", datetime.now(UTC) - timedelta(days=1))
+def test_expired_replies_are_noted_if_they_would_cover_a_blocking_row(reported: Forge) -> None:
+    for who, arguments in (
+        ("ann", "rope* <= 50 % exact"),
+        ("ann", "attention* exact"),
+        ("bob", "* please"),
+        ("ann", "*"),
+    ):
+        reported.talk.say(who, f"/warpwatch accept {arguments}", datetime.now(UTC) - timedelta(days=1))
     reported.talk.head = NEWER
     put_comment(reported.thread(), "gate", NEWER, "regressed again")
     found = replies_of(reported.thread(), "gate", NEWER)
     assert [each.pattern for each in found.expired] == ["rope*", "attention*"]
-    told = with_replies(artefact(row(1, Verdict.REGRESSED)), found.accepted, found.expired)
-    assert told.is_blocking
-    (note,) = told.notes
+    text = with_replies(artefact(row(1, Verdict.REGRESSED)), found.accepted, found.expired)
+    assert text.is_blocking
+    (note,) = text.notes
     assert note.startswith("rope*, accepted by ann (comment ")
-    assert "has expired: say it of this commit too" in note
-    assert "has expired" in markdown([told], Links(dashboard=None))
+    assert "has expired: reply again" in note
+    assert "has expired" in markdown([text], Links(dashboard=None))
     assert with_replies(artefact(row(1, Verdict.UNCHANGED)), (), found.expired).notes == ()
 
 
-def test_a_report_that_changes_keeps_what_was_said_of_its_head(reported: Forge) -> None:
+def test_an_updated_report_keeps_replies_to_its_head(reported: Forge) -> None:
     reported.talk.say("ann", "/warpwatch accept * fine", LATER)
     put_comment(reported.thread(), "gate", HEAD, "accepted")
     found, refused = _replies(reported)
@@ -104,7 +109,7 @@ def test_a_report_that_changes_keeps_what_was_said_of_its_head(reported: Forge) 
         "/warpwatch accepted * fine",
     ],
 )
-def test_what_is_quoted_or_shown_is_no_command(reported: Forge, text: str) -> None:
+def test_quoted_text_and_code_are_no_commands(reported: Forge, text: str) -> None:
     reported.talk.say("ann", text, LATER)
     assert _replies(reported) == ([], [])
 
@@ -115,24 +120,24 @@ def _reply(pattern: str, at_most: float | None = None) -> Acceptance:
 
 @pytest.mark.parametrize("pattern", ["rope", "benchmarks.rope.*", "*cuda-fp16-b1, warpwatch)", f"{1:016x}", "*"])
 def test_a_reply_names_rows_by_kernel_benchmark_title_or_key(pattern: str) -> None:
-    told = with_replies(artefact(row(1, Verdict.REGRESSED)), [_reply(pattern)])
-    assert told.outcome is Outcome.ACCEPTED
-    assert not told.is_blocking
-    assert told.rows[0].accepted is not None
+    text = with_replies(artefact(row(1, Verdict.REGRESSED)), [_reply(pattern)])
+    assert text.outcome is Outcome.ACCEPTED
+    assert not text.is_blocking
+    assert text.rows[0].accepted is not None
 
 
-def test_what_a_reply_does_not_cover_stays() -> None:
+def test_rows_that_no_reply_covers_stay() -> None:
     assert with_replies(FULL, [_reply("attention*")]).outcome is Outcome.REGRESSED
     assert with_replies(FULL, [_reply("*", at_most=0.04)]).outcome is Outcome.REGRESSED
-    told = with_replies(FULL, [_reply("*", at_most=0.05)])
-    assert [each.verdict for each in told.rows if each.accepted] == [Verdict.REGRESSED, Verdict.INCONCLUSIVE]
-    assert (told.outcome, told.is_blocking) == (Outcome.FAILED, True)  # one without a valid number
+    text = with_replies(FULL, [_reply("*", at_most=0.05)])
+    assert [each.verdict for each in text.rows if each.accepted] == [Verdict.REGRESSED, Verdict.INCONCLUSIVE]
+    assert (text.outcome, text.is_blocking) == (Outcome.FAILED, True)  # one without a valid number
 
 
 def test_a_reply_accepts_that_a_benchmark_is_gone_and_no_wrong_result() -> None:
     gone, wrong = row(1, Verdict.MISSING), row(2, Verdict.INVALID)
-    told = with_replies(artefact(gone, row(3, Verdict.UNCHANGED)), [_reply("rope*")])
-    assert (told.outcome, told.is_blocking) == (Outcome.ACCEPTED, False)
+    text = with_replies(artefact(gone, row(3, Verdict.UNCHANGED)), [_reply("rope*")])
+    assert (text.outcome, text.is_blocking) == (Outcome.ACCEPTED, False)
     assert with_replies(artefact(gone), [_reply("rope*", at_most=0.05)]).is_blocking  # a bound is of numbers
-    told = with_replies(artefact(gone, wrong), [_reply("*")])
-    assert (told.outcome, [each.accepted is not None for each in told.rows]) == (Outcome.FAILED, [True, False])
+    text = with_replies(artefact(gone, wrong), [_reply("*")])
+    assert (text.outcome, [each.accepted is not None for each in text.rows]) == (Outcome.FAILED, [True, False])

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.ci.forges.conftest import Forge
-from tests.ci.forges.forge_server import Asked, Failure
+from tests.ci.forges.forge_server import Failure, ForgeRequest
 from tests.ci.forges.servers import GitHubServer
 from tests.ci.reports.examples import BASE, FULL, HEAD, QUIET, artefact, row
 from warpwatch.ci.gate.artefact_builder import write_artefact
@@ -35,22 +35,22 @@ def _target(forge: Forge) -> str:
     return "github" if isinstance(forge.server, GitHubServer) else "gitlab"
 
 
-def test_a_report_is_told_once_and_an_old_one_not_at_all(forge: Forge, file: Path) -> None:
+def test_a_report_is_written_once_and_an_old_one_never(forge: Forge, file: Path) -> None:
     words = (file, "--to", _target(forge), "--pull-request", 7, "--dashboard", "https://perf.example.org")
     first, second = _run(forge, *words), _run(forge, *words)
     assert (first.exit_code, second.exit_code) == (0, 0), first.output + second.output
     assert "comment created" in first.output
     assert "comment unchanged" in second.output
-    (told,) = forge.talk.mine()
-    assert "### warpwatch: regressed" in told
+    (text,) = forge.talk.mine()
+    assert "### warpwatch: regressed" in text
     if isinstance(forge.server, GitHubServer):
         assert len(forge.server.runs) == 1
     forge.talk.head = "c" * 40
     assert _run(forge, *words).exit_code == 3
-    assert forge.talk.mine() == [told]
+    assert forge.talk.mine() == [text]
 
 
-def test_a_killed_sender_leaves_nothing_that_is_told_twice(forge: Forge, file: Path) -> None:
+def test_a_killed_sender_leaves_no_duplicate(forge: Forge, file: Path) -> None:
     words = [
         sys.executable,
         "-m",
@@ -65,8 +65,8 @@ def test_a_killed_sender_leaves_nothing_that_is_told_twice(forge: Forge, file: P
     ]
     sender = subprocess.Popen(words, env=os.environ | forge.environment, stderr=subprocess.PIPE)
 
-    def kill(asked: Asked) -> None:
-        if asked.operation.startswith(forge.post):
+    def kill(request: ForgeRequest) -> None:
+        if request.operation.startswith(forge.post):
             sender.kill()
             sender.wait()
 
@@ -75,7 +75,7 @@ def test_a_killed_sender_leaves_nothing_that_is_told_twice(forge: Forge, file: P
     sender.communicate(timeout=60)
     assert sender.returncode == -9
     assert len(forge.talk.mine()) == 1
-    forge.server.before = lambda asked: None
+    forge.server.before = lambda request: None
     again = _run(forge, file, "--to", _target(forge), "--pull-request", 7)
     assert again.exit_code == 0, again.output
     assert len(forge.talk.mine()) == 1
@@ -83,7 +83,7 @@ def test_a_killed_sender_leaves_nothing_that_is_told_twice(forge: Forge, file: P
         assert len(forge.server.runs) == 1
 
 
-def test_replies_change_the_verdict_that_is_told(forge: Forge, file: Path, tmp_path: Path) -> None:
+def test_replies_change_the_reported_verdict(forge: Forge, file: Path, tmp_path: Path) -> None:
     accepts = tmp_path / "accept.json"
     words = (file, "--to", _target(forge), "--pull-request", 7, "--replies", "--accept-file", accepts)
     forge.talk.writers = frozenset({"ann"})
@@ -95,25 +95,23 @@ def test_replies_change_the_verdict_that_is_told(forge: Forge, file: Path, tmp_p
     forge.talk.say("bob", "/warpwatch accept * please", later)
     done = _run(forge, *words, "--fail-if-blocking")
     assert done.exit_code == 0, done.output
-    assert "does not count: bob" in done.output
+    assert "reply ignored: bob" in done.output
     assert [each["by"] for each in json.loads(accepts.read_text())["accepted"]] == ["ann"]
-    (told,) = forge.talk.mine()
-    assert "accepted by `ann`" in told
-    assert "blocks merging" not in told
+    (text,) = forge.talk.mine()
+    assert "accepted by `ann`" in text
+    assert "blocks merging" not in text
 
 
 @pytest.mark.parametrize("broken", [Verdict.INVALID, Verdict.MISSING])
-def test_what_fails_at_head_fails_a_job_that_is_to_keep_a_merge_from_happening(
-    forge: Forge, broken: Verdict, tmp_path: Path
-) -> None:
+def test_a_failure_at_head_fails_with_fail_if_blocking(forge: Forge, broken: Verdict, tmp_path: Path) -> None:
     write_artefact(artefact(row(1, broken), row(2, Verdict.UNCHANGED)), tmp_path / "gate.json")
     words = (tmp_path / "gate.json", "--to", _target(forge), "--pull-request", 7, "--fail-if-blocking")
     assert _run(forge, *words).exit_code == 4
-    (told,) = forge.talk.mine()
-    assert "warpwatch: fails at head" in told
-    assert "1 benchmark fails at head: `benchmarks.rope.Rope.track_latency(cuda-fp16-b1, warpwatch)`" in told
-    assert "This blocks merging" in told
-    assert ("/warpwatch accept" in told) is (broken is Verdict.MISSING)
+    (text,) = forge.talk.mine()
+    assert "warpwatch: fails at head" in text
+    assert "1 benchmark fails at head: `benchmarks.rope.Rope.track_latency(cuda-fp16-b1, warpwatch)`" in text
+    assert "This blocks merging" in text
+    assert ("/warpwatch accept" in text) is (broken is Verdict.MISSING)
 
 
 def test_a_check_run_needs_no_pull_request_but_the_commit_that_was_to_be_measured(github: Forge, file: Path) -> None:
@@ -123,11 +121,11 @@ def test_a_check_run_needs_no_pull_request_but_the_commit_that_was_to_be_measure
     assert [run["head_sha"] for run in github.server.runs.values()] == [HEAD]
 
 
-def test_an_artefact_cannot_name_the_commit_that_it_is_told_of(github: Forge, file: Path) -> None:
+def test_an_artefact_of_another_commit_is_refused(github: Forge, file: Path) -> None:
     """A fork's job may write any hash into its file, of a commit that is to look good, say."""
     refused = _run(github, file, "--to", "github", "--pull-request", 7, "--head", "c" * 40)
     assert refused.exit_code == 2
-    assert f"{'c' * 40} was to be measured" in refused.output
+    assert f"not of {'c' * 40}" in refused.output
     github.talk.head = "c" * 40
     assert _run(github, file, "--to", "github-check", "--pull-request", 7).exit_code == 3
     assert isinstance(github.server, GitHubServer)
@@ -154,13 +152,13 @@ def test_the_schema_is_printed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "unset", "code", "said"),
+    ("words", "unset", "code", "message"),
     [
         (["--to", "github", "--pull-request", "7"], "GITHUB_TOKEN", 1, "GITHUB_TOKEN is not set"),
         (["--to", "gitlab", "--pull-request", "7"], "GITLAB_TOKEN", 1, "GITLAB_TOKEN is not set"),
-        (["--to", "gitlab"], "", 1, "Give --pull-request N"),
+        (["--to", "gitlab"], "", 1, "give --pull-request N"),
         (["--to", "github"], "", 2, "--to github needs --pull-request N"),
-        (["--to", "github", "--pull-request", "7", "--repository", "../x"], "", 1, "is no repository"),
+        (["--to", "github", "--pull-request", "7", "--repository", "../x"], "", 1, "is not a repository"),
         (["--to", "github", "--pull-request", "7"], "GITHUB_REPOSITORY", 1, "set GITHUB_REPOSITORY"),
         (["--to", "junit", "--to", "summary", "--output", "x"], "", 2, "--output takes one text"),
         (["--to", "junit", "--replies"], "", 2, "Of which forge?".lower()),
@@ -168,13 +166,15 @@ def test_the_schema_is_printed() -> None:
         ([], "", 2, "give --to"),
     ],
 )
-def test_what_is_wrong_is_said(github: Forge, file: Path, words: list[str], unset: str, code: int, said: str) -> None:
+def test_wrong_options_are_reported(
+    github: Forge, file: Path, words: list[str], unset: str, code: int, message: str
+) -> None:
     environment = {name: value for name, value in github.environment.items() if name != unset}
     for name in ("GITHUB_TOKEN", "GITLAB_TOKEN", "GITHUB_REPOSITORY"):
         environment.setdefault(name, "")
     done = _run(github, file, *words, environment=environment)
     assert done.exit_code == code, done.output
-    assert said in done.output
+    assert message in done.output
 
 
 def test_a_file_that_is_no_artefact_is_refused(github: Forge, tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_file_that_is_no_artefact_is_refused(github: Forge, tmp_path: Path) ->
     done = _run(github, tmp_path / "evil.json", "--to", "github", "--pull-request", 7)
     assert done.exit_code == 2
     assert "not an artefact of `warpwatch gate --artefact`" in done.output
-    assert github.server.asked == []
+    assert github.server.requests == []
 
 
 def test_a_forge_that_fails_once_loses_nothing(forge: Forge, file: Path, pauses: list[float]) -> None:
@@ -194,13 +194,13 @@ def test_a_forge_that_fails_once_loses_nothing(forge: Forge, file: Path, pauses:
     assert len(pauses) == 3
 
 
-def test_a_forge_whose_comments_are_away_gets_the_check_runs_and_a_sentence(
-    forge: Forge, file: Path, pauses: list[float]
-) -> None:
+def test_check_runs_are_written_if_comments_fail(forge: Forge, file: Path, pauses: list[float]) -> None:
     forge.server.failures += [Failure(operation=forge.listing, status=500) for _ in range(20)]
     done = _run(forge, file, "--to", _target(forge), "--pull-request", 7, "--replies")
     assert done.exit_code == 1
-    assert done.output.splitlines()[-1].startswith("Error: no reply counts: gave up after 6 attempts, try again later")
+    assert done.output.splitlines()[-1].startswith(
+        "Error: replies are ignored: gave up after 6 attempts, try again later"
+    )
     assert "Traceback" not in done.output
     if isinstance(forge.server, GitHubServer):
         assert [run["conclusion"] for run in forge.server.runs.values()] == ["failure"]

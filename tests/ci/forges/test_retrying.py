@@ -66,9 +66,7 @@ def waits(
         (201, {}, '{"id": 1', 1.0),
     ],
 )
-def test_a_forge_that_is_busy_is_asked_again_when_it_says(
-    status: int, headers: dict[str, str], text: str, pause: float
-) -> None:
+def test_a_busy_forge_is_retried_after_its_pause(status: int, headers: dict[str, str], text: str, pause: float) -> None:
     assert waits(status, headers, text) == doubling(pause, 1)
 
 
@@ -108,7 +106,7 @@ def test_a_limit_that_lasts_longer_than_anybody_waits_is_given_up_at_once() -> N
         waits(503, {"Retry-After": "11"}, total_s=10.0)
 
 
-def test_who_forgets_to_ask_again_gets_a_sentence_all_the_same() -> None:
+def test_an_unhandled_transient_error_has_a_message() -> None:
     assert issubclass(TransientError, ForgeError)
 
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from tests.ci.forges.conftest import Forge, doubling
-from tests.ci.forges.forge_server import Asked, Failure
+from tests.ci.forges.forge_server import Failure, ForgeRequest
 from tests.ci.reports.examples import HEAD
 from warpwatch.ci.forges.retries import ForgeError
 from warpwatch.ci.forges.sticky_comment import Outcome, marker_of, put_comment
@@ -17,7 +17,7 @@ def _put(forge: Forge, text: str = "regressed", head: str = HEAD, **thread: str)
     return put_comment(forge.thread(**thread), "gate", head, text, sleep=forge.waits.append)
 
 
-def _told(forge: Forge) -> list[str]:
+def _texts(forge: Forge) -> list[str]:
     """What our comments say below their markers."""
     return [body.partition("\n")[2] for body in forge.talk.mine()]
 
@@ -26,15 +26,15 @@ def test_it_is_made_once_and_changed_in_place(forge: Forge) -> None:
     assert _put(forge) is Outcome.CREATED
     assert _put(forge) is Outcome.UNCHANGED
     assert _put(forge, "no change") is Outcome.UPDATED
-    assert _told(forge) == ["no change"]
+    assert _texts(forge) == ["no change"]
     assert forge.server.count(forge.post) == 1
-    assert [each.edits for each in forge.talk.said.values()] == [1]
+    assert [each.edits for each in forge.talk.posted.values()] == [1]
 
 
 def test_line_ends_and_blanks_that_a_forge_changes_are_no_change(forge: Forge) -> None:
     assert _put(forge, "a\n\nb\n") is Outcome.CREATED
-    (said,) = forge.talk.said.values()
-    said.body = said.body.rstrip().replace("\n", "\r\n")
+    (posted,) = forge.talk.posted.values()
+    posted.body = posted.body.rstrip().replace("\n", "\r\n")
     assert _put(forge, "a\n\nb\n") is Outcome.UNCHANGED
 
 
@@ -43,66 +43,66 @@ def test_it_is_found_among_hundreds_and_a_strangers_marker_is_left_alone(forge: 
     (ours,) = forge.talk.mine()
     forged = forge.talk.say("stranger", ours)
     first = forge.talk.say("early", "first")
-    forge.talk.said[1] = forge.talk.said.pop(first)  # older than ours
+    forge.talk.posted[1] = forge.talk.posted.pop(first)  # older than ours
     for number in range(250):
         forge.talk.say("someone", f"comment {number}")
-    (number,) = [number for number, said in forge.talk.said.items() if said.body == ours and number != forged]
-    forge.talk.said[900] = forge.talk.said.pop(number)  # on the last page
+    (number,) = [number for number, posted in forge.talk.posted.items() if posted.body == ours and number != forged]
+    forge.talk.posted[900] = forge.talk.posted.pop(number)  # on the last page
     assert _put(forge, "later") is Outcome.UPDATED
-    assert _told(forge) == ["later"]
-    assert forge.talk.said[forged].body == ours
+    assert _texts(forge) == ["later"]
+    assert forge.talk.posted[forged].body == ours
 
 
-def test_another_key_has_a_comment_of_its_own(forge: Forge) -> None:
+def test_each_key_has_its_own_comment(forge: Forge) -> None:
     _put(forge)
     put_comment(forge.thread(), "gate-t4", HEAD, "on the T4")
-    assert _told(forge) == ["regressed", "on the T4"]
+    assert _texts(forge) == ["regressed", "on the T4"]
 
 
-def test_an_older_head_is_not_told(forge: Forge) -> None:
+def test_an_older_head_is_not_reported(forge: Forge) -> None:
     forge.talk.head = NEWER
     assert _put(forge, "newer", NEWER) is Outcome.CREATED
     assert _put(forge, "older", HEAD) is Outcome.STALE
-    assert _told(forge) == ["newer"]
+    assert _texts(forge) == ["newer"]
 
 
 def _newer_job_reports(forge: Forge, at: str) -> None:
     """When a request of that kind was answered, a push and its report happen before the next."""
 
-    def meanwhile(asked: Asked) -> None:
-        if asked.operation.startswith(at) and forge.talk.head == HEAD:
+    def meanwhile(request: ForgeRequest) -> None:
+        if request.operation.startswith(at) and forge.talk.head == HEAD:
             forge.talk.head = NEWER
-            for said in forge.talk.said.values():
-                marker = marker_of(said.body)
+            for posted in forge.talk.posted.values():
+                marker = marker_of(posted.body)
                 assert marker is not None
-                said.body = str(marker).replace(HEAD, NEWER) + "\nnewer"
+                posted.body = str(marker).replace(HEAD, NEWER) + "\nnewer"
 
     forge.server.after = meanwhile
 
 
-def test_what_a_newer_job_told_before_ours_was_read_is_put_back(forge: Forge) -> None:
+def test_an_overwritten_newer_report_is_restored(forge: Forge) -> None:
     _put(forge)
     _newer_job_reports(forge, forge.head)
     assert _put(forge, "older") is Outcome.STALE
-    assert _told(forge) == ["newer"]
+    assert _texts(forge) == ["newer"]
 
 
-def test_what_a_newer_job_told_after_ours_was_read_leaves_no_old_report(forge: Forge) -> None:
+def test_an_old_report_is_replaced_if_the_head_moved(forge: Forge) -> None:
     _put(forge)
     _newer_job_reports(forge, forge.listing)
     assert _put(forge, "older") is Outcome.STALE
-    (told,) = _told(forge)
-    assert "a newer commit is there" in told
-    assert NEWER in told
+    (text,) = _texts(forge)
+    assert "the pull request has a newer commit" in text
+    assert NEWER in text
     assert _put(forge, "newer", NEWER) is Outcome.UPDATED
-    assert _told(forge) == ["newer"]
+    assert _texts(forge) == ["newer"]
 
 
 def test_of_two_jobs_that_are_as_fast_one_comment_stays(forge: Forge) -> None:
     other: list[Outcome] = []
 
-    def meanwhile(asked: Asked) -> None:
-        if asked.operation.startswith(forge.post) and not other:
+    def meanwhile(request: ForgeRequest) -> None:
+        if request.operation.startswith(forge.post) and not other:
             other.append(Outcome.CREATED)
             forge.server.lock.release()  # this one waits for its answer while the other does all its work
             try:
@@ -112,7 +112,7 @@ def test_of_two_jobs_that_are_as_fast_one_comment_stays(forge: Forge) -> None:
 
     forge.server.before = meanwhile
     assert _put(forge) is Outcome.CREATED
-    assert _told(forge) == ["regressed"]
+    assert _texts(forge) == ["regressed"]
 
 
 def test_many_jobs_at_once_leave_one_comment(forge: Forge) -> None:
@@ -122,7 +122,7 @@ def test_many_jobs_at_once_leave_one_comment(forge: Forge) -> None:
     for each in threads:
         each.join()
     assert _put(forge, "the last") is Outcome.UPDATED
-    assert _told(forge) == ["the last"]
+    assert _texts(forge) == ["the last"]
 
 
 @pytest.mark.parametrize("done", [True, False])
@@ -130,15 +130,15 @@ def test_many_jobs_at_once_leave_one_comment(forge: Forge) -> None:
 def test_a_request_that_may_have_been_done_is_not_done_twice(forge: Forge, status: int | None, done: bool) -> None:
     forge.server.failures.append(Failure(operation=forge.post, status=status, done=done))
     assert _put(forge) in {Outcome.CREATED, Outcome.UNCHANGED}
-    assert _told(forge) == ["regressed"]
+    assert _texts(forge) == ["regressed"]
     assert forge.waits == doubling(1.0, 1)
     assert forge.server.count(forge.post) == (1 if done else 2)
     forge.server.failures.append(Failure(operation=forge.change, status=status, done=done))
     _put(forge, "later")
-    assert _told(forge) == ["later"]
+    assert _texts(forge) == ["later"]
 
 
-def test_a_forge_that_is_away_is_asked_again_less_and_less_often(forge: Forge) -> None:
+def test_an_unavailable_forge_is_retried_with_back_off(forge: Forge) -> None:
     forge.server.failures += [Failure(operation=forge.listing, status=503) for _ in range(3)]
     assert _put(forge) is Outcome.CREATED
     assert forge.waits == doubling(1.0, 3)
@@ -150,9 +150,9 @@ def test_one_that_stays_away_is_given_up_by_name(forge: Forge) -> None:
         _put(forge)
 
 
-def test_github_says_how_long_to_wait(github: Forge) -> None:
-    said = {"message": "You have exceeded a secondary rate limit."}
-    limited = Failure(operation=github.post, status=403, headers={"Retry-After": "7"}, body=said)
+def test_a_rate_limit_of_github_sets_the_pause(github: Forge) -> None:
+    posted = {"message": "You have exceeded a secondary rate limit."}
+    limited = Failure(operation=github.post, status=403, headers={"Retry-After": "7"}, body=posted)
     github.server.failures.append(limited)
     assert _put(github) is Outcome.CREATED
     assert github.waits == [7.0]
@@ -164,11 +164,11 @@ def test_github_says_how_long_to_wait(github: Forge) -> None:
 def test_a_rate_limit_of_gitlabs_is_waited_for(forge: Forge) -> None:
     forge.server.failures.append(Failure(operation=forge.post, status=429, headers={"Retry-After": "0"}))
     assert _put(forge) is Outcome.CREATED
-    assert _told(forge) == ["regressed"]
+    assert _texts(forge) == ["regressed"]
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
-def test_what_a_forge_refuses_is_said_and_not_tried_again(forge: Forge, status: int) -> None:
+def test_a_refusal_is_reported_and_not_retried(forge: Forge, status: int) -> None:
     thread = forge.thread()
     forge.server.failures.append(Failure(operation=forge.post, status=status, body={"message": "no such thing"}))
     with pytest.raises(ForgeError, match=f"answered {status}.*no such thing"):
@@ -176,16 +176,16 @@ def test_what_a_forge_refuses_is_said_and_not_tried_again(forge: Forge, status: 
     assert forge.waits == []
 
 
-def test_a_workflows_token_may_not_ask_whose_it_is(github: Forge) -> None:
+def test_a_workflows_token_may_not_read_its_user(github: Forge) -> None:
     github.talk.me = None
     assert _put(github) is Outcome.CREATED
     assert _put(github) is Outcome.UNCHANGED
     assert github.server.count(github.post) == 1
 
 
-def test_a_name_that_was_wrong_is_learned_and_the_older_comment_kept(forge: Forge) -> None:
+def test_a_wrong_author_is_corrected_and_the_oldest_comment_kept(forge: Forge) -> None:
     assert _put(forge) is Outcome.CREATED
-    (first,) = forge.talk.said
+    (first,) = forge.talk.posted
     assert _put(forge, "later", author="somebody-else") is Outcome.CREATED
-    assert _told(forge) == ["later"]
-    assert list(forge.talk.said) == [first]
+    assert _texts(forge) == ["later"]
+    assert list(forge.talk.posted) == [first]

@@ -33,15 +33,15 @@ def test_each_benchmark_of_each_commit_is_counted_once() -> None:
         assert len(counts) > 350
 
 
-def test_it_tells_building_from_measuring() -> None:
-    told = {}
+def test_building_and_measuring_are_distinguished() -> None:
+    states = {}
     for line, output in states("asv_two_commits.txt"):
-        told[line.rstrip()] = (output.commit, output.commits, output.is_building)
-    assert told["·· Uninstalling from virtualenv-py3.11"] == (1, None, True)
-    assert told["[ 0.00%] ·· Benchmarking virtualenv-py3.11"] == (1, 2, False)
-    assert told["[50.00%] · For warpwatch commit 90b11b78 <main~3>:"] == (2, 2, True)
-    assert told["[50.00%] ·· Building for virtualenv-py3.11"] == (2, 2, True)
-    assert told["[50.00%] ·· Benchmarking virtualenv-py3.11"] == (2, 2, False)
+        states[line.rstrip()] = (output.commit, output.commits, output.is_building)
+    assert states["·· Uninstalling from virtualenv-py3.11"] == (1, None, True)
+    assert states["[ 0.00%] ·· Benchmarking virtualenv-py3.11"] == (1, 2, False)
+    assert states["[50.00%] · For warpwatch commit 90b11b78 <main~3>:"] == (2, 2, True)
+    assert states["[50.00%] ·· Building for virtualenv-py3.11"] == (2, 2, True)
+    assert states["[50.00%] ·· Benchmarking virtualenv-py3.11"] == (2, 2, False)
 
 
 def test_a_commit_that_does_not_compile_is_named() -> None:

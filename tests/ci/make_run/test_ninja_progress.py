@@ -30,13 +30,13 @@ def build(project: Path) -> str:
     return done.stdout
 
 
-def test_what_ninja_prints_is_its_count(tmp_path: Path) -> None:
+def test_the_count_is_read_from_ninjas_output(tmp_path: Path) -> None:
     counts = [count for line in build(tmp_path).splitlines() if (count := printed_count(line))]
     assert counts[:2] == [Count(done=1, total=4), Count(done=2, total=4)]
     assert printed_count("[50.00%] ·· Building for virtualenv-py3.11") is None
 
 
-def test_a_build_under_way_is_counted_by_its_log(tmp_path: Path) -> None:
+def test_a_running_build_is_counted_by_its_log(tmp_path: Path) -> None:
     build(tmp_path / "hash" / "project")
     assert logged_count(tmp_path, since_s=0) == Count(done=2, total=4)
 

@@ -10,7 +10,7 @@ def count(done: int, total: int = 100) -> Count:
     return Count(done=done, total=total)
 
 
-def test_before_a_twentieth_is_compiled_nothing_is_said() -> None:
+def test_there_is_no_estimate_before_a_twentieth_is_compiled() -> None:
     times = TimeLeft()
     times.enter("compiling", 1, now_s=0)
     assert times.estimate(None, 2, now_s=3) is None
@@ -23,7 +23,7 @@ def test_while_the_first_commit_compiles_only_that_step_can_be_estimated() -> No
     assert times.estimate(count(25), 2, now_s=30) == (90, "this step")
 
 
-def test_a_first_commit_gives_no_basis_for_its_own_measuring() -> None:
+def test_the_first_commit_has_no_estimate_for_measuring() -> None:
     """Half of the time lies in the first few benchmarks: done and total say nothing."""
     times = TimeLeft()
     times.enter("compiling", 1, now_s=0)

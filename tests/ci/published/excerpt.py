@@ -39,14 +39,14 @@ def excerpt(whole: dict[str, Any]) -> dict[str, Any]:
 
     operations = {}
     for method, path in _OPERATIONS:
-        told = whole["paths"][path][method]
-        status, answer = next((status, each) for status, each in told["responses"].items() if status < "300")
+        operation = whole["paths"][path][method]
+        status, answer = next((status, each) for status, each in operation["responses"].items() if status < "300")
         content = resolved(answer, prose=True).get("content", {}).get("application/json", {})
-        body = told.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+        body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
         examples = content.get("examples", {})
         operations[f"{method} {path}"] = {
-            "documentation": told["externalDocs"]["url"],
-            "parameters": resolved(told.get("parameters", [])),
+            "documentation": operation["externalDocs"]["url"],
+            "parameters": resolved(operation.get("parameters", [])),
             "body": resolved(body),
             "status": int(status),
             "answer": resolved(content["schema"]) if content else None,
@@ -56,5 +56,5 @@ def excerpt(whole: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    told = excerpt(json.loads(Path(sys.argv[1]).read_text()))
-    Path(__file__).with_name("github_api.json").write_text(json.dumps(told, separators=(",", ":")) + "\n")
+    operation = excerpt(json.loads(Path(sys.argv[1]).read_text()))
+    Path(__file__).with_name("github_api.json").write_text(json.dumps(operation, separators=(",", ":")) + "\n")

@@ -26,10 +26,10 @@ def regressed(hub, monkeypatch):
     base = hub.commit({"kernel.cu": "// one\n"})
     head = hub.commit({"kernel.cu": "// two\n"}, base, branch="topic")
     hub.server.add_pull(7, head=head, base=base)
-    told = artefact(row(1, Verdict.REGRESSED), base=ArtefactCommit(hash=base), head=ArtefactCommit(hash=head))
+    measured = artefact(row(1, Verdict.REGRESSED), base=ArtefactCommit(hash=base), head=ArtefactCommit(hash=head))
     folder = hub.folder / "found"
     folder.mkdir(parents=True)
-    (folder / "gate-gpu-t4.json").write_text(told.model_dump_json())
+    (folder / "gate-gpu-t4.json").write_text(measured.model_dump_json())
     hub.run_for("workflow_run", {})
     monkeypatch.setenv("GITHUB_RUN_ID", RUN)
     tell(hub, head)
@@ -61,11 +61,11 @@ def say(hub, words=WORD, author="ada", action="created"):
     }
     payload = {"action": action, "comment": hub.server.comments[number], "issue": {"number": 7, "pull_request": {}}}
     hub.run_for("issue_comment", payload)
-    said = call("forge", "accept-reply")
-    return said, hub.output() if (hub.folder / "output").exists() else {}
+    output = call("forge", "accept-reply")
+    return output, hub.output() if (hub.folder / "output").exists() else {}
 
 
-def test_what_a_maintainer_accepts_fails_nothing_any_more(hub, regressed, monkeypatch):
+def test_an_accepted_regression_no_longer_fails(hub, regressed, monkeypatch):
     _, found = say(hub)
     assert found == {"pull": "7", "head": regressed, "run": RUN}
     monkeypatch.setenv("GITHUB_RUN_ID", "9999")  # the reply's own run has no artefacts
@@ -76,7 +76,7 @@ def test_what_a_maintainer_accepts_fails_nothing_any_more(hub, regressed, monkey
     assert say(hub)[1]["run"] == RUN
 
 
-def test_a_word_that_is_taken_back_counts_no_more(hub, regressed):
+def test_a_deleted_reply_no_longer_counts(hub, regressed):
     say(hub)
     tell(hub, regressed)
     assert conclusions(hub) == {"success"}
@@ -88,12 +88,12 @@ def test_a_word_that_is_taken_back_counts_no_more(hub, regressed):
 @pytest.mark.parametrize(
     ("words", "author", "answer"),
     [
-        (WORD, "eve", "only who may push"),
-        (WORD, "nobody", "only who may push"),
+        (WORD, "eve", "only users with write access"),
+        (WORD, "nobody", "only users with write access"),
         ("/warpwatch accept rope*", "ada", "expected `/warpwatch accept <glob>"),
     ],
 )
-def test_any_other_word_is_answered_and_finds_nothing(words, author, answer, hub, regressed):
+def test_invalid_commands_are_answered_and_change_nothing(words, author, answer, hub, regressed):
     _, found = say(hub, words, author)
     assert found == {}
     [reply] = hub.server.bodies("POST", "/issues/7/comments")[1:]
@@ -101,12 +101,12 @@ def test_any_other_word_is_answered_and_finds_nothing(words, author, answer, hub
     assert hub.server.bodies("POST", "/issues/comments/2/reactions") == [{"content": "-1"}]
 
 
-def test_what_is_not_measured_yet_is_not_accepted(hub, regressed):
+def test_an_unmeasured_commit_cannot_be_accepted(hub, regressed):
     newer = hub.commit({"kernel.cu": "// three\n"}, regressed, branch="topic")
     hub.server.pulls[7]["head"]["sha"] = newer
-    said, found = say(hub)
+    output, found = say(hub)
     assert found == {}
-    assert f"{newer} is not measured yet" in said
+    assert f"{newer} is not measured yet" in output
 
 
 def test_a_check_of_that_name_by_another_application_leads_nowhere(hub, regressed):
@@ -137,13 +137,13 @@ def test_a_commit_that_was_passed_over_stays_so(hub, regressed):
     ("words", "action"),
     [(f"`{WORD}`", "created"), (f"```\n{WORD}\n```", "created"), ("thanks", "created"), (WORD, "edited")],
 )
-def test_what_is_no_word_asks_github_nothing(words, action, hub, regressed):
-    asked = len(hub.server.asked)
+def test_other_comments_cause_no_request(words, action, hub, regressed):
+    before = len(hub.server.requests)
     assert "no `/warpwatch accept`" in say(hub, words, action=action)[0]
-    assert len(hub.server.asked) == asked
+    assert len(hub.server.requests) == before
 
 
-def test_on_a_closed_pull_request_nothing_is_told(hub, regressed):
+def test_nothing_is_accepted_on_a_closed_pull_request(hub, regressed):
     hub.server.pulls[7]["state"] = "closed"
     assert "is not open" in say(hub)[0]
 
@@ -154,7 +154,7 @@ def test_a_check_run_of_no_application_leads_nowhere(hub, regressed):
     assert "is not measured yet" in say(hub)[0]
 
 
-def test_a_github_that_fails_is_asked_again_and_else_answered_for(hub, regressed, pauses):
+def test_a_failing_github_is_retried_and_then_reported(hub, regressed, pauses):
     hub.server.failing = {r"GET /commits/.*": [502, 503]}
     assert say(hub)[1]["run"] == RUN
     hub.server.failing = {r"GET /commits/.*": [502] * 20}
@@ -168,7 +168,7 @@ def test_a_github_that_fails_is_asked_again_and_else_answered_for(hub, regressed
     assert "@ada: not accepted; gave up after 6 attempts" in hub.server.bodies("POST", "/issues/7/comments")[-1]["body"]
 
 
-def test_a_commit_that_is_measured_again_is_accepted_from_what_was_measured_before(hub, regressed):
+def test_an_acceptance_uses_the_earlier_run_while_a_new_one_measures(hub, regressed):
     newest = hub.server.check_runs[max(hub.server.check_runs)]
     again = {**newest, "id": 99, "status": "in_progress", "external_id": "f" * 64}
     hub.server.check_runs[99] = again

@@ -11,7 +11,7 @@ from warpwatch.ci.cli import main
 from warpwatch.ci.gate.artefact import ArtefactCommit
 from warpwatch.dashboard.model.verdict import Verdict
 
-REASON = "what is measured changed"
+REASON = "measured code changed"
 
 
 def artefact(verdict, head=HEAD):
@@ -53,26 +53,26 @@ def conclude(hub, state="measure", gpus=("gpu-t4", "gpu-l4"), reason=REASON):
             "gpu-t4 1 benchmark fails at head: benchmarks.rope.Rope.track_latency(cuda-fp16-b1, warpwatch), "
             "which blocks merging",
         ),
-        (("unchanged", None), "failure", "gpu-l4 measured nothing; the job's log says why"),
+        (("unchanged", None), "failure", "gpu-l4 measured nothing; see the job's log"),
     ],
 )
 def test_the_worst_machine_counts(verdicts, conclusion, title, hub):
     for label, verdict in zip(("gpu-t4", "gpu-l4"), verdicts, strict=True):
         if verdict:
             leave(hub, label, artefact(verdict))
-    told, output = conclude(hub)
-    assert (told, output["title"]) == (conclusion, title)
+    conclusion, output = conclude(hub)
+    assert (conclusion, output["title"]) == (conclusion, title)
     assert "- gpu-t4: " in output["summary"]
     assert "- gpu-l4: " in output["summary"]
 
 
 @pytest.mark.parametrize("text", ['{"verdict": "unchanged"}', "\n::error::", artefact("unchanged", head="c" * 40)])
-def test_what_is_no_artefact_of_this_commit_is_no_success(text, hub):
+def test_without_an_artefact_of_this_commit_the_check_fails(text, hub):
     leave(hub, "gpu-t4", text)
     assert conclude(hub, gpus=["gpu-t4"])[0] == "failure"
 
 
-def test_an_artefact_of_a_machine_that_nobody_asked_does_not_count(hub):
+def test_an_artefact_of_an_unexpected_machine_does_not_count(hub):
     leave(hub, "gpu-t4", artefact("unchanged"))
     leave(hub, "gpu-h100", artefact("regressed"))
     assert conclude(hub, gpus=["gpu-t4"])[0] == "success"
@@ -81,18 +81,18 @@ def test_an_artefact_of_a_machine_that_nobody_asked_does_not_count(hub):
 @pytest.mark.parametrize(
     ("state", "conclusion"), [("skip", "success"), ("wait", "action_required"), ("failed", "failure")]
 )
-def test_what_is_not_measured_is_reported_with_its_reason(state, conclusion, hub):
-    told, output = conclude(hub, state, reason="it comes from a fork")
-    assert told == conclusion
+def test_an_unmeasured_commit_is_reported_with_the_reason(state, conclusion, hub):
+    conclusion, output = conclude(hub, state, reason="it comes from a fork")
+    assert conclusion == conclusion
     assert output["summary"] == "It comes from a fork."
 
 
 @pytest.mark.parametrize(("author", "conclusion"), [("ada", "success"), ("eve", "failure")])
-def test_a_regression_that_someone_who_may_push_accepted_is_none(author, conclusion, hub):
+def test_a_regression_accepted_by_a_user_with_write_access_succeeds(author, conclusion, hub):
     leave(hub, "gpu-t4", artefact("regressed"))
     marker = f"<!-- warpwatch:gate gate head={HEAD} since=2026-11-01T12:00:00+00:00 -->"
-    said = (("github-actions[bot]", f"{marker}\nregressed"), (author, "/warpwatch accept rope* it is right now"))
-    for number, (login, body) in enumerate(said, start=1):
+    comments = (("github-actions[bot]", f"{marker}\nregressed"), (author, "/warpwatch accept rope* it is right now"))
+    for number, (login, body) in enumerate(comments, start=1):
         created = f"2026-11-01T12:0{number}:00Z"
         hub.server.comments[number] = {"id": number, "user": {"login": login}, "body": body, "created_at": created}
     assert conclude(hub, gpus=["gpu-t4"])[0] == conclusion
@@ -112,11 +112,11 @@ def test_without_gpus_nothing_is_called_good(hub):
 )
 def test_without_gpus_the_default_branchs_policy_decides(policy, conclusion, hub):
     hub.commit({"warpwatch.toml": policy})
-    told, output = conclude(hub, gpus=[])
-    assert (told, output["title"]) == (conclusion, "not measured")
+    conclusion, output = conclude(hub, gpus=[])
+    assert (conclusion, output["title"]) == (conclusion, "not measured")
 
 
-def test_told_twice_it_is_one_check(hub):
+def test_a_repeated_conclusion_is_one_check(hub):
     leave(hub, "gpu-t4", artefact("unchanged"))
     conclude(hub, gpus=["gpu-t4"])
     conclude(hub, gpus=["gpu-t4"])
@@ -127,9 +127,9 @@ def test_told_twice_it_is_one_check(hub):
     ("state", "conclusion"),
     [("cancelled", "cancelled"), ("timed-out", "timed_out"), ("stopped", "action_required"), ("error", "failure")],
 )
-def test_what_ended_early_has_a_conclusion_of_its_own(state, conclusion, hub):
-    told, output = conclude(hub, state, reason="the build was cancelled")
-    assert (told, output["summary"]) == (conclusion, "The build was cancelled.")
+def test_cancelled_and_timed_out_builds_have_their_own_conclusion(state, conclusion, hub):
+    conclusion, output = conclude(hub, state, reason="the build was cancelled")
+    assert (conclusion, output["summary"]) == (conclusion, "The build was cancelled.")
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_plan_that_failed_is_concluded_by_the_event_alone(event, payload, hub)
         "failure",
         "could not be planned",
     )
-    assert "its log says why" in check["output"]["summary"]
+    assert "see its log" in check["output"]["summary"]
 
 
 @pytest.mark.parametrize("payload", [{}, {"workflow_run": None}, {"workflow_run": {"head_sha": "main"}}])
@@ -179,8 +179,8 @@ def test_a_github_that_fails_once_is_concluded_at_once(hub, pauses):
 
 def test_a_superseded_commit_that_was_not_measured_is_called_so(hub):
     hub.server.add_pull(7, head="c" * 40, base="a" * 40)
-    told, output = conclude(hub, gpus=["gpu-t4"])
-    assert told == "cancelled"
+    conclusion, output = conclude(hub, gpus=["gpu-t4"])
+    assert conclusion == "cancelled"
     assert "newer commit" in output["summary"]
     hub.server.pulls[7]["head"]["sha"] = HEAD
     hub.server.check_runs.clear()

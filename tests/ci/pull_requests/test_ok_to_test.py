@@ -36,7 +36,7 @@ def test_the_named_commit_is_copied_and_measured_by_the_default_branchs_workflow
     assert hub.server.bodies("POST", f"/issues/comments/{COMMENT}/reactions") == [{"content": "+1"}]
 
 
-def test_a_second_word_moves_the_branch(hub, fork):
+def test_a_second_approval_moves_the_branch(hub, fork):
     say(hub, f"/ok to test {fork}")
     newer = hub.commit({"kernel.cu": "// three\n"}, fork, branch=None)
     hub.server.pulls[7]["head"]["sha"] = newer
@@ -45,25 +45,25 @@ def test_a_second_word_moves_the_branch(hub, fork):
 
 
 @pytest.mark.parametrize(
-    ("words", "author", "said"),
+    ("words", "author", "message"),
     [
-        ("/ok to test {head}", "eve", "only who may push"),  # whatever author_association says
-        ("/ok to test {head}", "nobody", "only who may push"),
-        ("/ok to test", "ada", "by its full hash"),
-        ("/ok to test {short}", "ada", "by its full hash"),
-        ("/ok to test {head} {head}", "ada", "by its full hash"),
-        ("/ok to test {upper}", "ada", "by its full hash"),
+        ("/ok to test {head}", "eve", "only users with write access"),  # whatever author_association says
+        ("/ok to test {head}", "nobody", "only users with write access"),
+        ("/ok to test", "ada", "give the full hash"),
+        ("/ok to test {short}", "ada", "give the full hash"),
+        ("/ok to test {head} {head}", "ada", "give the full hash"),
+        ("/ok to test {upper}", "ada", "give the full hash"),
         ("/ok to test {other}", "ada", "is not the newest commit"),
     ],
 )
-def test_any_other_word_copies_and_starts_nothing_and_is_answered(words, author, said, hub, fork):
+def test_invalid_approvals_are_answered_and_start_nothing(words, author, message, hub, fork):
     said_words = words.format(head=fork, short=fork[:12], upper=fork.upper(), other="c" * 40)
     done = say(hub, said_words, author)
     assert done.exit_code == 0, done.output
     assert hub.server.branch("pull-request/7") is None
     assert not hub.server.bodies("POST", "/actions/.*")
     [answer] = hub.server.bodies("POST", "/issues/7/comments")
-    assert said in answer["body"]
+    assert message in answer["body"]
     assert hub.server.bodies("POST", f"/issues/comments/{COMMENT}/reactions") == [{"content": "-1"}]
 
 
@@ -82,13 +82,13 @@ def test_a_closed_pull_request_is_not_measured(hub, fork):
         ("/ok to test {head}", {"issue": {"number": 7}}),
     ],
 )
-def test_what_is_no_word_on_a_pull_request_asks_github_nothing(words, more, hub, fork):
+def test_comments_without_an_approval_cause_no_request(words, more, hub, fork):
     done = say(hub, words.format(head=fork), **more)
     assert done.exit_code == 0
-    assert not hub.server.asked
+    assert not hub.server.requests
 
 
-def test_a_refusal_of_github_is_told_with_the_request(hub, fork):
+def test_a_refusal_of_github_is_reported_with_the_request(hub, fork):
     hub.run_for("issue_comment", {}, token="ghs_stale")
     payload = {
         "action": "created",
@@ -104,7 +104,7 @@ def test_a_refusal_of_github_is_told_with_the_request(hub, fork):
 @pytest.mark.parametrize(
     "request_kind", [r"GET /collaborators/.*", r"GET /pulls/7", r"POST /git/refs", r"POST /actions/.*", r"GET "]
 )
-def test_a_github_that_fails_once_is_asked_again(request_kind, hub, fork, pauses):
+def test_a_single_failure_of_github_is_retried(request_kind, hub, fork, pauses):
     hub.server.failing = {request_kind: [502]}
     done = say(hub, f"/ok to test {fork}")
     assert done.exit_code == 0, done.output
@@ -116,7 +116,7 @@ def test_a_github_that_fails_once_is_asked_again(request_kind, hub, fork, pauses
     ("request_kind", "status"),
     [(r"POST /actions/.*", 500), (r"POST /actions/.*", 404), (r"POST /git/refs", 422), (r"GET /collaborators/.*", 502)],
 )
-def test_a_maintainer_whose_word_fails_is_answered(request_kind, status, hub, fork, pauses):
+def test_a_failed_approval_is_answered(request_kind, status, hub, fork, pauses):
     hub.server.failing = {request_kind: [status] * 20}
     done = say(hub, f"/ok to test {fork}")
     assert done.exit_code == 1

@@ -52,8 +52,8 @@ def compiled(base, head, **same):
 
 def test_a_changed_kernel_is_measured_against_the_commit_it_left_main_at(hub, pull):
     base, head = pull({"kernel.cu": "// two\n"})
-    told = after_build(hub, head)
-    assert (told["state"], told["pull"], told["base"], told["head"]) == ("measure", "7", base, head)
+    decision = after_build(hub, head)
+    assert (decision["state"], decision["pull"], decision["base"], decision["head"]) == ("measure", "7", base, head)
     assert "**measure**" in (hub.folder / "summary.md").read_text()
 
 
@@ -74,7 +74,7 @@ def test_more_files_than_github_lists_are_measured(hub, pull):
     assert after_build(hub, head)["state"] == "measure"
 
 
-def test_what_compiles_to_the_same_code_is_not_measured(hub, pull):
+def test_a_commit_with_equal_code_is_not_measured(hub, pull):
     base, head = pull({"kernel.cu": "// another word\n"})
     assert after_build(hub, head, code=compiled(base, head, sm_75=True, sm_89=True))["state"] == "skip"
 
@@ -94,50 +94,50 @@ def test_anything_less_than_the_same_code_of_these_commits_is_measured(damage, h
     assert after_build(hub, head, code=codes[damage])["state"] == "measure"
 
 
-def test_a_fork_waits_for_a_word_and_is_measured_with_it(hub, pull):
+def test_a_fork_is_measured_only_after_approval(hub, pull):
     base, head = pull({"kernel.cu": "// two\n"}, source="eve/kernels")
-    told = after_build(hub, head, source="eve/kernels")
-    assert told["state"] == "wait"
-    assert f"`/ok to test {head}`" in told["reason"]
+    decision = after_build(hub, head, source="eve/kernels")
+    assert decision["state"] == "wait"
+    assert f"`/ok to test {head}`" in decision["reason"]
     hub.server.git("update-ref", "refs/heads/pull-request/7", head)
     approved = planned(hub, "workflow_dispatch", {"inputs": {"pull": "7", "sha": head}})
     assert (approved["state"], approved["base"], approved["head"]) == ("measure", base, head)
 
 
-def test_a_fork_that_changes_documents_alone_waits_for_nobody(hub, pull):
+def test_a_fork_that_changes_only_documents_needs_no_approval(hub, pull):
     _, head = pull({"README.md": "two\n"}, source="eve/kernels")
     assert after_build(hub, head, source="eve/kernels")["state"] == "skip"
 
 
-def test_a_forks_own_word_of_its_compiled_code_saves_no_look(hub, pull):
+def test_a_forks_own_comparison_of_code_does_not_count(hub, pull):
     base, head = pull({"kernel.cu": "// two\n"}, source="eve/kernels")
-    told = after_build(hub, head, source="eve/kernels", code=compiled(base, head, sm_75=True))
-    assert told["state"] == "wait"
+    decision = after_build(hub, head, source="eve/kernels", code=compiled(base, head, sm_75=True))
+    assert decision["state"] == "wait"
 
 
-def test_a_fork_whose_branch_is_called_like_ours_is_a_fork(hub, pull):
+def test_a_fork_with_a_branch_name_of_ours_is_a_fork(hub, pull):
     _, head = pull({"kernel.cu": "// two\n"}, source="eve/kernels")
     hub.server.add_pull(8, head="d" * 40, base="d" * 40, branch="topic")
     assert after_build(hub, head, source="eve/kernels")["state"] == "wait"
 
 
-def test_a_dispatch_without_a_word_is_refused(hub, pull):
+def test_a_dispatch_without_approval_is_refused(hub, pull):
     _, head = pull({"kernel.cu": "// two\n"}, source="eve/kernels")
     hub.run_for("workflow_dispatch", {"inputs": {"pull": "7", "sha": head}})
     done = CliRunner().invoke(main, ["forge", "plan-gate"])
     assert done.exit_code == 1
-    assert f"nobody said that {head} of #7 may be tested" in done.output
+    assert f"{head} of #7 is not approved for testing" in done.output
     assert not (hub.folder / "output").exists()
 
 
-def test_a_word_for_a_commit_that_is_no_longer_the_newest_measures_nothing(hub, pull):
+def test_an_approval_of_an_older_commit_measures_nothing(hub, pull):
     _, head = pull({"kernel.cu": "// two\n"}, source="eve/kernels")
     hub.server.git("update-ref", "refs/heads/pull-request/7", head)
     hub.server.pulls[7]["head"]["sha"] = hub.commit({"kernel.cu": "// three\n"}, head, branch=None)
     assert planned(hub, "workflow_dispatch", {"inputs": {"pull": "7", "sha": head}})["state"] == ""
 
 
-def test_what_does_not_build_is_not_measured(hub, pull):
+def test_a_commit_that_does_not_build_is_not_measured(hub, pull):
     _, head = pull({"kernel.cu": "// two\n"})
     assert after_build(hub, head, conclusion="failure")["state"] == "failed"
 
@@ -149,17 +149,17 @@ def test_a_build_of_no_open_pull_requests_newest_commit_is_nothing_to_do(case, h
         hub.server.pulls[7]["state"] = "closed"
     if case == "moved on":
         hub.server.pulls[7]["head"]["sha"] = "c" * 40
-    told = after_build(hub, head, event="push" if case == "push" else "pull_request")
-    assert (told["state"], told["pull"]) == ("", "")
+    decision = after_build(hub, head, event="push" if case == "push" else "pull_request")
+    assert (decision["state"], decision["pull"]) == ("", "")
 
 
 def test_a_caller_started_by_the_pull_request_itself_is_planned_too(hub, pull):
     base, head = pull({"kernel.cu": "// two\n"})
-    told = planned(hub, "pull_request", {"pull_request": {"number": 7}})
-    assert (told["state"], told["base"], told["head"]) == ("measure", base, head)
+    decision = planned(hub, "pull_request", {"pull_request": {"number": 7}})
+    assert (decision["state"], decision["base"], decision["head"]) == ("measure", base, head)
 
 
-def test_an_event_that_nobody_planned_for_is_named(hub):
+def test_an_unsupported_event_is_named(hub):
     hub.run_for("push", {})
     done = CliRunner().invoke(main, ["forge", "plan-gate"])
     assert done.exit_code == 1
@@ -167,14 +167,14 @@ def test_an_event_that_nobody_planned_for_is_named(hub):
 
 
 @pytest.mark.parametrize("status", [403, 429, 500, 502])
-def test_a_github_that_fails_for_now_is_asked_again(status, hub, pull, pauses):
+def test_a_temporary_failure_of_github_is_retried(status, hub, pull, pauses):
     _, head = pull({"kernel.cu": "// two\n"})
     hub.server.failing = {"GET /pulls": [502], r"GET /compare/.*": [500 if status == 403 else status] * 3}
     assert after_build(hub, head)["state"] == "measure"
     assert len(pauses) == 4
 
 
-def test_a_github_that_stays_away_is_said_in_one_sentence(hub, pull, pauses):
+def test_an_unavailable_github_is_reported_in_one_sentence(hub, pull, pauses):
     pull({"kernel.cu": "// two\n"})
     hub.server.failing = {r"GET /compare/.*": [502] * 20}
     hub.run_for("pull_request", {"pull_request": {"number": 7}})
@@ -184,7 +184,7 @@ def test_a_github_that_stays_away_is_said_in_one_sentence(hub, pull, pauses):
     assert not (hub.folder / "output").exists()
 
 
-def test_what_is_to_be_measured_has_a_check_in_progress_with_a_link(hub, pull, monkeypatch):
+def test_a_planned_measurement_has_a_check_in_progress_with_a_link(hub, pull, monkeypatch):
     monkeypatch.setenv("GITHUB_RUN_ID", "4711")
     _, head = pull({"kernel.cu": "// two\n"})
     after_build(hub, head)
@@ -211,10 +211,10 @@ def test_a_check_that_cannot_be_shown_keeps_nothing_from_being_measured(hub, pul
 )
 def test_a_build_that_did_not_end_is_not_one_that_failed(conclusion, state, words, hub, pull):
     _, head = pull({"kernel.cu": "// two\n"})
-    told = after_build(hub, head, conclusion=conclusion)
-    assert told["state"] == state
-    assert words in told["reason"]
-    assert "does not build" not in told["reason"]
+    decision = after_build(hub, head, conclusion=conclusion)
+    assert decision["state"] == state
+    assert words in decision["reason"]
+    assert "does not build" not in decision["reason"]
 
 
 @pytest.mark.parametrize(("conclusion", "state"), [("success", "skip"), ("failure", "failed")])
@@ -229,12 +229,12 @@ def test_a_merge_queues_commit_gets_the_check_without_a_measurement(conclusion, 
         "head_branch": branch,
         "head_repository": {"full_name": "ada/kernels", "owner": {"login": "ada"}},
     }
-    told = planned(hub, "workflow_run", {"workflow_run": run})
-    assert (told["state"], told["pull"], told["base"], told["head"]) == (state, "7", base, group)
+    decision = planned(hub, "workflow_run", {"workflow_run": run})
+    assert (decision["state"], decision["pull"], decision["base"], decision["head"]) == (state, "7", base, group)
 
 
 def test_a_merge_group_itself_is_planned_too(hub, pull):
     base, head = pull({"kernel.cu": "// two\n"})
     group = {"head_sha": head, "head_ref": f"refs/heads/gh-readonly-queue/main/pr-7-{base}", "base_sha": base}
-    told = planned(hub, "merge_group", {"action": "checks_requested", "merge_group": group})
-    assert (told["state"], told["head"]) == ("skip", head)
+    decision = planned(hub, "merge_group", {"action": "checks_requested", "merge_group": group})
+    assert (decision["state"], decision["head"]) == ("skip", head)

@@ -51,7 +51,7 @@ def report(hub, document, head):
     return CliRunner().invoke(main, ["forge", "report-code", str(file)])
 
 
-def test_it_is_told_once_and_changed_in_place(hub, pull):
+def test_the_comment_is_created_once_and_changed_in_place(hub, pull):
     for registers in (64, 96):
         done = report(hub, comparison(*pull, registers), pull[1])
         assert done.exit_code == 0, done.output
@@ -68,14 +68,14 @@ def test_it_is_told_once_and_changed_in_place(hub, pull):
         {"advertisement": "buy"},
     ],
 )
-def test_what_is_not_of_this_build_is_not_told(change, hub, pull):
+def test_a_file_of_another_build_is_not_reported(change, hub, pull):
     done = report(hub, {**comparison(*pull), **change}, pull[1])
     assert done.exit_code == 2, done.output
     assert hub.server.comments == {}
     assert "everyone" not in done.output
 
 
-def test_an_older_commits_build_is_not_told(hub, pull):
+def test_the_build_of_an_older_commit_is_not_reported(hub, pull):
     hub.server.pulls[7]["head"]["sha"] = "c" * 40
     assert report(hub, comparison(*pull), pull[1]).exit_code == 0
     assert hub.server.comments == {}

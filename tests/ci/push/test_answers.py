@@ -31,7 +31,7 @@ TAKEN = {
 }
 
 
-class _Told(ThreadingHTTPServer):
+class _ScriptedServer(ThreadingHTTPServer):
     """Answers as it is told, the last answer for ever."""
 
     def __init__(self) -> None:
@@ -39,13 +39,13 @@ class _Told(ThreadingHTTPServer):
         self.answers: list[tuple[int, bytes, Mapping[str, str]]] = []
         self.digests: list[str] = []
 
-    def tell(self, status: int, body: object = b"", **headers: str) -> None:
+    def will_answer(self, status: int, body: object = b"", **headers: str) -> None:
         text = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.answers.append((status, text, headers))
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: _Told
+    server: _ScriptedServer
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -64,9 +64,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server() -> Iterator[_Told]:
-    with answering(_Told()) as told:
-        yield told
+def server() -> Iterator[_ScriptedServer]:
+    with answering(_ScriptedServer()) as is_reported:
+        yield is_reported
 
 
 @pytest.fixture
@@ -82,10 +82,10 @@ def asv(tmp_path: Path) -> AsvResults:
 
 
 def _push(
-    server: _Told, asv: AsvResults, spool: PushQueue, *, patience_s: float = 1000
+    server: _ScriptedServer, asv: AsvResults, spool: PushQueue, *, patience_s: float = 1000
 ) -> tuple[PushResult, list[str], list[float]]:
     """What came of it, what was said, and how long it waited each time; the clock stands but for that."""
-    said: list[str] = []
+    lines: list[str] = []
     slept: list[float] = []
     sent = PushResult()
     upload = Upload(server=f"http://127.0.0.1:{server.server_port}", project="demo", token="t")
@@ -95,73 +95,73 @@ def _push(
         upload,
         sent,
         patience_s=patience_s,
-        say=said.append,
+        say=lines.append,
         sleep=slept.append,
         clock=lambda: sum(slept),
     )
-    return sent, said, slept
+    return sent, lines, slept
 
 
-@pytest.mark.parametrize("said", ["31536000", "9" * 400, "Thu, 01 Jan 2099 00:00:00 GMT"])
-def test_a_server_that_asks_for_years_is_asked_again_within_the_hour(
-    said: str, server: _Told, measured: AsvResults, tmp_path: Path
+@pytest.mark.parametrize("retry_after", ["31536000", "9" * 400, "Thu, 01 Jan 2099 00:00:00 GMT"])
+def test_a_pause_of_years_is_limited_to_an_hour(
+    retry_after: str, server: _ScriptedServer, measured: AsvResults, tmp_path: Path
 ) -> None:
     """Else a pusher that goes on would be silent until somebody restarts it."""
-    server.tell(503, {"detail": "Gone fishing."}, Retry_After=said)
-    server.tell(200, TAKEN)
+    server.will_answer(503, {"detail": "Gone fishing."}, Retry_After=retry_after)
+    server.will_answer(200, TAKEN)
     sent, _, slept = _push(server, measured, PushQueue(tmp_path / "spool"), patience_s=10_000)
-    assert (len(sent.taken), slept) == (1, [3600.0])
+    assert (len(sent.accepted), slept) == (1, [3600.0])
 
 
-def test_a_server_that_is_busy_or_broken_is_asked_again_with_the_same_body(
-    server: _Told, measured: AsvResults, tmp_path: Path
+def test_a_busy_or_broken_server_is_retried_with_the_same_body(
+    server: _ScriptedServer, measured: AsvResults, tmp_path: Path
 ) -> None:
-    server.tell(503, {"detail": "The store did not answer."})
-    server.tell(502, b"<html>bad gateway</html>")
-    server.tell(429, {"detail": "Too many."}, Retry_After="77")
-    server.tell(400, {"detail": "Changed on its way."})
-    server.tell(200, TAKEN)
-    sent, said, slept = _push(server, measured, PushQueue(tmp_path / "spool"))
+    server.will_answer(503, {"detail": "The store did not answer."})
+    server.will_answer(502, b"<html>bad gateway</html>")
+    server.will_answer(429, {"detail": "Too many."}, Retry_After="77")
+    server.will_answer(400, {"detail": "Changed on its way."})
+    server.will_answer(200, TAKEN)
+    sent, lines, slept = _push(server, measured, PushQueue(tmp_path / "spool"))
     assert (sent.files, sent.points, sent.waiting) == (1, 1, 0)
     assert len(slept) == 4
     assert slept[2] >= 77
     assert len(set(server.digests)) == 1
-    assert any("(503): The store did not answer" in line for line in said)
-    assert any("(502): <html>bad gateway" in line for line in said)
+    assert any("(503): The store did not answer" in line for line in lines)
+    assert any("(502): <html>bad gateway" in line for line in lines)
 
 
-def test_patience_ends_and_the_parcel_waits(server: _Told, measured: AsvResults, tmp_path: Path) -> None:
-    server.tell(500)
+def test_patience_ends_and_the_parcel_waits(server: _ScriptedServer, measured: AsvResults, tmp_path: Path) -> None:
+    server.will_answer(500)
     spool = PushQueue(tmp_path / "spool")
-    sent, said, slept = _push(server, measured, spool, patience_s=60)
+    sent, lines, slept = _push(server, measured, spool, patience_s=60)
     assert sum(slept) <= 60
     assert len(slept) >= 3
     assert (sent.files, sent.waiting, len(spool.waiting())) == (0, 1, 1)
-    assert said[-1].endswith("giving up for now")
+    assert lines[-1].endswith("giving up for now")
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "said"),
+    ("status", "body", "message"),
     [
-        (200, b"<html>Please log in</html>", "not as a dashboard does (<html>Please log in</html>)"),
-        (200, {**TAKEN, "project": "other"}, "not as a dashboard does"),
-        (302, b"", "sends on to https://login.example"),
+        (200, b"<html>Please log in</html>", "not as a dashboard (<html>Please log in</html>)"),
+        (200, {**TAKEN, "project": "other"}, "not as a dashboard"),
+        (302, b"", "redirects to https://login.example"),
         (404, b"not found", "answers 404: not found Is --to the dashboard's address?"),
     ],
 )
-def test_whoever_is_no_dashboard_took_nothing(
-    status: int, body: object, said: str, server: _Told, measured: AsvResults, tmp_path: Path
+def test_another_server_is_refused(
+    status: int, body: object, message: str, server: _ScriptedServer, measured: AsvResults, tmp_path: Path
 ) -> None:
-    server.tell(status, body, Location="https://login.example")
+    server.will_answer(status, body, Location="https://login.example")
     spool = PushQueue(tmp_path / "spool")
     with pytest.raises(SettingsError) as error:
         _push(server, measured, spool)
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert len(spool.waiting()) == 1
 
 
-def test_a_full_disk_is_told_and_what_waits_is_sent_and_makes_room(
-    server: _Told, asv: AsvResults, tmp_path: Path
+def test_a_full_disk_is_reported_and_sent_batches_free_space(
+    server: _ScriptedServer, asv: AsvResults, tmp_path: Path
 ) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -171,7 +171,7 @@ def test_a_full_disk_is_told_and_what_waits_is_sent_and_makes_room(
     try:
         spool = PushQueue(disk / "spool")
         asv.benchmark(BENCH)
-        server.tell(500)
+        server.will_answer(500)
         waiting, refused = 0, []
         for number in range(4):  # noise, that no compression makes smaller
             noise = Random(number).randbytes(100_000).hex()
@@ -183,7 +183,7 @@ def test_a_full_disk_is_told_and_what_waits_is_sent_and_makes_room(
         assert 1 <= waiting < 4
         assert set(refused) == {errno.ENOSPC}
         server.answers.clear()
-        server.tell(200, TAKEN)
+        server.will_answer(200, TAKEN)
         sent, _, _ = _push(server, asv, spool)
         assert (len(server.answers), sent.waiting) == (1, 0)
         assert set(spool.known()) == {path.relative_to(asv.folder).as_posix() for path in asv.folder.glob("*/0*.json")}
@@ -206,11 +206,11 @@ def test_equal_content_makes_equal_batches_and_halves_hold_everything_once() -> 
     assert split(pack([*members, files[0]])) is None
 
 
-def test_a_token_that_others_could_read_on_its_way_is_told() -> None:
-    for server, told in (
+def test_an_unencrypted_connection_is_reported() -> None:
+    for server, is_reported in (
         ("http://perf.example.org", True),
         ("https://perf.example.org", False),
         ("http://127.0.0.1:8321", False),
         ("http://localhost", False),
     ):
-        assert Upload(server=server, project="demo", token="t").is_in_the_clear is told
+        assert Upload(server=server, project="demo", token="t").is_unencrypted is is_reported

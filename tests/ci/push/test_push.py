@@ -19,19 +19,19 @@ from warpwatch.dashboard.store.policy import stated_limits
 from warpwatch.dashboard.store.tokens import Scope, create_token
 
 
-def test_what_is_new_or_changed_goes_in_once(any_runner: Runner) -> None:
+def test_new_and_changed_results_are_sent_once(any_runner: Runner) -> None:
     for number in range(3):
         any_runner.measure(number, float(number))
     done = any_runner.push()
     assert done.exit_code == 0, done.output
-    assert "took 3 files, 0 of them unchanged, with 3 new points; 0 set aside" in done.output
-    assert "took 0 files" in any_runner.push().output
+    assert "accepted 3 files, 0 of them unchanged, with 3 new points; 0 set aside" in done.output
+    assert "accepted 0 files" in any_runner.push().output
     any_runner.measure(1, 1.5, run=2)  # asv's run of a commit that it measured before
     any_runner.measure(3, 3.0)
-    assert "took 2 files, 0 of them unchanged, with 2 new points" in any_runner.push().output
+    assert "accepted 2 files, 0 of them unchanged, with 2 new points" in any_runner.push().output
     assert any_runner.arrived() == [0.0, 1.0, 1.5, 2.0, 3.0]
-    told = json.loads(any_runner.push("--again", "--json").stdout)
-    assert (told["files"], told["unchanged"], told["points"], told["waiting"]) == (4, 4, 0, 0)
+    counts = json.loads(any_runner.push("--again", "--json").stdout)
+    assert (counts["files"], counts["unchanged"], counts["points"], counts["waiting"]) == (4, 4, 0, 0)
     assert any_runner.arrived() == [0.0, 1.0, 1.5, 2.0, 3.0]
 
 
@@ -41,7 +41,7 @@ def test_while_the_server_is_away_every_version_of_a_file_waits_on_disk(runner: 
     done = runner.push(to=nowhere)
     assert done.exit_code == 1
     assert f"{nowhere} does not answer" in done.output
-    assert "1 batch not sent; kept in" in done.output
+    assert "1 batch not sent; queued in" in done.output
     runner.measure(0, 0.5, run=2)
     assert "2 batches not sent" in runner.push(to=nowhere).output
     path.unlink()  # a checkout that is thrown away
@@ -55,22 +55,22 @@ def test_while_the_server_is_away_every_version_of_a_file_waits_on_disk(runner: 
     for batch in sorted((queue / "waiting").iterdir()):
         (there,) = (each for each in runner.spool.iterdir() if each != queue)
         batch.rename(there / "waiting" / batch.name)
-    assert "took 3 files, 1 of them unchanged, with 2 new points" in runner.push().output
+    assert "accepted 3 files, 1 of them unchanged, with 2 new points" in runner.push().output
     assert runner.arrived() == [0.0, 0.5, 1.0]
 
 
-def test_a_token_that_does_not_work_is_told_and_nothing_lost(runner: Runner) -> None:
+def test_an_invalid_token_is_reported_and_nothing_lost(runner: Runner) -> None:
     runner.measure(0, 0.0)
     reading = create_token(runner.store, "demo", name="reader", scope=Scope.READ, now_ms=1)
-    for token, said in (
-        ("wrong", "the token does not work (401)"),
-        (reading, "the token may not do that (403)"),
+    for token, message in (
+        ("wrong", "the token is not valid (401)"),
+        (reading, "the token has no permission (403)"),
         ("", "WARPWATCH_TOKEN is empty"),
         ("two words", "is no token"),
     ):
         done = runner.push(token=token)
         assert done.exit_code == 1
-        assert said in done.output
+        assert message in done.output
     assert len(runner.kept("waiting")) == 1
     assert runner.push().exit_code == 0
     assert runner.arrived() == [0.0]
@@ -85,7 +85,7 @@ def test_a_token_may_stand_in_a_file(runner: Runner, tmp_path: Path) -> None:
     assert "cannot read the token" in done.output
 
 
-def test_what_the_server_sets_aside_is_told_and_kept_and_not_sent_again(runner: Runner) -> None:
+def test_rejected_files_are_reported_and_not_sent_again(runner: Runner) -> None:
     runner.measure(0, 0.0)
     broken = runner.asv.folder / "box" / "broken.json"
     broken.write_text('{"commit_hash": 7}')
@@ -95,7 +95,7 @@ def test_what_the_server_sets_aside_is_told_and_kept_and_not_sent_again(runner: 
     assert runner.arrived() == [0.0]
     (kept,) = runner.kept("refused")
     assert "box/broken.json" in kept.with_name(f"{kept.name}.txt").read_text()
-    assert "took 0 files" in runner.push().output
+    assert "accepted 0 files" in runner.push().output
     assert runner.push("--again").exit_code == 3
     broken.unlink()
     again = runner.push("--again")  # what was kept is sent too, and the same content is kept once
@@ -103,20 +103,20 @@ def test_what_the_server_sets_aside_is_told_and_kept_and_not_sent_again(runner: 
     assert len(runner.kept("refused")) == 1
 
 
-def test_a_file_that_asv_still_writes_is_left_until_it_is_whole(runner: Runner) -> None:
+def test_a_file_that_asv_is_writing_waits_until_complete(runner: Runner) -> None:
     path = runner.measure(0, 0.0)
     whole = path.read_text()
     path.write_text(whole[:-20])
-    assert "took 0 files" in runner.push().output
+    assert "accepted 0 files" in runner.push().output
     path.write_text(whole)
-    assert "took 1 files" in runner.push().output
+    assert "accepted 1 files" in runner.push().output
     old = time.time() - 3600
     path.write_text(whole[:-20])
     os.utime(path, (old, old))
     assert runner.push().exit_code == 3  # nobody writes it any more: the server says what is wrong
 
 
-def test_what_is_too_large_at_once_goes_in_halves(runner: Runner) -> None:
+def test_a_batch_that_is_too_large_is_split(runner: Runner) -> None:
     """The server takes a mebibyte: of eight files of noise six at most at once, and nothing of one larger file."""
     rng = np.random.default_rng(1)
     sizes = [str(number) for number in range(100)]
@@ -132,13 +132,13 @@ def test_what_is_too_large_at_once_goes_in_halves(runner: Runner) -> None:
     done = runner.push()
     assert done.exit_code == 0, done.output
     assert "in two halves" in done.output
-    assert "took 8 files, 0 of them unchanged, with 800 new points" in done.output
+    assert "accepted 8 files, 0 of them unchanged, with 800 new points" in done.output
     measure(8, 2000)
     measure(9, 2)
     done = runner.push()
     assert done.exit_code == 3
     assert "set aside: too large for the server: The body has more than 1 MiB" in done.output
-    assert "took 1 files" in done.output
+    assert "accepted 1 files" in done.output
 
 
 def test_pushers_of_one_queue_take_turns_and_of_two_do_no_harm(any_runner: Runner) -> None:
@@ -151,7 +151,7 @@ def test_pushers_of_one_queue_take_turns_and_of_two_do_no_harm(any_runner: Runne
     assert any_runner.arrived() == [float(number) for number in range(6)]
 
 
-def test_a_body_that_changed_on_its_way_is_refused(runner: Runner) -> None:
+def test_a_body_that_changed_in_transit_is_refused(runner: Runner) -> None:
     url = f"{runner.url}/api/projects/demo/results"
     headers = {"Authorization": f"Bearer {runner.token}", "Content-Digest": f"sha-256=:{'A' * 43}=:"}
     answer = requests.post(url, data=b"{}", headers=headers, timeout=60)
@@ -161,7 +161,7 @@ def test_a_body_that_changed_on_its_way_is_refused(runner: Runner) -> None:
     assert requests.post(url, data=b"{}", headers=headers, timeout=60).status_code == 422
 
 
-def test_watching_sends_what_comes_also_when_the_server_comes_later(runner: Runner) -> None:
+def test_watch_sends_new_results_also_if_the_server_starts_later(runner: Runner) -> None:
     environment = {**os.environ, "WARPWATCH_TOKEN": runner.token, "WARPWATCH_SPOOL": str(runner.spool)}
     words = [str(runner.asv.folder), "--to", runner.url, "--project", "demo", "--watch", "--every", "0.1"]
     process = subprocess.Popen(
@@ -175,7 +175,7 @@ def test_watching_sends_what_comes_also_when_the_server_comes_later(runner: Runn
         assert process.stdout is not None
         for number in range(3):
             runner.measure(number, float(number))
-            assert "took 1 files, 0 of them unchanged, with 1 new points" in process.stdout.readline()
+            assert "accepted 1 files, 0 of them unchanged, with 1 new points" in process.stdout.readline()
         assert runner.arrived() == [0.0, 1.0, 2.0]
     finally:
         process.terminate()
@@ -187,13 +187,13 @@ def test_a_folder_or_an_address_that_cannot_be_meant_is_named(runner: Runner) ->
     assert done.exit_code == 1
     assert "does not exist: has asv run yet?" in done.output
     runner.measure(0, 0.0)
-    for address, said in (
+    for address, message in (
         ("perf.example.org", "expected such as https://"),
         ("http://a:b@host", "more than host and path"),
     ):
         done = runner.push(to=address)
         assert done.exit_code == 1
-        assert said in done.output
+        assert message in done.output
 
 
 def test_kills_of_pushers_and_servers_lose_nothing_and_repeat_nothing(database: str, tmp_path: Path) -> None:
@@ -223,28 +223,26 @@ def test_the_limits_of_the_file_above_the_results_go_with_them(any_runner: Runne
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[gate]\nthreshhold = 1", "did you mean threshold?"),
         ('[[rule]]\nmetric = "a\\u0000"\nblocks = false', "metric = 'a\\x00': expected"),
         ('[[rule]]\nblocks = false\nmetric = "' + "a" * 70_000 + '"', "larger than 64 KiB"),
     ],
 )
-def test_limits_that_cannot_be_taken_are_told_and_no_result_waits_for_them(
-    runner: Runner, text: str, said: str
-) -> None:
+def test_refused_thresholds_are_a_warning_and_results_are_sent(runner: Runner, text: str, message: str) -> None:
     runner.measure(0, 0.0)
     (runner.asv.folder.parent / "warpwatch.toml").write_text(text)
     done = runner.push()
     assert done.exit_code == 0
     assert "warning: the thresholds of the policy file were not sent: " in done.stderr
-    assert said in done.stderr
+    assert message in done.stderr
     assert runner.arrived() == [0.0]
     assert stated_limits(runner.store, "demo") is None
 
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "127.0.0.1:9"])
-def test_a_server_that_is_not_there_is_named_in_whole_words(runner: Runner, host: str) -> None:
+def test_an_unreachable_server_is_named(runner: Runner, host: str) -> None:
     runner.measure(0, 1.0)
     done = runner.push("--patience", "1", to=f"http://{host}")
     assert done.exit_code == 1

@@ -174,7 +174,7 @@ def artefacts(draw: st.DrawFn) -> GateArtefact:
         facts=_FACTS,
         instructions=_FACTS,
     )
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "project": draw(_NAMES),
         "base": ArtefactCommit(hash=BASE, subject=draw(st.none() | _NAMES)),
         "head": ArtefactCommit(hash=HEAD, subject=draw(st.none() | _NAMES)),
@@ -193,4 +193,4 @@ def artefacts(draw: st.DrawFn) -> GateArtefact:
         "code_left_out": draw(_COUNTS),
         "cost": Cost(runs=draw(_COUNTS), minutes=draw(st.floats(0, 1e6)), stopped=draw(_REASONS)),
     }
-    return GateArtefact(**told)
+    return GateArtefact(**fields)

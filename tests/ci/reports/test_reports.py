@@ -117,19 +117,19 @@ def test_of_several_machines_the_worst_speaks_first() -> None:
     assert text.index("#### `Tesla T4`: no change") < text.index("#### `RTX 4090`: regressed")
 
 
-def test_what_was_accepted_or_does_not_block_fails_nothing() -> None:
+def test_accepted_and_non_blocking_regressions_do_not_fail() -> None:
     accepted = artefact(row(1, Verdict.REGRESSED, accepted=ACCEPTED), row(2, Verdict.UNCHANGED))
     assert "accepted by `ann` (`comment 12`): `twice as exact`" in markdown([accepted], Links())
     assert check_run(accepted, Links()).conclusion == "success"
-    told = artefact(row(1, Verdict.REGRESSED, blocks=False))
-    assert check_run(told, Links()).conclusion == "neutral"
-    for each in (accepted, told):
+    subject = artefact(row(1, Verdict.REGRESSED, blocks=False))
+    assert check_run(subject, Links()).conclusion == "neutral"
+    for each in (accepted, subject):
         assert "blocks merging" not in markdown([each], Links())
         assert 'failures="0"' in junit([each])
 
 
 @pytest.mark.parametrize(
-    ("told", "conclusion", "title"),
+    ("subject", "conclusion", "title"),
     [
         (
             FULL,
@@ -157,7 +157,7 @@ def test_what_was_accepted_or_does_not_block_fails_nothing() -> None:
         (
             artefact(row(1, Verdict.MISSING, accepted=ACCEPTED), row(2, Verdict.UNCHANGED)),
             "success",
-            "1 series accepted as gone on Tesla T4",
+            "1 series accepted as missing on Tesla T4",
         ),
         (
             artefact(row(1, Verdict.INVALID, blocks=False, benchmark="b", parameters={}), row(2, Verdict.UNCHANGED)),
@@ -183,8 +183,8 @@ def test_what_was_accepted_or_does_not_block_fails_nothing() -> None:
         (artefact(row(1, Verdict.REGRESSED, accepted=ACCEPTED)), "success", "1 series accepted as slower on Tesla T4"),
     ],
 )
-def test_a_check_run_concludes_what_the_gate_found(told: GateArtefact, conclusion: str, title: str) -> None:
-    check = check_run(told, Links())
+def test_a_check_run_concludes_what_the_gate_found(subject: GateArtefact, conclusion: str, title: str) -> None:
+    check = check_run(subject, Links())
     assert (check.conclusion, check.title, check.head) == (conclusion, title, HEAD)
 
 
@@ -205,13 +205,13 @@ def test_annotations_are_one_a_benchmark_at_its_line() -> None:
 
 
 @pytest.mark.parametrize("most", [3_000, 65_000])
-def test_what_is_too_long_is_cut_by_whole_rows_and_says_so(most: int) -> None:
+def test_long_reports_lose_whole_rows_and_count_them(most: int) -> None:
     wide = {"benchmark": "b" * 150 + "\U0001f600" * 50}
-    moved = [row(n, Verdict.REGRESSED, **wide) for n in range(600)]
+    changed = [row(n, Verdict.REGRESSED, **wide) for n in range(600)]
     quiet = [row(n, Verdict.UNCHANGED, **wide) for n in range(600, 1200)]
-    text = markdown([artefact(*moved, *quiet)], LINKS, most)
+    text = markdown([artefact(*changed, *quiet)], LINKS, most)
     assert size(text) <= most
-    cut = re.search(r"(\d+) more that moved: no room here", text)
+    cut = re.search(r"(\d+) more changed rows not shown", text)
     assert cut is not None
     assert int(cut[1]) == 600 - text.count("**regressed**") > 0
     assert "600 unchanged" in text
@@ -251,8 +251,8 @@ def _counts(rows: Sequence[ArtefactRow]) -> tuple[int, int]:
     suppress_health_check=list(HealthCheck),
 )
 @given(st.lists(artefacts(), min_size=1, max_size=2))
-def test_no_strangers_word_becomes_more_than_a_word(told: list[GateArtefact]) -> None:
-    text = markdown(told, LINKS)
+def test_untrusted_texts_stay_texts(subject: list[GateArtefact]) -> None:
+    text = markdown(subject, LINKS)
     page = _Page(text)
     assert set(page.elements) <= _OURS
     assert not page.comments
@@ -262,7 +262,7 @@ def test_no_strangers_word_becomes_more_than_a_word(told: list[GateArtefact]) ->
     assert "@" not in outside
     assert "#" not in outside
 
-    for each in told:
+    for each in subject:
         command = reproduce(each, each.rows)
         if command is not None:
             words = shlex.split(command)
@@ -270,20 +270,20 @@ def test_no_strangers_word_becomes_more_than_a_word(told: list[GateArtefact]) ->
             assert set(words[4::2]) == {"--bench"}
             assert "\n" not in command
 
-    report = etree.fromstring(junit(told).encode())
+    report = etree.fromstring(junit(subject).encode())
     JUNIT_SCHEMA.assertValid(report)
-    assert int(report.get("tests")) == sum(len(each.rows) + (each.fault is not None) for each in told)
-    for each in told:
+    assert int(report.get("tests")) == sum(len(each.rows) + (each.fault is not None) for each in subject)
+    for each in subject:
         check = check_run(each, LINKS)
         assert len(check.title) <= 255
         assert size(check.summary) <= 65_535
         assert all(len(remark.title) <= 255 and len(remark.message) < 64_000 for remark in check.annotations)
 
 
-@pytest.mark.parametrize("told", [FULL, QUIET, artefact()])
-def test_junit_holds_to_what_was_published(told: GateArtefact) -> None:
-    report = etree.fromstring(junit([told, told]).encode())
+@pytest.mark.parametrize("subject", [FULL, QUIET, artefact()])
+def test_junit_follows_the_published_schema(subject: GateArtefact) -> None:
+    report = etree.fromstring(junit([subject, subject]).encode())
     JUNIT_SCHEMA.assertValid(report)
-    rows, failures = _counts(told.rows)
+    rows, failures = _counts(subject.rows)
     assert (report.get("tests"), report.get("failures")) == (str(2 * rows), str(2 * failures))
     assert len(report.findall(".//failure")) == 2 * failures

@@ -92,14 +92,14 @@ def who_may_write_checks_nothing_out(workflow: Workflow) -> Iterator[str]:
 
 def strangers_start_nothing_trusted(workflow: Workflow) -> Iterator[str]:
     """A pull request's own version of a workflow must not reach the GPUs, nor write."""
-    told = triggers(workflow)
-    if "pull_request_target" in told:
+    events = triggers(workflow)
+    if "pull_request_target" in events:
         yield "it is triggered by pull_request_target"
-    if "pull_request" in told:
+    if "pull_request" in events:
         for name, job in jobs(workflow):
             if is_on_gpu(job) or is_trusted(job) or "uses" in job:
                 yield f"{name} is what a pull request says it is, and is trusted"
-    if told & (_FOREIGN - {"pull_request"}) and workflow.get("cache-mode") != "none":
+    if events & (_FOREIGN - {"pull_request"}) and workflow.get("cache-mode") != "none":
         yield "anyone starts it, and it may use main's caches"
 
 

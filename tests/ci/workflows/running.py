@@ -20,17 +20,17 @@ def run_step(
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """A step's `run` in `folder`; `values` are what its expressions come to, and every one of them has to be there."""
-    told = step(name, job, title)
+    definition = step(name, job, title)
     given = {"runner.temp": str(temporary), **(values or {})}
 
     def value(found: re.Match[str]) -> str:
         assert found[1] in given, f"no value for {found[0]}"
         return given[found[1]]
 
-    resolved = {key: re.sub(r"\$\{\{ (.+?) \}\}", value, text) for key, text in told.get("env", {}).items()}
-    where = folder / re.sub(r"\$\{\{ (.+?) \}\}", value, told.get("working-directory", "."))
+    resolved = {key: re.sub(r"\$\{\{ (.+?) \}\}", value, text) for key, text in definition.get("env", {}).items()}
+    where = folder / re.sub(r"\$\{\{ (.+?) \}\}", value, definition.get("working-directory", "."))
     script = temporary / "step.sh"
-    script.write_text(told["run"])
+    script.write_text(definition["run"])
     return subprocess.run(
         ["bash", "-e", str(script)],
         cwd=where,

@@ -23,7 +23,7 @@ for word; do [[ $word == -* || $word == install ]] || echo "$word" >> "$ASKED"; 
 @pytest.fixture
 def machine(tmp_path):
     """Runs the script on a machine with these packages and browsers; what was installed, or None where it failed."""
-    checkout, programs, asked = tmp_path / "checkout", tmp_path / "bin", tmp_path / "asked"
+    checkout, programs, calls = tmp_path / "checkout", tmp_path / "bin", tmp_path / "asked"
     (checkout / ".ci").mkdir(parents=True)
     programs.mkdir()
     shutil.copy2(ROOT / ".ci/run", checkout / ".ci/run")
@@ -42,7 +42,7 @@ def machine(tmp_path):
     def run(installed, browser=None, unknown=""):
         if browser:
             program(browser)
-        environment = {"PATH": str(programs), "INSTALLED": " ".join(installed), "ASKED": str(asked), "UNKNOWN": unknown}
+        environment = {"PATH": str(programs), "INSTALLED": " ".join(installed), "ASKED": str(calls), "UNKNOWN": unknown}
         done = subprocess.run(
             [shutil.which("bash"), str(checkout / ".ci/run")],
             env=environment,
@@ -53,7 +53,7 @@ def machine(tmp_path):
         if done.returncode:
             return None
         assert Path(tmp_path / "made").read_text() == "test WARPWATCH_CUDA_ARCHS=all\n"
-        return set(asked.read_text().split()) if asked.exists() else set()
+        return set(calls.read_text().split()) if calls.exists() else set()
 
     return run
 
@@ -62,7 +62,7 @@ def test_a_bare_debian_gets_its_chromium(machine):
     assert machine([]) == ALL | {"chromium"}
 
 
-def test_what_is_there_is_not_installed_again(machine):
+def test_installed_programs_are_not_installed_again(machine):
     assert machine([*ALL, "chromium"], "chromium") == set()
     assert machine(ALL - {"nginx"}, "chromium") == {"nginx"}
 

@@ -26,7 +26,7 @@ def test_there_is_an_example_of_each():
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_it_gives_what_is_wanted_and_nothing_unknown(name):
+def test_examples_give_required_inputs_and_no_unknown_ones(name):
     job, workflow = called(EXAMPLES[name])
     assert "workflow_call" in triggers(workflow)
     wanted = workflow["on"]["workflow_call"]
@@ -37,20 +37,20 @@ def test_it_gives_what_is_wanted_and_nothing_unknown(name):
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_it_grants_what_the_called_jobs_ask_for_and_no_more(name):
+def test_examples_grant_exactly_the_needed_permissions(name):
     _, workflow = called(EXAMPLES[name])
     granted = parse(EXAMPLES[name])["permissions"]
-    asked = {}
+    needed = {}
     for job in workflow["jobs"].values():
         for what, right in job["permissions"].items():
-            asked[what] = max(asked.get(what, ""), right, key=_RIGHTS.__getitem__)
-    assert granted == asked
+            needed[what] = max(needed.get(what, ""), right, key=_RIGHTS.__getitem__)
+    assert granted == needed
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_workflow_that_strangers_start_hands_on_no_cache(name):
-    told = parse(EXAMPLES[name])
-    assert told.get("cache-mode") == "none" or not triggers(told) & {"workflow_run", "issue_comment"}
+    workflow = parse(EXAMPLES[name])
+    assert workflow.get("cache-mode") == "none" or not triggers(workflow) & {"workflow_run", "issue_comment"}
 
 
 def test_the_linters_find_nothing_in_them(tmp_path):
@@ -63,11 +63,11 @@ def test_the_linters_find_nothing_in_them(tmp_path):
     actions.mkdir(parents=True)
     (actions / "action.yml").write_text("name: none\ndescription: none\nruns: {using: composite, steps: []}\n")
     for linter in (actionlint, schema):
-        status, said = linter(tmp_path)
-        assert status == 0, said
+        status, output = linter(tmp_path)
+        assert status == 0, output
 
 
-def test_what_starts_the_gate_by_hand_is_what_a_word_sends():
+def test_manual_inputs_of_the_gate_equal_those_of_an_approval():
     ours = read(FOLDER / "perf-pr.yml")["on"]["workflow_dispatch"]["inputs"].keys()
     theirs = parse(EXAMPLES["perf-pr.yml"])["on"]["workflow_dispatch"]["inputs"].keys()
     assert ours == theirs == {"pull", "sha"}

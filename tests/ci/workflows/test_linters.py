@@ -65,12 +65,12 @@ def copy(tmp_path):
 
 @pytest.mark.parametrize("linter", [actionlint, zizmor, schema], ids=lambda linter: linter.__name__)
 def test_a_linter_finds_nothing(linter, copy):
-    status, said = linter(copy)
-    assert status == 0, said
+    status, message = linter(copy)
+    assert status == 0, message
 
 
 @pytest.mark.parametrize(
-    ("linter", "name", "before", "after", "said"),
+    ("linter", "name", "before", "after", "message"),
     [
         (actionlint, "gate.yml", r"steps\.plan\.outputs\.base", "steps.plna.outputs.base", "plna"),
         (actionlint, "measure.yml", r"(?=warpwatch runner with-gpu-lock warpwatch)", "cd $FOLDER; ", "SC2086"),
@@ -87,20 +87,20 @@ def test_a_linter_finds_nothing(linter, copy):
         (schema, "gate.yml", r"    timeout-minutes: 180", "    timeout-minutes: soon", "timeout-minutes"),
     ],
 )
-def test_a_linter_finds_what_is_wrong(linter, name, before, after, said, copy):
+def test_a_linter_finds_planted_errors(linter, name, before, after, message, copy):
     path = copy / ".github/workflows" / name
     text, count = re.subn(before, after, path.read_text(), count=1)
     assert count == 1
     path.write_text(text)
     status, output = linter(copy)
     assert status != 0
-    assert said in output
+    assert message in output
 
 
 def test_gitlabs_recipe_is_one_that_gitlab_reads(tmp_path):
     arguments = ("check-jsonschema", "--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci")
-    status, said = run(tmp_path, *arguments, str(RECIPE))
-    assert status == 0, said
+    status, message = run(tmp_path, *arguments, str(RECIPE))
+    assert status == 0, message
     wrong = tmp_path / "wrong.yml"
     wrong.write_text(RECIPE.read_text().replace("  stage: measure\n", "  stages: measure\n"))
     assert wrong.read_text() != RECIPE.read_text()
@@ -109,15 +109,15 @@ def test_gitlabs_recipe_is_one_that_gitlab_reads(tmp_path):
 
 def test_the_scripts_of_gitlabs_recipe_are_sound(tmp_path):
     text = RECIPE.read_text().replace("!reference ", "")
-    told = [
+    scripts = [
         each for each in parse(text).values() if isinstance(each, dict) and {"script", "before_script"} & each.keys()
     ]
-    assert len(told) == 5
-    for number, job in enumerate(told):
+    assert len(scripts) == 5
+    for number, job in enumerate(scripts):
         script = tmp_path / f"{number}.sh"
         script.write_text("\n".join(["#!/bin/bash", *job.get("before_script", []), *job.get("script", [])]) + "\n")
-        status, said = run(tmp_path, "shellcheck", str(script))
-        assert status == 0, said
+        status, message = run(tmp_path, "shellcheck", str(script))
+        assert status == 0, message
 
 
 def test_every_file_of_github_is_linted():

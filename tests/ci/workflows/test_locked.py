@@ -40,7 +40,7 @@ def test_every_line_has_one_version_and_its_hashes():
     assert len(locked()) > 40
 
 
-def test_it_has_what_setup_asks_for():
+def test_the_lock_has_the_requirements_of_setup():
     assert len(wanted()) > 20
     assert unmet(locked()) == []
     older = {**locked(), "flask": "2.0"}
@@ -48,7 +48,7 @@ def test_it_has_what_setup_asks_for():
     assert [Requirement(one).name for one in unmet(older)] == ["flask", "ninja"]
 
 
-def test_what_may_write_installs_nothing_else():
+def test_jobs_with_write_permission_install_only_the_lock():
     [step] = read(ACTIONS / "warpwatch/action.yml")["runs"]["steps"]
     installs = [line.strip() for line in step["run"].splitlines() if line.strip().startswith("install --")]
     assert installs == [

@@ -59,7 +59,7 @@ def test_a_workflow_keeps_the_rules(rule, name):
         (rules.checkouts_forget_their_token, "build.yml", r"          persist-credentials: false\n", ""),
     ],
 )
-def test_a_broken_rule_is_told(rule, name, before, after):
+def test_a_broken_rule_is_reported(rule, name, before, after):
     text = (FOLDER / name).read_text()
     broken, count = re.subn(before, after, text, count=1)
     assert count == 1, "the workflow has nothing to break there"
@@ -67,7 +67,7 @@ def test_a_broken_rule_is_told(rule, name, before, after):
     assert list(rule(parse(broken))) != []
 
 
-def test_every_pin_tells_its_version_and_one_action_has_one():
+def test_every_pin_has_a_version_and_each_action_one_pin():
     pins = {}
     for path in [*FOLDER.glob("*.yml"), *ACTIONS.rglob("action.yml")]:
         for line in path.read_text().splitlines():
@@ -84,7 +84,7 @@ def test_our_own_action_runs_constant_scripts():
             assert "${{" not in step["run"], f"{path}: values come by the environment"
 
 
-def test_what_is_named_in_this_repository_is_there():
+def test_names_of_this_repository_exist():
     root = FOLDER.parents[1]
     named = [used for path in FOLDER.glob("*.yml") for used in re.findall(r"uses: \$/(\S+)", path.read_text())]
     assert named

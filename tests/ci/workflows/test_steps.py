@@ -55,7 +55,7 @@ def read(tmp_path):
     )
 
 
-def test_what_a_gpu_machine_left_is_read_before_it_is_pushed(results, tmp_path):
+def test_results_of_a_gpu_machine_are_validated_before_the_push(results, tmp_path):
     done = read(tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "read.db").exists()
@@ -68,7 +68,7 @@ def test_a_file_that_the_dashboard_would_not_read_stops_the_push(results, tmp_pa
     assert "0123abcd-environment.json" in done.stdout + done.stderr
 
 
-def test_the_gates_plan_is_what_the_other_jobs_read(hub, tmp_path):
+def test_the_other_jobs_read_the_gates_plan(hub, tmp_path):
     base = hub.commit({"kernel.cu": "// one\n"})
     head = hub.commit({"docs/index.md": "new\n"}, base, branch="topic")
     hub.server.add_pull(7, head=head, base=base)
@@ -99,7 +99,7 @@ def test_the_gates_plan_is_what_the_other_jobs_read(hub, tmp_path):
     }
 
 
-def test_a_maintainers_word_starts_the_workflow_that_the_caller_names(hub, tmp_path):
+def test_an_approval_starts_the_callers_workflow(hub, tmp_path):
     base = hub.commit({"kernel.cu": "// one\n"})
     head = hub.commit({"kernel.cu": "// two\n"}, base, branch=None)
     hub.server.add_pull(7, head=head, base=base, source="eve/kernels")
@@ -141,17 +141,17 @@ def used(job, action, workflow="gate.yml"):
     return next(each["with"] for each in its if f"{action}-artifact" in each.get("uses", ""))
 
 
-def test_what_several_machines_left_is_one_comment_and_the_required_check(hub, tmp_path):
+def test_artefacts_of_several_machines_are_one_comment_and_the_required_check(hub, tmp_path):
     base = hub.commit({"kernel.cu": "// one\n"})
     head = hub.commit({"kernel.cu": "// two\n"}, base, branch="topic")
     hub.server.add_pull(7, head=head, base=base)
     left = {}
     for label, gpu in (("gpu-t4", "Tesla T4"), ("gpu-l4", "NVIDIA L4")):
-        told = artefact(
+        result = artefact(
             row(1, Verdict.UNCHANGED), base=ArtefactCommit(hash=base), head=ArtefactCommit(hash=head), gpu=gpu
         )
         left[f"gate-{label}"] = uploaded(tmp_path, label)
-        left[f"gate-{label}"].write_text(told.model_dump_json())
+        left[f"gate-{label}"].write_text(result.model_dump_json())
     download(tmp_path / "found", left)
     report(hub, tmp_path, head, '["gpu-t4", "gpu-l4"]')
     assert {each["conclusion"] for each in hub.server.check_runs.values()} == {"success"}
@@ -169,7 +169,7 @@ def report(hub, tmp_path, head, gpus):
         "needs.plan.outputs.pull": "7",
         "needs.plan.outputs.head": head,
         "needs.plan.outputs.state": "measure",
-        "needs.plan.outputs.reason": "what is measured changed",
+        "needs.plan.outputs.reason": "measured code changed",
     }
     for title in ("Tell the pull request", "Set the check that merging may require"):
         done = run_step(
@@ -178,13 +178,13 @@ def report(hub, tmp_path, head, gpus):
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_what_one_machine_left_is_a_comment_a_check_of_its_own_and_the_required_one(hub, tmp_path):
+def test_an_artefact_of_one_machine_is_a_comment_and_two_checks(hub, tmp_path):
     base = hub.commit({"kernel.cu": "// one\n"})
     head = hub.commit({"kernel.cu": "// two\n"}, base, branch="topic")
     hub.server.add_pull(7, head=head, base=base)
-    told = artefact(row(1, Verdict.UNCHANGED), base=ArtefactCommit(hash=base), head=ArtefactCommit(hash=head))
+    result = artefact(row(1, Verdict.UNCHANGED), base=ArtefactCommit(hash=base), head=ArtefactCommit(hash=head))
     left = uploaded(tmp_path, "gpu-t4")
-    left.write_text(told.model_dump_json())
+    left.write_text(result.model_dump_json())
     download(tmp_path / "found", {"gate-gpu-t4": left})
     report(hub, tmp_path, head, '["gpu-t4"]')
     checks = {each["name"]: each["conclusion"] for each in hub.server.check_runs.values()}
@@ -197,14 +197,14 @@ def test_what_one_machine_left_is_a_comment_a_check_of_its_own_and_the_required_
     assert "### warpwatch: no change" in (tmp_path / "summary.md").read_text()
 
 
-def test_a_maintainers_acceptance_is_told_from_what_was_measured(hub, tmp_path, monkeypatch):
+def test_an_acceptance_is_reported_from_the_measured_artefacts(hub, tmp_path, monkeypatch):
     base = hub.commit({"kernel.cu": "// one\n"})
     head = hub.commit({"kernel.cu": "// two\n"}, base, branch="topic")
     hub.server.add_pull(7, head=head, base=base)
-    told = artefact(row(1, Verdict.REGRESSED), base=ArtefactCommit(hash=base), head=ArtefactCommit(hash=head))
+    result = artefact(row(1, Verdict.REGRESSED), base=ArtefactCommit(hash=base), head=ArtefactCommit(hash=head))
     left = {f"gate-{label}": uploaded(tmp_path, label) for label in ("gpu-t4", "gpu-l4")}
     for path in left.values():
-        path.write_text(told.model_dump_json())
+        path.write_text(result.model_dump_json())
     download(tmp_path / "found", left)
     hub.run_for("workflow_run", {})
     measured = {
@@ -214,7 +214,7 @@ def test_a_maintainers_acceptance_is_told_from_what_was_measured(hub, tmp_path, 
         "needs.plan.outputs.pull": "7",
         "needs.plan.outputs.head": head,
         "needs.plan.outputs.state": "measure",
-        "needs.plan.outputs.reason": "what is measured changed",
+        "needs.plan.outputs.reason": "measured code changed",
     }
     titles = ("Tell the pull request", "Set the check that merging may require")
     for title in titles:
@@ -324,9 +324,9 @@ def test_the_build_compares_with_the_commit_it_left_main_at(hub, tmp_path):
         environment=environment,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    told = json.loads((hub.work / "code.json").read_text())
-    assert (told["base"], told["head"], told["runs_same_code"]) == (base, head, {"sm_75": False})
-    assert [change["kernel"] for change in told["changes"]] == ["vector_add_elements", "vector_add_pieces"]
+    result = json.loads((hub.work / "code.json").read_text())
+    assert (result["base"], result["head"], result["runs_same_code"]) == (base, head, {"sm_75": False})
+    assert [change["kernel"] for change in result["changes"]] == ["vector_add_elements", "vector_add_pieces"]
     assert "### Compiled code: 2 changed" in (tmp_path / "summary.md").read_text()
     assert hub.git("worktree", "list").count("\n") == 0
 
@@ -431,7 +431,7 @@ def test_a_gpus_machine_builds_for_its_own_gpu(workflow, capabilities, architect
     assert lines[:-2] == ([f"WARPWATCH_CUDA_ARCHS={architectures}"] if architectures else [])
 
 
-def test_a_commit_is_judged_by_the_workflows_own_warpwatch_and_built_by_its_own_python(tmp_path):
+def test_a_commit_is_compared_by_the_workflows_warpwatch_and_built_by_its_own_python(tmp_path):
     measure = read_workflow(FOLDER / "gate.yml")["jobs"]["measure"]
     titles = [each.get("name") or each.get("uses") for each in steps(measure)]
     order = [
@@ -511,7 +511,7 @@ def test_a_merge_queue_gets_the_required_checks():
         ),
     ],
 )
-def test_what_measures_is_told_what_the_steps_before_found_out(workflow, title, values, calls, tmp_path):
+def test_the_measuring_step_gets_outputs_of_earlier_steps(workflow, title, values, calls, tmp_path):
     programs, called = tmp_path / "bin", tmp_path / "called"
     programs.mkdir()
     for name in ("warpwatch", "python", "set-up"):

@@ -29,8 +29,8 @@ def names() -> list[str]:
 
 def triggers(workflow: Workflow) -> set[str]:
     """What starts it."""
-    told = workflow["on"]
-    return {told} if isinstance(told, str) else set(told)
+    events = workflow["on"]
+    return {events} if isinstance(events, str) else set(events)
 
 
 def jobs(workflow: Workflow) -> Iterator[tuple[str, Mapping[str, Any]]]:
