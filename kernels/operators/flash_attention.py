@@ -24,7 +24,7 @@ def flash_attention(
 ) -> torch.Tensor:
     """softmax(scale q k^T + bias) v without writing the scores to memory: a new tensor like q.
 
-    It is contiguous, or, where q is the transpose of a contiguous (batch, seq_q, heads_q, head_dim), such a transpose too.
+    It is contiguous, or the transpose of a contiguous (batch, seq_q, heads_q, head_dim) where q is that.
     q (batch, heads_q, seq_q, head_dim); k, v (batch, heads_kv, seq_kv, head_dim), heads_kv dividing heads_q: query
     head h reads key head h // (heads_q / heads_kv). float16, float32, and bfloat16 (on a GPU from compute capability
     8.0 on); head_dim 64, 96, 128 or 256 on a GPU, any multiple of 8 up to 256 on a CPU, and contiguous; other strides

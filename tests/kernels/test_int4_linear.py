@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from math import ceil
 
 import pytest
 import torch
@@ -132,13 +133,20 @@ def test_zero_points_of_eight_are_none(group_size: int, rows: int, device: str) 
     assert torch.equal(out, int4_linear(x, packed, scales, group_size=group_size))
 
 
-# On the GPU more rows than its kernels take go to cuBLAS, with a weight that was rounded.
-def goes_to_cublas(rows: int, device: str) -> bool:
+# On the GPU many rows meet a weight that was rounded: for cuBLAS, on Hopper for tiles of 256 rows (tall_product.h).
+def rounds_weight(rows: int, outputs: int, device: str) -> bool:
     if device == "cpu":
         return False
     forced = os.environ.get("WARPWATCH_COMPUTE_CAPABILITY")
     capability = (int(forced) // 10, int(forced) % 10) if forced else torch.cuda.get_device_capability()
-    return rows > (256 if capability == (9, 0) else 128)
+    if capability != (9, 0):
+        return rows > 128
+    processors = torch.cuda.get_device_properties().multi_processor_count
+
+    def waves(of_rows: int) -> int:
+        return ceil(ceil(rows / of_rows) * ceil(outputs / 128) / processors)
+
+    return rows > 4096 or (rows > 128 and 2 * waves(256) <= waves(128))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -151,21 +159,23 @@ def test_many_rows(
     x, packed, scales = inputs(device, dtype, rows, outputs, depth, group_size)
     zero_points = some_zero_points(scales) if zeros else None
     out = int4_linear(x, packed, scales, zero_points, group_size=group_size)
-    assert_multiplied(out, x, packed, scales, group_size, zero_points, goes_to_cublas(rows, device))
+    assert_multiplied(out, x, packed, scales, group_size, zero_points, rounds_weight(rows, outputs, device))
 
 
-# Hopper's widest tiles, which small layers never come to: 128 outputs of 128 rows, with k in one part or in two.
+# Hopper's widest tiles, which small layers never come to: 128 outputs of 128 rows, k in one part or two, or of 256.
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("zeros", [False, True], ids=["symmetric", "zero points"])
 @pytest.mark.parametrize(("depth", "group_size"), [(128, 128), (1152, 128), (192, 64), (1088, 64)])
-@pytest.mark.parametrize(("rows", "outputs"), [(65, 6657), (128, 8192), (129, 3400), (200, 14344), (256, 8191)])
+@pytest.mark.parametrize(
+    ("rows", "outputs"), [(65, 6657), (128, 8192), (129, 3400), (200, 14344), (256, 8191), (700, 9000)]
+)
 def test_wide_layers(
     rows: int, outputs: int, depth: int, group_size: int, zeros: bool, dtype: torch.dtype, cuda: str
 ) -> None:
     x, packed, scales = inputs(cuda, dtype, rows, outputs, depth, group_size)
     zero_points = some_zero_points(scales) if zeros else None
     out = int4_linear(x, packed, scales, zero_points, group_size=group_size)
-    assert_multiplied(out, x, packed, scales, group_size, zero_points, goes_to_cublas(rows, cuda))
+    assert_multiplied(out, x, packed, scales, group_size, zero_points, rounds_weight(rows, outputs, cuda))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -252,7 +262,7 @@ def test_many_calls_give_the_same_bits(rows: int, outputs: int, depth: int, grou
     zero_points = some_zero_points(scales)
     weight = packed_weight(packed)
     first = kernels.int4_linear(x, weight, scales, zero_points, group_size=group_size)
-    assert_multiplied(first, x, packed, scales, group_size, zero_points, goes_to_cublas(rows, cuda))
+    assert_multiplied(first, x, packed, scales, group_size, zero_points, rounds_weight(rows, outputs, cuda))
     for _ in range(50):
         assert torch.equal(kernels.int4_linear(x, weight, scales, zero_points, group_size=group_size), first)
 
@@ -320,7 +330,7 @@ def test_triton_twin_compiles_for_gpus_that_are_not_here(rows: int, dtype: str, 
     assert compiled.asm["cubin"]
 
 
-@pytest.mark.parametrize("rows", [1, 64, 300], ids=["one", "many", "cuBLAS"])
+@pytest.mark.parametrize("rows", [1, 64, 4097], ids=["one", "many", "cuBLAS"])
 def test_replays_from_a_cuda_graph(rows: int, cuda: str) -> None:
     x, packed, scales = inputs(cuda, torch.float16, rows, 300, 4096)
     in_order = packed_weight(packed)
@@ -330,7 +340,7 @@ def test_replays_from_a_cuda_graph(rows: int, cuda: str) -> None:
         out = kernels.int4_linear(x, in_order, scales)
     x.copy_(torch.randn_like(x))
     graph.replay()
-    assert_multiplied(out, x, packed, scales, weight_rounded=goes_to_cublas(rows, cuda))
+    assert_multiplied(out, x, packed, scales, weight_rounded=rounds_weight(rows, 300, cuda))
 
 
 @pytest.mark.parametrize("rows", [1, 64])

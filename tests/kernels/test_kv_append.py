@@ -90,6 +90,21 @@ def test_a_token_beyond_the_cache_is_refused_on_the_cpu(position: int) -> None:
     assert torch.equal(call[0], before)
 
 
+def test_one_position_is_that_of_all_sequences(device: str) -> None:
+    k_cache, v_cache, k, v, positions = call_of((2, 3, 4, 8, 16), torch.float16, device)
+    at_two = appended(k_cache, v_cache, k, v, torch.full_like(positions, 2))
+    kernels.kv_append(k_cache, v_cache, k, v, 2)
+    assert torch.equal(k_cache, at_two[0])
+    assert torch.equal(v_cache, at_two[1])
+
+
+@pytest.mark.parametrize("position", [-1, 5, 8, 2**62])
+def test_one_position_beyond_the_cache_is_refused(position: int, device: str) -> None:
+    k_cache, v_cache, k, v, _ = call_of((2, 3, 4, 8, 16), torch.float16, device)
+    with pytest.raises(RuntimeError, match=f"the 4 tokens do not fit at position {position} of a cache of capacity 8"):
+        kernels.kv_append(k_cache, v_cache, k, v, position)
+
+
 @pytest.mark.parametrize("position", [-1, -3, -4, 5, 8, 2**62, -(2**62), 2**63 - 1, -(2**63)])
 def test_a_token_beyond_the_cache_is_left_out_on_the_gpu(position: int, cuda: str) -> None:
     call = call_of((2, 3, 4, 8, 16), torch.float32, cuda)
