@@ -22,7 +22,7 @@ def visible_gpus(environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """UUIDs of the physical GPUs in CUDA_VISIBLE_DEVICES, in order; a MIG device counts as its GPU.
 
     Empty without a driver. CUDA numbers different models by speed unless CUDA_DEVICE_ORDER is PCI_BUS_ID; a number is
-    then ambiguous, and stands for every GPU.
+    then ambiguous, and means every GPU.
     """
     environ = os.environ if environ is None else environ
     gpus = _all_gpus(environ)

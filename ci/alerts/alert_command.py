@@ -155,9 +155,9 @@ def alert(
         raise SystemExit(1)
 
 
-def _period(asked: str, policy: AlertsTable) -> Period:
-    if asked != "policy":
-        return Period(asked)
+def _period(choice: str, policy: AlertsTable) -> Period:
+    if choice != "policy":
+        return Period(choice)
     return Period(policy.digest) if policy.digest != "none" else Period.DAILY
 
 

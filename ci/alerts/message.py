@@ -33,7 +33,7 @@ class Message:
     thread: str = ""  # what all messages of an alert have in common
     action: str = "opened"
     html: str | None = None
-    labels: tuple[str, ...] = field(default=())  # of an issue, beside the destination's
+    labels: tuple[str, ...] = field(default=())  # of an issue, in addition to the destination's
 
     def as_json(self) -> str:
         """For the outbox."""
@@ -46,7 +46,7 @@ class Message:
 
 
 def thread_of(*facts: object) -> str:
-    """A thread's name: 32 hex digits of what tells it from every other."""
+    """A thread's name: 32 hexadecimal digits of a hash of its identity."""
     return hashlib.sha256("\n".join(map(str, facts)).encode()).hexdigest()[:32]
 
 
@@ -63,7 +63,7 @@ class Content:
     project: str
     title: str
     text: str  # Markdown
-    fields: Mapping[str, Any]  # of the payload, beside those that every message has
+    fields: Mapping[str, Any]  # of the payload, in addition to those of every message
     html: str | None = None
 
 

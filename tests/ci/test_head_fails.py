@@ -63,7 +63,7 @@ def test_a_failure_cannot_be_accepted(tmp_path: Path) -> None:
     )
     done = repository.check()
     assert done.returncode == 1, done.stdout
-    assert "which nobody can accept" in done.stdout
+    assert "which cannot be accepted" in done.stdout
 
 
 def test_a_non_blocking_failure_is_reported_and_does_not_fail(tmp_path: Path) -> None:

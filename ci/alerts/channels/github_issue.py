@@ -30,11 +30,11 @@ def deliver(message: Message, destination: Destination, token: str, number: str 
 
         def write() -> str | None:
             known = int(number) if number else None
-            found = known if known is not None and issues.exists(known) else issues.find(message.thread)
-            if found is None:
+            issue = known if known is not None and issues.exists(known) else issues.find(message.thread)
+            if issue is None:
                 return None if message.action == "resolved" else str(issues.create(message))
-            issues.tell(found, message)
-            return str(found)
+            issues.comment(issue, message)
+            return str(issue)
 
         try:
             return with_retries(write, total_s=_PATIENCE_S)
@@ -50,14 +50,14 @@ class _Issues:
 
     def __init__(self, client: GitHub, destination: Destination) -> None:
         owner, _, repository = (destination.github or "").partition("/")
-        self._api, self._place = client.rest.issues, (owner, repository)
-        self._labels, self._words = destination.labels, f"for {destination.github}"
+        self._api, self._repository = client.rest.issues, (owner, repository)
+        self._labels, self._request = destination.labels, f"for {destination.github}"
 
     def exists(self, number: int) -> bool:
         """Whether that issue is there, and was not deleted."""
         try:
-            with github_errors(self._words):
-                self._api.get(*self._place, number)
+            with github_errors(self._request):
+                self._api.get(*self._repository, number)
         except ForgeError as error:
             if error.status in _DELETED:
                 return False
@@ -73,9 +73,9 @@ class _Issues:
         labelled: dict[str, Any] = {"labels": self._labels[0]}
         for filters, pages in ((labelled, _MOST_PAGES), ({}, 1)):
             for page in range(1, pages + 1):
-                with github_errors(self._words):
+                with github_errors(self._request):
                     listed: list[dict[str, Any]] = self._api.list_for_repo(
-                        *self._place,
+                        *self._repository,
                         state="all",
                         sort="created",
                         direction="desc",
@@ -92,32 +92,32 @@ class _Issues:
 
     def create(self, message: Message) -> int:
         """A new issue; returns its number."""
-        with github_errors(self._words):
-            made = self._api.create(
-                *self._place,
+        with github_errors(self._request):
+            created = self._api.create(
+                *self._repository,
                 title=message.title[:_MOST_TITLE],
                 body=f"{message.text[:_MOST_TEXT]}\n\n{_thread_mark(message.thread)}\n{_message_mark(message.key)}",
                 labels=[*self._labels, *(each for each in message.labels if each not in self._labels)],
             )
-            return int(made.json()["number"])
+            return int(created.json()["number"])
 
-    def tell(self, number: int, message: Message) -> None:
+    def comment(self, number: int, message: Message) -> None:
         """A comment, if neither the issue nor a comment of it is the message; then the issue's state and title."""
-        with github_errors(self._words):
-            issue = self._api.get(*self._place, number).json()
+        with github_errors(self._request):
+            issue = self._api.get(*self._repository, number).json()
             mark = _message_mark(message.key)
             if mark not in (issue["body"] or "") and not self._has_comment(number, mark):
-                self._api.create_comment(*self._place, number, body=f"{message.text[:_MOST_TEXT]}\n\n{mark}")
+                self._api.create_comment(*self._repository, number, body=f"{message.text[:_MOST_TEXT]}\n\n{mark}")
             if message.action == "resolved":
                 if issue["state"] != "closed":
-                    self._api.update(*self._place, number, state="closed", state_reason="completed")
+                    self._api.update(*self._repository, number, state="closed", state_reason="completed")
             elif message.action == "reopened":
-                self._api.update(*self._place, number, state="open", title=message.title[:_MOST_TITLE])
+                self._api.update(*self._repository, number, state="open", title=message.title[:_MOST_TITLE])
 
     def _has_comment(self, number: int, mark: str) -> bool:
         for page in range(1, _MOST_PAGES + 1):
             listed: list[dict[str, Any]] = self._api.list_comments(
-                *self._place, number, per_page=_PAGE, page=page
+                *self._repository, number, per_page=_PAGE, page=page
             ).json()
             if any(mark in (comment["body"] or "") for comment in listed):
                 return True

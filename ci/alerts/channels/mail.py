@@ -74,8 +74,8 @@ def send(message: Message, account: Account) -> str | None:
         raise DeliveryError(f"mail through {account.host}: {_words(error)}") from error
     if not refused:
         return None
-    said = "; ".join(f"{to}: {code} {text.decode(errors='replace')}" for to, (code, text) in refused.items())
-    return f"mail through {account.host}: refused for {said}"
+    reasons = "; ".join(f"{to}: {code} {text.decode(errors='replace')}" for to, (code, text) in refused.items())
+    return f"mail through {account.host}: refused for {reasons}"
 
 
 def _connect(account: Account) -> smtplib.SMTP:

@@ -34,14 +34,14 @@ def test_each_benchmark_of_each_commit_is_counted_once() -> None:
 
 
 def test_building_and_measuring_are_distinguished() -> None:
-    states = {}
+    by_line = {}
     for line, output in states("asv_two_commits.txt"):
-        states[line.rstrip()] = (output.commit, output.commits, output.is_building)
-    assert states["·· Uninstalling from virtualenv-py3.11"] == (1, None, True)
-    assert states["[ 0.00%] ·· Benchmarking virtualenv-py3.11"] == (1, 2, False)
-    assert states["[50.00%] · For warpwatch commit 90b11b78 <main~3>:"] == (2, 2, True)
-    assert states["[50.00%] ·· Building for virtualenv-py3.11"] == (2, 2, True)
-    assert states["[50.00%] ·· Benchmarking virtualenv-py3.11"] == (2, 2, False)
+        by_line[line.rstrip()] = (output.commit, output.commits, output.is_building)
+    assert by_line["·· Uninstalling from virtualenv-py3.11"] == (1, None, True)
+    assert by_line["[ 0.00%] ·· Benchmarking virtualenv-py3.11"] == (1, 2, False)
+    assert by_line["[50.00%] · For warpwatch commit 90b11b78 <main~3>:"] == (2, 2, True)
+    assert by_line["[50.00%] ·· Building for virtualenv-py3.11"] == (2, 2, True)
+    assert by_line["[50.00%] ·· Benchmarking virtualenv-py3.11"] == (2, 2, False)
 
 
 def test_a_commit_that_does_not_compile_is_named() -> None:

@@ -66,7 +66,7 @@ def test_an_invalid_token_is_reported_and_nothing_lost(runner: Runner) -> None:
         ("wrong", "the token is not valid (401)"),
         (reading, "the token has no permission (403)"),
         ("", "WARPWATCH_TOKEN is empty"),
-        ("two words", "is no token"),
+        ("two words", "has no token"),
     ):
         done = runner.push(token=token)
         assert done.exit_code == 1

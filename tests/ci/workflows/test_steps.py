@@ -92,7 +92,7 @@ def test_the_other_jobs_read_the_gates_plan(hub, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert hub.output() == {
         "state": "skip",
-        "reason": "only files changed that no measurement depends on",
+        "reason": "only files without influence on measurements changed",
         "pull": "7",
         "base": base,
         "head": head,
