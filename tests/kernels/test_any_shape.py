@@ -148,8 +148,8 @@ def test_int4_weights(device: str, data: Any) -> None:
     dtype = data.draw(dtypes(device, fp32_on_a_gpu=False))
     x, packed, scales = test_int4_linear.inputs(device, dtype, rows, outputs, groups * group_size, group_size)
     out = test_int4_linear.int4_linear(x, packed, scales, group_size=group_size)
-    by_cublas = test_int4_linear.goes_to_cublas(rows, device)
-    test_int4_linear.assert_multiplied(out, x, packed, scales, group_size, weight_rounded=by_cublas)
+    is_rounded = test_int4_linear.rounds_weight(rows, outputs, device)
+    test_int4_linear.assert_multiplied(out, x, packed, scales, group_size, weight_rounded=is_rounded)
 
 
 @at_any_shape
