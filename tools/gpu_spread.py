@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpwatch.dashboard.analysis.gpu_sessions import (
-    Measured,
     Rooflines,
+    SeriesOfPair,
     SessionPair,
     neighbours,
     project_rooflines,
@@ -44,7 +44,7 @@ _CHANGED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED})
 class Trial:
     """Unchanged series of one pair of sessions, each predicted without itself."""
 
-    series: tuple[Measured, ...]
+    series: tuple[SeriesOfPair, ...]
     pair: SessionPair
     rooflines: Rooflines
     deviations: Deviations
@@ -135,7 +135,7 @@ def _trial(pair: SessionPair, before: Sequence[SessionPair], rooflines: Roofline
     )
 
 
-def _is_of(measured: Measured, *, is_ours: bool) -> bool:
+def _is_of(measured: SeriesOfPair, *, is_ours: bool) -> bool:
     return measured.series.is_ours if is_ours else measured.series.is_baseline
 
 

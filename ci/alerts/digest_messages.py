@@ -29,7 +29,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class DigestPart:
     """A section of a digest."""
 
     title: str
@@ -44,7 +44,7 @@ def digest_title(summary: Digest) -> str:
     return f"{summary.project}, {summary.period.value}: {counted}, {len(summary.health)} health alerts"
 
 
-def digest_parts(summary: Digest, dashboard_url: str | None) -> tuple[Part, ...]:
+def digest_parts(summary: Digest, dashboard_url: str | None) -> tuple[DigestPart, ...]:
     """The sections that have rows."""
 
     def rows(alerts: Sequence[RegressionAlert]) -> tuple[Row, ...]:
@@ -65,16 +65,16 @@ def digest_parts(summary: Digest, dashboard_url: str | None) -> tuple[Part, ...]
     )
     resolved_health = (Row(text=f"{each.machine}: {each.finding.summary}") for each in summary.resolved_health)
     parts = (
-        Part(title="Worst of the new", rows=tuple(worst)),
-        Part(title="New", rows=rows(summary.new)),
-        Part(title="Still open", rows=rows(summary.open)),
-        Part(title="Resolved", rows=rows(summary.resolved)),
-        Part(title="Health alerts", rows=tuple(health)),
-        Part(title="Resolved health alerts", rows=tuple(resolved_health)),
-        Part(title="Runners", rows=tuple(_runner_rows(summary, dashboard_url))),
-        Part(title="Messages", rows=tuple(_outbox_rows(summary))),
+        DigestPart(title="Worst of the new", rows=tuple(worst)),
+        DigestPart(title="New", rows=rows(summary.new)),
+        DigestPart(title="Still open", rows=rows(summary.open)),
+        DigestPart(title="Resolved", rows=rows(summary.resolved)),
+        DigestPart(title="Health alerts", rows=tuple(health)),
+        DigestPart(title="Resolved health alerts", rows=tuple(resolved_health)),
+        DigestPart(title="Runners", rows=tuple(_runner_rows(summary, dashboard_url))),
+        DigestPart(title="Messages", rows=tuple(_outbox_rows(summary))),
     )
-    return tuple(Part(title=part.title, rows=_shown(part.rows)) for part in parts if part.rows)
+    return tuple(DigestPart(title=part.title, rows=_shown(part.rows)) for part in parts if part.rows)
 
 
 def _shown(rows: tuple[Row, ...]) -> tuple[Row, ...]:
@@ -84,7 +84,7 @@ def _shown(rows: tuple[Row, ...]) -> tuple[Row, ...]:
     return (*rows[:_MOST_ROWS], Row(text=f"and {len(rows) - _MOST_ROWS} more"))
 
 
-def as_text(summary: Digest, parts: Sequence[Part]) -> str:
+def as_text(summary: Digest, parts: Sequence[DigestPart]) -> str:
     """Markdown."""
     lines = [f"From {summary.since:%Y-%m-%d %H:%M} to {summary.until:%Y-%m-%d %H:%M} UTC."]
     for part in parts:
@@ -93,7 +93,7 @@ def as_text(summary: Digest, parts: Sequence[Part]) -> str:
     return "\n".join(lines)
 
 
-def as_html(summary: Digest, parts: Sequence[Part]) -> str:
+def as_html(summary: Digest, parts: Sequence[DigestPart]) -> str:
     """HTML for mail programs, without style sheets, pictures and remote content."""
     return _TEMPLATE.render(title=digest_title(summary), summary=summary, parts=parts)
 

@@ -74,7 +74,7 @@ Levels = Mapping[str, Sequence[SeriesChange]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class LifecycleStep:
     """One update of an alert. Without an action no message is sent."""
 
     update: RegressionUpdate
@@ -102,13 +102,13 @@ def follow(
     levels: Levels,
     policy: AlertsTable,
     commit_of: Callable[[str], Commit | None],
-) -> Step:
+) -> LifecycleStep:
     """The next update of an alert, from the current changes of its series and of those that join it."""
     ended = endings(alert, held, levels, policy.recovered_within)
     over = frozenset(key for key, ending in ended.items() if ending is not None)
     active = [one for one in (*held, *joining) if one.series.key not in over]
     group = as_group(alert.project, active) if active else None
-    quiet = Step(update=RegressionUpdate(held=(*held, *joining), resolved=over), action=None, group=group)
+    quiet = LifecycleStep(update=RegressionUpdate(held=(*held, *joining), resolved=over), action=None, group=group)
     if alert.state is AlertState.RESOLVED:
         returned = alert.decided_by is None and any(
             is_reportable(one, policy, levels.get(one.series.key, ())) for one in held
@@ -138,12 +138,12 @@ def notification_of(active: Sequence[Regression], first_range: tuple[str, str] |
 
 def _step(
     alert: RegressionAlert,
-    quiet: Step,
+    quiet: LifecycleStep,
     action: Action,
     active: Sequence[Regression],
     state: AlertState | None,
     news: tuple[str, ...],
-) -> Step:
+) -> LifecycleStep:
     group = as_group(alert.project, active)
     ends = (group.previous_commit, group.commit)
     moved = [each.hash for each in ends] != [alert.previous_commit.hash, alert.commit.hash]
@@ -155,20 +155,22 @@ def _step(
         between=ends if moved else None,
         notified=notification_of(active, alert.notified.first_range if alert.notified else None),
     )
-    return Step(update=update, action=action, group=group, news=news)
+    return LifecycleStep(update=update, action=action, group=group, news=news)
 
 
-def _returns(alert: RegressionAlert, quiet: Step, active: Sequence[Regression], why: str) -> Step:
+def _returns(alert: RegressionAlert, quiet: LifecycleStep, active: Sequence[Regression], why: str) -> LifecycleStep:
     return _step(alert, quiet, Action.REOPENED, active, AlertState.OPEN, (why,))
 
 
-def _goes_on(alert: RegressionAlert, quiet: Step, active: Sequence[Regression], news: tuple[str, ...]) -> Step:
+def _goes_on(
+    alert: RegressionAlert, quiet: LifecycleStep, active: Sequence[Regression], news: tuple[str, ...]
+) -> LifecycleStep:
     return _step(alert, quiet, Action.UPDATED, active, None, news)
 
 
-def _ends(quiet: Step, words: str) -> Step:
+def _ends(quiet: LifecycleStep, words: str) -> LifecycleStep:
     update = RegressionUpdate(held=(), resolved=quiet.update.resolved, state=AlertState.RESOLVED, note=words)
-    return Step(update=update, action=Action.RESOLVED, group=None, news=(words,))
+    return LifecycleStep(update=update, action=Action.RESOLVED, group=None, news=(words,))
 
 
 def _news(

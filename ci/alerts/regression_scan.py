@@ -16,7 +16,7 @@ from warpwatch.dashboard.store.outbox import notified_destinations
 from .alert_content import regression_content, resolved_content
 from .compiled_code import compiled_code_lines
 from .grouping import group, is_reportable, range_of
-from .lifecycle import Step, accepts_series, alert_range, follow, notification_of
+from .lifecycle import LifecycleStep, accepts_series, alert_range, follow, notification_of
 from .message import Action, thread_of
 from .scan import Scan
 
@@ -66,7 +66,7 @@ class _RegressionScan:
         return found
 
     def _update(
-        self, alert: RegressionAlert, step: Step, joining: Sequence[Regression], notified: frozenset[str]
+        self, alert: RegressionAlert, step: LifecycleStep, joining: Sequence[Regression], notified: frozenset[str]
     ) -> None:
         scan, content, to = self._scan, None, tuple(sorted(notified))
         if step.action is not None and (step.group is None or step.action is Action.RESOLVED):

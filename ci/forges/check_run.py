@@ -8,7 +8,7 @@ Level = Literal["notice", "warning", "failure"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Annotation:
+class CheckAnnotation:
     """An annotation at a line of the repository, in plain text."""
 
     path: str
@@ -27,6 +27,6 @@ class CheckRun:
     conclusion: Conclusion | None  # None: in progress
     title: str
     summary: str
-    annotations: tuple[Annotation, ...]
+    annotations: tuple[CheckAnnotation, ...]
     workflow_run: str | None = None  # the workflow run whose artefacts it reports
     details_url: str | None = None  # of the log

@@ -15,7 +15,7 @@ import httpx
 from githubkit import GitHub, TokenAuthStrategy
 from githubkit.exception import GitHubException, RequestError, RequestFailed
 
-from .check_run import Annotation, CheckRun
+from .check_run import CheckAnnotation, CheckRun
 from .retries import ForgeError, TransientError, check_answer, with_retries
 from .sticky_comment import Comment
 
@@ -210,7 +210,7 @@ def _output(report: CheckRun, sent: int) -> Any:
     }
 
 
-def _fields(annotation: Annotation) -> dict[str, Any]:
+def _fields(annotation: CheckAnnotation) -> dict[str, Any]:
     return {
         "path": annotation.path,
         "start_line": annotation.line,

@@ -50,7 +50,7 @@ class Thread(Protocol):
         """Deletes a comment, if it still exists."""
 
 
-class Outcome(StrEnum):
+class PostOutcome(StrEnum):
     """The result of writing a report."""
 
     CREATED = "created"
@@ -85,7 +85,7 @@ def marker_of(body: str) -> Marker | None:
 
 def put_comment(
     thread: Thread, key: str, head: str, text: str, *, sleep: Callable[[float], None] | None = None
-) -> Outcome:
+) -> PostOutcome:
     """Writes the report of `head` into the comment with this key. A pull request may have several keys."""
     return with_retries(lambda: _put(thread, key, head, text), sleep=sleep)
 
@@ -99,28 +99,28 @@ def own_comments(thread: Thread, key: str) -> list[tuple[Comment, Marker]]:
     return sorted(own, key=lambda pair: pair[0].id)
 
 
-def _put(thread: Thread, key: str, head: str, text: str) -> Outcome:
+def _put(thread: Thread, key: str, head: str, text: str) -> PostOutcome:
     if thread.head() != head:
-        return Outcome.STALE
+        return PostOutcome.STALE
     own = own_comments(thread, key)
-    outcome = Outcome.UNCHANGED
+    outcome = PostOutcome.UNCHANGED
     if not own:
         created = thread.create(_body(key, head, text, None))
         thread.author = created.author  # the forge's value; this author may have older comments
-        outcome = Outcome.CREATED
+        outcome = PostOutcome.CREATED
         marker = marker_of(created.body)
         own = own_comments(thread, key) or ([(created, marker)] if marker is not None else [])
     (first, marker), *others = own
     body = _body(key, head, text, marker)
     if _plain(first.body) != _plain(body):
         thread.update(first.id, body)
-        outcome = Outcome.UPDATED if outcome is Outcome.UNCHANGED else outcome
+        outcome = PostOutcome.UPDATED if outcome is PostOutcome.UNCHANGED else outcome
     for other, _ in others:  # of jobs at the same time; each keeps the oldest
         thread.delete(other.id)
     return _settled(thread, key, head, first, marker, outcome)
 
 
-def _settled(thread: Thread, key: str, head: str, first: Comment, before: Marker, outcome: Outcome) -> Outcome:
+def _settled(thread: Thread, key: str, head: str, first: Comment, before: Marker, outcome: PostOutcome) -> PostOutcome:
     """The outcome; if the head moved meanwhile, an overwritten report is restored."""
     newest = thread.head()
     if newest == head:
@@ -129,7 +129,7 @@ def _settled(thread: Thread, key: str, head: str, first: Comment, before: Marker
         thread.update(first.id, first.body)
     else:
         thread.update(first.id, _body(key, head, f"{_NEWER}\n\n{newest}", before))
-    return Outcome.STALE
+    return PostOutcome.STALE
 
 
 def _body(key: str, head: str, text: str, before: Marker | None) -> str:

@@ -88,20 +88,20 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Fault = Annotated[Words, Field(min_length=1)]
 
 
-class Part(BaseModel):
+class ArtefactPart(BaseModel):
     """A part of the artefact: unknown keys are refused, and no value is converted."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class ArtefactCommit(Part):
+class ArtefactCommit(ArtefactPart):
     """One of the two commits."""
 
     hash: CommitHash
     subject: Name | None = None
 
 
-class ArtefactSeries(Part, SeriesSchema):
+class ArtefactSeries(ArtefactPart, SeriesSchema):
     """A series with bounded texts."""
 
     key: SeriesKey
@@ -119,7 +119,7 @@ class ArtefactSeries(Part, SeriesSchema):
     measured_by_asv: bool = True
 
 
-class ArtefactEstimate(Part, Estimate):
+class ArtefactEstimate(ArtefactPart, Estimate):
     """An estimate with bounded numbers."""
 
     change: Number
@@ -134,7 +134,7 @@ class ArtefactEstimate(Part, Estimate):
     equivalence_bound: Size | None = None
 
 
-class ArtefactAcceptance(Part, Acceptance):
+class ArtefactAcceptance(ArtefactPart, Acceptance):
     """The acceptance of a regression or of a missing benchmark."""
 
     pattern: Words
@@ -144,14 +144,14 @@ class ArtefactAcceptance(Part, Acceptance):
     at_most: Size | None = None
 
 
-class Source(Part):
+class Source(ArtefactPart):
     """Location of a benchmark in the repository."""
 
     path: SourcePath
     line: Annotated[int, Field(ge=1, le=10_000_000)]
 
 
-class ArtefactRow(Part, ComparisonRow):
+class ArtefactRow(ArtefactPart, ComparisonRow):
     """A compared series with bounded texts and numbers, and the benchmark's location."""
 
     series: ArtefactSeries
@@ -182,7 +182,7 @@ class ArtefactRow(Part, ComparisonRow):
         return self
 
 
-class LeftOut(Part):
+class LeftOut(ArtefactPart):
     """Number of rows of one kind that do not fit into the file. They are not shown and cannot be accepted."""
 
     verdict: Verdict
@@ -197,14 +197,14 @@ class LeftOut(Part):
         return self.accepted
 
 
-class ArtefactCanary(Part, CanaryChange):
+class ArtefactCanary(ArtefactPart, CanaryChange):
     """A canary that changed."""
 
     workload: Name
     change: Number
 
 
-class ArtefactDrift(Part, MachineDrift):
+class ArtefactDrift(ArtefactPart, MachineDrift):
     """The drift of the machine, with bounded texts and numbers."""
 
     machine: Name
@@ -213,7 +213,7 @@ class ArtefactDrift(Part, MachineDrift):
     canaries: tuple[ArtefactCanary, ...] = Field(default=(), max_length=MOST_CANARIES)
 
 
-class CodeFact(Part):
+class CodeFact(ArtefactPart):
     """One quantity of compiled code before and after."""
 
     name: Name
@@ -222,7 +222,7 @@ class CodeFact(Part):
     after: Number
 
 
-class CodeDifference(Part):
+class CodeDifference(ArtefactPart):
     """One kernel whose machine code differs, for the machine's architecture."""
 
     operator: Name
@@ -234,7 +234,7 @@ class CodeDifference(Part):
     instructions: tuple[CodeFact, ...] = Field(default=(), max_length=MOST_FACTS)  # the total first, then the largest
 
 
-class Cost(Part):
+class Cost(ArtefactPart):
     """Runs and time of the gate."""
 
     runs: Count  # of each commit, at most
@@ -242,7 +242,7 @@ class Cost(Part):
     stopped: StopReason
 
 
-class GateArtefact(Part):
+class GateArtefact(ArtefactPart):
     """The result of a gate on one machine. Rows: regressions first, then inconclusive ones, the largest first."""
 
     schema_version: Literal[1] = 1

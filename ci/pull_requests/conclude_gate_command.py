@@ -16,7 +16,7 @@ from ..policy.policy_file import FILE_NAME, PolicyError, parse_policy
 from ..policy.policy_model import Inconclusive, Policy
 from ..reports.reply_acceptances import with_replies
 from .events import Event, head_of
-from .gate_plan import State, measured, not_measured
+from .gate_plan import GateState, measured, not_measured
 from .repository import Repository
 
 _KEY = "gate"  # of the comment by report-gate that replies answer
@@ -35,7 +35,7 @@ _NO_REASON = "the workflow failed before it could decide; see its log, and run i
 @click.option("--head", metavar="HASH", help="The pull request's commit; default: the event's.")
 @click.option(
     "--state",
-    type=click.Choice([*map(str, State), ""]),
+    type=click.Choice([*map(str, GateState), ""]),
     required=True,
     help="State by `plan-gate`; empty or error: it failed.",
 )
@@ -59,16 +59,16 @@ def conclude_gate(
     try:
         commit = head or head_of(Event.of_workflow())
         thread = Address(repository=None, pull_request=pull_request).github()
-        if state == State.MEASURE:
+        if state == GateState.MEASURE:
             artefacts = {name: each for name in labels if (each := _artefact(folder, name))}
             if len(artefacts) < len(labels) and pull_request is not None and _is_superseded(thread, commit):
-                check = not_measured(commit, State.CANCELLED, "the pull request has a newer commit")
+                check = not_measured(commit, GateState.CANCELLED, "the pull request has a newer commit")
             else:
                 inconclusive = _inconclusive(Repository.of_workflow()) if not labels else "neutral"
                 check = measured(commit, labels, _with_replies(thread, commit, artefacts), inconclusive)
                 check = replace(check, workflow_run=run)
         else:
-            check = not_measured(commit, State(state or State.ERROR), reason or _NO_REASON)
+            check = not_measured(commit, GateState(state or GateState.ERROR), reason or _NO_REASON)
         thread.put_check_run(replace(check, details_url=workflow_run_url(run)))
     except ForgeError as error:
         raise click.ClickException(str(error)) from error

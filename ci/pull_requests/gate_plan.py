@@ -20,7 +20,7 @@ from .events import BUILT, EventCommit
 from .repository import Changed
 
 
-class State(StrEnum):
+class GateState(StrEnum):
     """What happens with a commit."""
 
     MEASURE = "measure"
@@ -34,11 +34,11 @@ class State(StrEnum):
 
 
 _BUILDS = {
-    "failure": (State.FAILED, "{head} does not build or fails its tests"),
-    "cancelled": (State.CANCELLED, "the build of {head} was cancelled: run it again"),
-    "timed_out": (State.TIMED_OUT, "the build of {head} ran out of time: run it again"),
-    "startup_failure": (State.STOPPED, "the build of {head} could not start: see its workflow's page"),
-    "action_required": (State.STOPPED, "the build of {head} waits for a maintainer to approve its workflow"),
+    "failure": (GateState.FAILED, "{head} does not build or fails its tests"),
+    "cancelled": (GateState.CANCELLED, "the build of {head} was cancelled: run it again"),
+    "timed_out": (GateState.TIMED_OUT, "the build of {head} ran out of time: run it again"),
+    "startup_failure": (GateState.STOPPED, "the build of {head} could not start: see its workflow's page"),
+    "action_required": (GateState.STOPPED, "the build of {head} waits for a maintainer to approve its workflow"),
 }
 
 
@@ -46,7 +46,7 @@ _BUILDS = {
 class Plan:
     """The decision and its reason."""
 
-    state: State
+    state: GateState
     reason: str
     pull: int
     base: str  # the merge base, which excludes what others merged meanwhile
@@ -65,23 +65,23 @@ def plan(commit: EventCommit, changed: Changed, *, ignored: tuple[str, ...], cod
 
 def _state(
     commit: EventCommit, changed: Changed, ignored: tuple[str, ...], code: CodeComparison | None
-) -> tuple[State, str]:
+) -> tuple[GateState, str]:
     head = commit.pull_request.head
     if commit.is_approved:
-        return State.MEASURE, f"a maintainer approved {short_hash(head)} for testing"
+        return GateState.MEASURE, f"a maintainer approved {short_hash(head)} for testing"
     if commit.build != BUILT:
-        other = (State.STOPPED, f"the build of {{head}} ended with {commit.build}: run it again")
+        other = (GateState.STOPPED, f"the build of {{head}} ended with {commit.build}: run it again")
         state, reason = _BUILDS.get(commit.build, other)
         return state, reason.format(head=short_hash(head))
     if commit.is_queued:
-        return State.SKIP, "the pull request was measured before it was queued; main is measured after the merge"
+        return GateState.SKIP, "the pull request was measured before it was queued; main is measured after the merge"
     if changed.files is not None and all(_is_ignored(name, ignored) for name in changed.files):
-        return State.SKIP, "only files without influence on measurements changed"
+        return GateState.SKIP, "only files without influence on measurements changed"
     if commit.is_fork:  # before `code`, which the fork's own build wrote
-        return State.WAIT, f"it comes from a fork: a maintainer must review it and reply `/ok to test {head}`"
+        return GateState.WAIT, f"it comes from a fork: a maintainer must review it and reply `/ok to test {head}`"
     if code is not None and _is_of(code, changed.merge_base, head) and _runs_the_same(code):
-        return State.SKIP, "compiled code and host code are unchanged on every architecture"
-    return State.MEASURE, "measured code changed"
+        return GateState.SKIP, "compiled code and host code are unchanged on every architecture"
+    return GateState.MEASURE, "measured code changed"
 
 
 def _is_ignored(name: str, patterns: tuple[str, ...]) -> bool:
@@ -100,18 +100,18 @@ def _runs_the_same(code: CodeComparison) -> bool:
 
 NAME = "warpwatch gate"
 _WORST_FIRST: tuple[Conclusion, ...] = ("failure", "neutral", "success")
-_NOT_MEASURED: Mapping[State, tuple[Conclusion, str]] = {
-    State.SKIP: ("success", "not measured"),
-    State.WAIT: ("action_required", "waits for a maintainer's approval"),
-    State.FAILED: ("failure", "not measured"),
-    State.CANCELLED: ("cancelled", "cancelled"),
-    State.TIMED_OUT: ("timed_out", "not measured"),
-    State.STOPPED: ("action_required", "not measured"),
-    State.ERROR: ("failure", "could not be planned"),
+_NOT_MEASURED: Mapping[GateState, tuple[Conclusion, str]] = {
+    GateState.SKIP: ("success", "not measured"),
+    GateState.WAIT: ("action_required", "waits for a maintainer's approval"),
+    GateState.FAILED: ("failure", "not measured"),
+    GateState.CANCELLED: ("cancelled", "cancelled"),
+    GateState.TIMED_OUT: ("timed_out", "not measured"),
+    GateState.STOPPED: ("action_required", "not measured"),
+    GateState.ERROR: ("failure", "could not be planned"),
 }
 
 
-def not_measured(head: str, state: State, reason: str) -> CheckRun:
+def not_measured(head: str, state: GateState, reason: str) -> CheckRun:
     """The check run of a commit that is not measured."""
     conclusion_, title = _NOT_MEASURED[state]
     return _check(head, conclusion_, title, f"{reason[:1].upper()}{reason[1:]}.")

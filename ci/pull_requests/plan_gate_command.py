@@ -11,7 +11,7 @@ from ..code.compiled_facts import CodeFileError, read_model
 from ..forges.pull_request_address import workflow_run_url
 from ..forges.retries import ForgeError
 from .events import Event, event_commit
-from .gate_plan import Plan, State, in_progress, plan
+from .gate_plan import GateState, Plan, in_progress, plan
 from .repository import Repository
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -54,7 +54,7 @@ def plan_gate(patterns: str, code_file: Path | None, output: Path) -> None:
     except ForgeError as error:
         raise click.ClickException(str(error)) from error
     _write(output, decision)
-    if decision.state is State.MEASURE:
+    if decision.state is GateState.MEASURE:
         _announce(repository, decision)
 
 

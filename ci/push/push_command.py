@@ -18,7 +18,7 @@ from .queue import default_queue_folder, open_queue
 from .sender import PushResult
 from .sender import push as push_results
 from .sender import watch as watch_results
-from .upload import RefusedError, SettingsError, TooLargeError, Upload, check_server
+from .upload import RefusedError, SettingsError, Upload, UploadTooLargeError, check_server
 
 
 def state_limits(results: Path, upload: Upload, say: Callable[[str], None]) -> None:
@@ -27,7 +27,7 @@ def state_limits(results: Path, upload: Upload, say: Callable[[str], None]) -> N
         stated = limits_stated_in(results)
         if stated is not None:
             upload.state(stated)
-    except (PolicyError, OSError, UnavailableError, RefusedError, SettingsError, TooLargeError) as error:
+    except (PolicyError, OSError, UnavailableError, RefusedError, SettingsError, UploadTooLargeError) as error:
         say(f"warning: the thresholds of the policy file were not sent: {error}")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..retries import Backoff, UnavailableError, retry
 from .batch import LoadedResult, count_results, find_results, group_results, listing_files, load_result, pack, split
 from .queue import Batch, KnownFile, PushQueue
-from .upload import RefusedError, TooLargeError, Upload, UploadResult
+from .upload import RefusedError, Upload, UploadResult, UploadTooLargeError
 
 _BACKOFF = Backoff(first_s=1.0, longest_s=300.0, longest_requested_s=3600.0)
 
@@ -82,7 +82,7 @@ def _send_one(queue: PushQueue, batch: Batch, upload: Upload, sent: PushResult, 
     body = batch.body()
     try:
         accepted = upload.send(body)
-    except TooLargeError as error:
+    except UploadTooLargeError as error:
         parts = split(body)
         if parts is None:
             _quarantine(queue, batch, (f"too large for the server: {error}",), sent)

@@ -40,7 +40,7 @@ class RefusedError(Exception):
         self.reasons = reasons or (message,)
 
 
-class TooLargeError(Exception):
+class UploadTooLargeError(Exception):
     """The batch is larger than the server accepts."""
 
 
@@ -68,7 +68,7 @@ class Upload:
         return parts.scheme == "http" and not is_loopback(parts.hostname or "")
 
     def send(self, body: bytes) -> UploadResult:
-        """Sends a batch. Raises UnavailableError, RefusedError, TooLargeError or SettingsError."""
+        """Sends a batch. Raises UnavailableError, RefusedError, UploadTooLargeError or SettingsError."""
         digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
         # RFC 9530: the server refuses a body that changed in transit
         answer = self._request("POST", self.url, body, "application/zstd", {"Content-Digest": f"sha-256=:{digest}:"})
@@ -116,7 +116,7 @@ class Upload:
     def _error(self, answer: requests.Response, fields: Mapping[str, Any]) -> Exception:
         status, text = answer.status_code, str(fields.get("detail") or _start(answer))
         if status == 413:
-            return TooLargeError(text)
+            return UploadTooLargeError(text)
         if status in {415, 422}:
             return RefusedError(text, reasons=tuple(map(str, fields.get("set_aside", ()))))
         if status >= 500 or status in _RETRIABLE:

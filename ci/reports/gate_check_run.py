@@ -4,7 +4,7 @@ from warpwatch.dashboard.model.comparison import Outcome
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.text.comparison_labels import change_with_interval, levels, remark
 
-from ..forges.check_run import Annotation, CheckRun, Conclusion
+from ..forges.check_run import CheckAnnotation, CheckRun, Conclusion
 from ..gate.artefact import ArtefactRow, GateArtefact, plain
 from . import gate_labels
 from .comment import GITHUB_MOST, markdown
@@ -35,7 +35,7 @@ def conclusion(artefact: GateArtefact) -> Conclusion:
     return "neutral" if artefact.outcome in {Outcome.REGRESSED, Outcome.INCONCLUSIVE} else "success"
 
 
-def _annotations(artefact: GateArtefact) -> tuple[Annotation, ...]:
+def _annotations(artefact: GateArtefact) -> tuple[CheckAnnotation, ...]:
     """One annotation per benchmark, at its definition."""
     by_location: dict[tuple[str, int], list[ArtefactRow]] = {}
     for row in artefact.rows:
@@ -44,7 +44,7 @@ def _annotations(artefact: GateArtefact) -> tuple[Annotation, ...]:
     return tuple(_annotation(*location, rows) for location, rows in list(by_location.items())[:MOST_ANNOTATIONS])
 
 
-def _annotation(path: str, line: int, rows: list[ArtefactRow]) -> Annotation:
+def _annotation(path: str, line: int, rows: list[ArtefactRow]) -> CheckAnnotation:
     regressed = sum(row.verdict is Verdict.REGRESSED for row in rows)
     failing = sum(row.fails for row in rows)
     counts = [f"{regressed} regressed"] * (regressed > 0) + [f"{failing} without a value at head"] * (failing > 0)
@@ -53,7 +53,7 @@ def _annotation(path: str, line: int, rows: list[ArtefactRow]) -> Annotation:
         (f"{gate_labels.name(row)}: {levels(row)}, {change_with_interval(row)} {remark(row)}").strip() for row in rows
     ]
     more = [f"… and {len(rows) - _LINES_EACH} more"] if len(rows) > _LINES_EACH else []
-    return Annotation(
+    return CheckAnnotation(
         path=path,
         line=line,
         level="failure" if any(row.is_blocking for row in rows) else "warning",

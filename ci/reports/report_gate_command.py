@@ -14,7 +14,7 @@ from warpwatch.dashboard.cli.store_access import CannotTellError
 from ..forges.pull_request_address import Address, workflow_run_url
 from ..forges.replies import accept_file, replies_of
 from ..forges.retries import ForgeError, with_retries
-from ..forges.sticky_comment import Outcome, Thread, put_comment
+from ..forges.sticky_comment import PostOutcome, Thread, put_comment
 from ..gate.artefact import ArtefactError, GateArtefact, read_artefact
 from .comment import GITHUB_MOST, GITLAB_MOST, SUMMARY_MOST, markdown
 from .gate_check_run import check_run
@@ -191,7 +191,7 @@ def _report(
 def _comment(thread: Thread, artefacts: list[GateArtefact], text: str, key: str) -> bool:
     outcome = put_comment(thread, key, artefacts[0].head.hash, text)
     click.echo(f"comment {outcome.value}", err=True)
-    return outcome is Outcome.STALE
+    return outcome is PostOutcome.STALE
 
 
 def _write(name: str, text: str, output: Path | None) -> None:

@@ -20,7 +20,7 @@ import click
 
 from .host import Host
 from .installation import CLOCKS, clock_under_load_mhz, free_clock_file
-from .nvidia_smi import Gpu, supported_clocks
+from .nvidia_smi import SmiGpu, supported_clocks
 
 _FOLDER = "run/lock"  # writable for every user
 _SHARE_OF_LOADED_CLOCK = 0.97  # of the lowest clock under load: a margin for power and temperature
@@ -36,7 +36,7 @@ class ClockError(Exception):
 class ClockChoice:
     """The clock chosen for one GPU, and the rule that chose it."""
 
-    gpu: Gpu
+    gpu: SmiGpu
     sm_mhz: int
     memory_mhz: int | None
     why: str
@@ -58,7 +58,7 @@ class Lock:
         return _started(self.pid) == self.started
 
 
-def choose(host: Host, gpu: Gpu, *, requested_mhz: int | None, under_load_mhz: float | None) -> ClockChoice | None:
+def choose(host: Host, gpu: SmiGpu, *, requested_mhz: int | None, under_load_mhz: float | None) -> ClockChoice | None:
     """An SM clock that the GPU sustains: the requested one, one below its clock under load, or 75 % of its maximum.
 
     None if the GPU reports no clocks.

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from .checks import examine
-from .finding import Finding, State
+from .finding import Finding, FindingState
 from .host import Host
 
 
@@ -36,14 +36,14 @@ def doctor(folder: Path, shows_all: bool, as_json: bool) -> None:
         click.echo(json.dumps([asdict(finding) for finding in findings], indent=1))
     else:
         click.echo(as_text(findings, shows_all=shows_all))
-    sys.exit(any(finding.state is State.WRONG for finding in findings))
+    sys.exit(any(finding.state is FindingState.WRONG for finding in findings))
 
 
 def as_text(findings: Sequence[Finding], *, shows_all: bool) -> str:
     """Errors first, then notes; the number of other findings, or all of them."""
     lines = []
-    for state in (State.WRONG, State.NOTE, State.UNKNOWN, State.GOOD):
-        if state in {State.GOOD, State.UNKNOWN} and not shows_all:
+    for state in (FindingState.WRONG, FindingState.NOTE, FindingState.UNKNOWN, FindingState.GOOD):
+        if state in {FindingState.GOOD, FindingState.UNKNOWN} and not shows_all:
             continue
         for finding in findings:
             if finding.state is not state:
@@ -55,7 +55,10 @@ def as_text(findings: Sequence[Finding], *, shows_all: bool) -> str:
                 lines.append(f"         fix: {finding.fix}")
     counts = Counter(finding.state for finding in findings)
     lines.append(
-        ", ".join(f"{counts[state]} {state}" for state in (State.WRONG, State.NOTE, State.GOOD, State.UNKNOWN))
+        ", ".join(
+            f"{counts[state]} {state}"
+            for state in (FindingState.WRONG, FindingState.NOTE, FindingState.GOOD, FindingState.UNKNOWN)
+        )
     )
     return "\n".join(lines)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class State(StrEnum):
+class FindingState(StrEnum):
     """Severity of a finding. Only WRONG makes the exit status 1."""
 
     GOOD = "good"
@@ -19,7 +19,7 @@ class Finding:
 
     check: str
     source: str  # the file, command or field that was read
-    state: State
+    state: FindingState
     observed: str
     why: str = ""  # it matters; empty if good or unknown
     fix: str = ""  # a command, or a sentence if no command does it
@@ -27,19 +27,19 @@ class Finding:
 
 def good(check: str, source: str, observed: str) -> Finding:
     """A finding without a problem."""
-    return Finding(check=check, source=source, state=State.GOOD, observed=observed)
+    return Finding(check=check, source=source, state=FindingState.GOOD, observed=observed)
 
 
 def note(check: str, source: str, observed: str, *, why: str, fix: str) -> Finding:
     """A finding that could be improved."""
-    return Finding(check=check, source=source, state=State.NOTE, observed=observed, why=why, fix=fix)
+    return Finding(check=check, source=source, state=FindingState.NOTE, observed=observed, why=why, fix=fix)
 
 
 def wrong(check: str, source: str, observed: str, *, why: str, fix: str) -> Finding:
     """A finding that must be fixed."""
-    return Finding(check=check, source=source, state=State.WRONG, observed=observed, why=why, fix=fix)
+    return Finding(check=check, source=source, state=FindingState.WRONG, observed=observed, why=why, fix=fix)
 
 
 def unknown(check: str, source: str, observed: str) -> Finding:
     """A finding that this machine does not report."""
-    return Finding(check=check, source=source, state=State.UNKNOWN, observed=observed)
+    return Finding(check=check, source=source, state=FindingState.UNKNOWN, observed=observed)

@@ -10,10 +10,10 @@ import click
 from .clock_lock import ClockChoice, ClockError, lock_commands, locked_clocks, reset_commands
 from .host import Host
 from .installation import ceiling_file, cpu_key, free_clock_file
-from .setup_steps import SetupError, Step, command_step
+from .setup_steps import SetupError, SetupStep, command_step
 
 
-def first_steps(host: Host) -> list[Step]:
+def first_steps(host: Host) -> list[SetupStep]:
     """Steps before the clocks are chosen."""
     steps = [
         command_step(
@@ -40,7 +40,7 @@ def first_steps(host: Host) -> list[Step]:
     return steps
 
 
-def calibration_steps(host: Host, choices: list[ClockChoice]) -> list[Step]:
+def calibration_steps(host: Host, choices: list[ClockChoice]) -> list[SetupStep]:
     """Measure the ceilings at locked clocks, at which runs are measured."""
     if not choices:
         return []
@@ -57,10 +57,10 @@ def calibration_steps(host: Host, choices: list[ClockChoice]) -> list[Step]:
     locks = tuple(" ".join(command) for choice in choices for command in lock_commands(choice))
     resets = tuple(" ".join(command) for choice in choices for command in reset_commands(choice.gpu.uuid))
     shows = (*locks, *calibrate.shows, *resets)
-    return [Step(title="calibration at locked clocks", shows=shows, do=do, needs_root=True, is_done=done)]
+    return [SetupStep(title="calibration at locked clocks", shows=shows, do=do, needs_root=True, is_done=done)]
 
 
-def _calibrate(host: Host, title: str, done: bool, output: Path | None) -> Step:
+def _calibrate(host: Host, title: str, done: bool, output: Path | None) -> SetupStep:
     python = host.python
     with_lock = [*host.as_user, python, "-m", "warpwatch.ci.cli", "runner", "with-gpu-lock"]
     words = [*with_lock, python, "-m", "perf_suite", "calibrate"]

@@ -60,7 +60,7 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
+class SmiGpu:
     """A GPU; facts that it or its driver does not report are None."""
 
     uuid: str
@@ -93,7 +93,7 @@ class Gpu:
 class Gpus:
     """All GPUs, or the reason that none is reported."""
 
-    devices: tuple[Gpu, ...] = ()
+    devices: tuple[SmiGpu, ...] = ()
     processes: tuple[Process, ...] = ()
     is_installed: bool = True  # nvidia-smi
     error: str | None = None  # of nvidia-smi, if it cannot reach the driver
@@ -121,7 +121,7 @@ def query_gpus(nvidia_smi: NvidiaSmi) -> Gpus:
     for row in rows:
         known = {name: value.strip() for name, value in zip(fields, row, strict=True) if not _is_unknown(value)}
         devices.append(
-            Gpu(
+            SmiGpu(
                 uuid=known.get("uuid", "?"),
                 name=known.get("name", "?"),
                 driver=known.get("driver_version", "?"),

@@ -24,7 +24,7 @@ from .installation import (
     is_too_old,
     version_of,
 )
-from .setup_steps import SetupError, Step, command_step, file_step
+from .setup_steps import SetupError, SetupStep, command_step, file_step
 from .unit_files import Service, unit_files
 
 # A runner's label: `gpu-t4`, `gpu-rtx4090`, `gpu-h200`, from the GPU's name in NVML.
@@ -85,7 +85,9 @@ def service_of(
     )
 
 
-def secret_steps(target: Host, service: Service, token_file: Path | None, github_token_file: Path | None) -> list[Step]:
+def secret_steps(
+    target: Host, service: Service, token_file: Path | None, github_token_file: Path | None
+) -> list[SetupStep]:
     """Steps that install the tokens, readable by root and the services' users only. Raises SetupError."""
     steps = []
     for is_wanted, given, path, option in (
@@ -117,7 +119,7 @@ def _check_actions_runner(target: Host, folder: Path) -> None:
         )
 
 
-def unit_steps(target: Host, service: Service) -> list[Step]:
+def unit_steps(target: Host, service: Service) -> list[SetupStep]:
     """Steps that install the units and reload systemd where it runs."""
     files = [
         file_step(target, f"unit {name}", f"{UNIT_FOLDER}/{name}", text) for name, text in unit_files(service).items()

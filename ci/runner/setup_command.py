@@ -12,7 +12,7 @@ from ..push.upload import SettingsError
 from .checks import examine
 from .clock_lock import chosen_clocks
 from .doctor import as_text
-from .finding import State
+from .finding import FindingState
 from .host import Host
 from .machine_steps import calibration_steps, first_steps, run_aa_test
 from .service_steps import secret_steps, service_of, unit_steps
@@ -149,7 +149,9 @@ def setup(
 def _check_machine(host: Host, dry_run: bool) -> None:
     findings = examine(host)
     click.echo(as_text(findings, shows_all=False))
-    stopping = [finding.check for finding in findings if finding.state is State.WRONG and finding.check in _STOPPING]
+    stopping = [
+        finding.check for finding in findings if finding.state is FindingState.WRONG and finding.check in _STOPPING
+    ]
     if stopping and not dry_run:
         raise SetupError(f"first fix the errors above: {', '.join(dict.fromkeys(stopping))}")
 

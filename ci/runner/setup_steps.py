@@ -17,7 +17,7 @@ class SetupError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class SetupStep:
     """A step of a set-up."""
 
     title: str
@@ -36,7 +36,7 @@ def command_step(
     is_done: bool = False,
     cwd: Path | None = None,
     show_stderr: bool = False,
-) -> Step:
+) -> SetupStep:
     """A step that runs a command."""
     shown = shlex.join(command) if cwd is None else f"(cd {shlex.quote(str(cwd))} && {shlex.join(command)})"
 
@@ -45,10 +45,10 @@ def command_step(
         if done.status:
             raise SetupError(f"{shown} ended with {done.status}: {(done.err or done.out).strip()[-500:]}")
 
-    return Step(title=title, shows=(shown,), do=do, needs_root=needs_root, is_done=is_done)
+    return SetupStep(title=title, shows=(shown,), do=do, needs_root=needs_root, is_done=is_done)
 
 
-def file_step(host: Host, title: str, path: str, text: str, *, mode: int = 0o644) -> Step:
+def file_step(host: Host, title: str, path: str, text: str, *, mode: int = 0o644) -> SetupStep:
     """A step that writes a file below the host's root; done if it exists with this text and mode."""
     target = host.root / path
 
@@ -62,7 +62,7 @@ def file_step(host: Host, title: str, path: str, text: str, *, mode: int = 0o644
     shown = text if mode & 0o077 else "(a secret)"
     is_done = host.read(path) == text.strip() and target.stat().st_mode & 0o777 == mode
     indented = "".join(f"    {line}\n" for line in shown.splitlines())
-    return Step(
+    return SetupStep(
         title=title,
         shows=(f"write {target} (mode {mode:o}):\n{indented.rstrip()}",),
         do=do,
@@ -88,7 +88,7 @@ def write_file(target: Path, text: str, *, mode: int) -> None:
         raise
 
 
-def perform(steps: Sequence[Step], host: Host, *, dry_run: bool, say: Callable[[str], None]) -> list[Step]:
+def perform(steps: Sequence[SetupStep], host: Host, *, dry_run: bool, say: Callable[[str], None]) -> list[SetupStep]:
     """Performs the open steps, and returns those that need root. Raises SetupError."""
     left = []
     for step in steps:

@@ -318,8 +318,8 @@ def _across_gpus(
     if estimate.ci_low <= 0 <= estimate.ci_high:
         return verdict, "within GPU-to-GPU spread"
     if spread.q_value > SIGNIFICANT_Q:
-        return verdict, "beyond GPU-to-GPU spread, but may be chance among all series"
-    return verdict, "beyond GPU-to-GPU spread, but perhaps by less than matters"
+        return verdict, "beyond GPU-to-GPU spread, but not significant among all series"
+    return verdict, "beyond GPU-to-GPU spread, but possibly below the threshold"
 
 
 def _verdict(

@@ -22,7 +22,7 @@ from ..model.quantities import in_seconds, latency, relative_change
 from ..model.series import Series, Workloads, workload_of
 from ..statistics.comparison import level
 from ..statistics.gpu_effects import Deviations, Latencies, SessionEffects, session_effects
-from ..statistics.gpu_spread import Reference, Scatters, across_gpus, standardised
+from ..statistics.gpu_spread import ReferenceSeries, Scatters, across_gpus, standardised
 from ..store import queries
 from ..store.column_records import MachineHistory, SeriesRuns
 from ..store.engine import Store
@@ -40,7 +40,7 @@ _Session = tuple[int, int]  # commit's id, and the GPU's number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class SeriesOfPair:
     """One series in two sessions."""
 
     series: Series
@@ -54,15 +54,17 @@ class SessionPair:
     """Two sessions that follow each other, the series that both measured, and their effects."""
 
     sessions: tuple[_Session, _Session]
-    measured: tuple[Measured, ...]
+    measured: tuple[SeriesOfPair, ...]
     effects: SessionEffects
 
     @property
-    def references(self) -> list[Reference]:
+    def references(self) -> list[ReferenceSeries]:
         """What each reference did."""
         series = [each for each in self.measured if each.is_reference]
         return [
-            Reference(key=each.series.key, is_ours=each.series.is_ours, level_s=each.base_s, deviation=float(deviation))
+            ReferenceSeries(
+                key=each.series.key, is_ours=each.series.is_ours, level_s=each.base_s, deviation=float(deviation)
+            )
             for each, deviation in zip(series, standardised(self.effects), strict=True)
         ]
 
@@ -85,7 +87,7 @@ class Rooflines:
     workloads: Workloads
     limits: Mapping[str, HardwareLimits]  # by machine
 
-    def latencies(self, measured: Sequence[Measured]) -> Latencies:
+    def latencies(self, measured: Sequence[SeriesOfPair]) -> Latencies:
         """The columns of the model."""
         shares = np.array([self._shares(each) for each in measured]).reshape(-1, 2)
         return Latencies(
@@ -96,7 +98,7 @@ class Rooflines:
             group=tuple(f"{each.series.suite} {each.series.implementation}" for each in measured),
         )
 
-    def _shares(self, measured: Measured) -> tuple[float, float]:
+    def _shares(self, measured: SeriesOfPair) -> tuple[float, float]:
         workload = workload_of(measured.series, self.workloads)
         limits = self.limits.get(measured.series.machine)
         return roofline_shares(workload, limits, measured.base_s) if workload and limits else (0.0, 0.0)
@@ -163,7 +165,7 @@ def changes_across(
 
 
 def session_pair(
-    sessions: tuple[_Session, _Session], measured: Sequence[Measured], rooflines: Rooflines
+    sessions: tuple[_Session, _Session], measured: Sequence[SeriesOfPair], rooflines: Rooflines
 ) -> SessionPair | None:
     """None with too few references."""
     effects = session_effects(rooflines.latencies([each for each in measured if each.is_reference]))
@@ -219,9 +221,9 @@ def project_rooflines(store: Store, project: str, workloads: Workloads) -> Roofl
 
 def neighbours(
     history: MachineHistory, software: Software
-) -> Mapping[_Place, Mapping[tuple[_Session, _Session], Sequence[Measured]]]:
+) -> Mapping[_Place, Mapping[tuple[_Session, _Session], Sequence[SeriesOfPair]]]:
     """What each two sessions measured that follow each other in a series; in the order of commits."""
-    found: dict[_Place, dict[tuple[_Session, _Session], list[Measured]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[_Place, dict[tuple[_Session, _Session], list[SeriesOfPair]]] = defaultdict(lambda: defaultdict(list))
     order: dict[_Session, int] = {}
     for runs in history.series:
         family = runs.series.metric.noise_family
@@ -231,7 +233,7 @@ def neighbours(
         of_place = found[runs.series.environment, family]
         for (before, base_s), (after, head_s) in itertools.pairwise(sessions):
             order.setdefault(after, int(runs.started_ms[runs.commit == after[0]].max()))
-            measured = Measured(
+            measured = SeriesOfPair(
                 series=runs.series,
                 base_s=base_s,
                 head_s=head_s,
@@ -270,13 +272,13 @@ def _is_reference(series: Series, *, is_same_code: bool, libraries_differ: bool)
     return series.is_control or not libraries_differ
 
 
-def _measured(pair: Pair, software: Software) -> Measured:
+def _measured(pair: Pair, software: Software) -> SeriesOfPair:
     before, after = (
         in_seconds(level([run.value for run in side.runs]), pair.series.metric.unit) or 0.0
         for side in (pair.base, pair.head)
     )
     libraries_differ = bool(changed(software, *pair.sides) & _LIBRARIES)
-    return Measured(
+    return SeriesOfPair(
         series=pair.series,
         base_s=before,
         head_s=after,

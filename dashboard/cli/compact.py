@@ -9,7 +9,7 @@ from sqlalchemy.exc import OperationalError
 
 from ..analysis.series_analysis import analyse
 from ..store import Store, queries
-from ..store.retention import Compaction, Policy, compact, drop_project, reclaim
+from ..store.retention import Compaction, RetentionPolicy, compact, drop_project, reclaim
 from .store_access import database_failed, open_store
 
 
@@ -37,7 +37,7 @@ def retention(
         raise database_failed(error, to_go_on="run it again to do the rest") from error
 
 
-def _compact(store: Store, project: str | None, policy: Policy, dropped: str | None, dry_run: bool) -> None:
+def _compact(store: Store, project: str | None, policy: RetentionPolicy, dropped: str | None, dry_run: bool) -> None:
     names = [row.name for row in queries.projects(store)]
     for name in filter(None, (project, dropped)):
         if name not in names:
@@ -54,12 +54,12 @@ def _compact(store: Store, project: str | None, policy: Policy, dropped: str | N
         reclaim(store)
 
 
-def _policy(file: Path | None) -> Policy:
+def _policy(file: Path | None) -> RetentionPolicy:
     if file is None:
-        return Policy()
+        return RetentionPolicy()
     try:
         values: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
-        return Policy(**values)
+        return RetentionPolicy(**values)
     except (TypeError, ValueError) as error:
         raise click.ClickException(f"{file} is not a retention policy: {error}") from error
 

@@ -52,7 +52,7 @@ class ArchiveError(Exception):
     """An archive that cannot or must not be unpacked; the message says why."""
 
 
-class TooLargeError(ArchiveError):
+class ArchiveTooLargeError(ArchiveError):
     """An archive that unpacks to more than the limits."""
 
 
@@ -86,10 +86,10 @@ def unpack(archive: Path, folder: Path, limits: ImportLimits) -> tuple[str, ...]
             with (folder / (archive.stem or "file")).open("wb") as file:
                 if not _copy(_counted(stream, budget), file, budget):
                     most = limits.file_bytes // MIB
-                    raise TooLargeError(f"it unpacks to more than {most} MiB, the limit of one file")
+                    raise ArchiveTooLargeError(f"it unpacks to more than {most} MiB, the limit of one file")
             return ()
     except HeaderTooLargeError as error:
-        raise TooLargeError(str(error)) from error
+        raise ArchiveTooLargeError(str(error)) from error
     except _BROKEN as error:
         raise ArchiveError(f"a broken archive: {error or type(error).__name__}") from error
     except OSError as error:
@@ -110,7 +110,7 @@ def _first(left_out: Iterator[str]) -> tuple[str, ...]:
 
 
 class _Budget:
-    """Counts unpacked members and bytes; raises TooLargeError beyond the limits."""
+    """Counts unpacked members and bytes; raises ArchiveTooLargeError beyond the limits."""
 
     def __init__(self, limits: ImportLimits) -> None:
         self.limits = limits
@@ -121,14 +121,16 @@ class _Budget:
         self._entries += 1
         if self._entries > self.limits.archive_entries:
             most = f"{self.limits.archive_entries:,}"
-            raise TooLargeError(f"more than {most} members and folders, the limit of an archive; send it in parts")
+            raise ArchiveTooLargeError(
+                f"more than {most} members and folders, the limit of an archive; send it in parts"
+            )
 
     def spend(self, count: int) -> None:
         """Count unpacked bytes, skipped ones included."""
         self._bytes += count
         if self._bytes > self.limits.archive_bytes:
             most = self.limits.archive_bytes // MIB
-            raise TooLargeError(f"it unpacks to more than {most} MiB, the limit of an archive; send it in parts")
+            raise ArchiveTooLargeError(f"it unpacks to more than {most} MiB, the limit of an archive; send it in parts")
 
 
 @contextmanager

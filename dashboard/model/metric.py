@@ -13,7 +13,7 @@ class Better(Enum):
     HIGHER = "higher"
 
 
-class Role(Enum):
+class MetricRole(Enum):
     """Consequence of a change of a metric."""
 
     JUDGED = "judged"  # a verdict, a regression, an alert
@@ -31,7 +31,7 @@ class Metric:
     name: str
     unit: str
     better: Better
-    role: Role
+    role: MetricRole
     is_exact: bool
 
     @property
@@ -42,7 +42,7 @@ class Metric:
     @property
     def is_judged(self) -> bool:
         """Whether its changes are verdicts by default."""
-        return self.role is Role.JUDGED
+        return self.role is MetricRole.JUDGED
 
     @property
     def is_time(self) -> bool:
@@ -85,7 +85,13 @@ def metric(name: str, unit: str) -> Metric:
         role, better, is_exact = _OWN[name, plain]
         return Metric(name=name, unit=unit, better=better, role=role, is_exact=is_exact)
     is_rate = plain in _HIGHER_UNITS or plain.endswith(_RATE_ENDINGS)
-    role = Role.JUDGED if plain in _TIME_UNITS | {"", "unit"} else Role.RESTATED if is_rate else Role.EXPLAINS
+    role = (
+        MetricRole.JUDGED
+        if plain in _TIME_UNITS | {"", "unit"}
+        else MetricRole.RESTATED
+        if is_rate
+        else MetricRole.EXPLAINS
+    )
     return Metric(
         name=name,
         unit=unit,
@@ -130,29 +136,29 @@ def _plain(unit: str) -> str:
 
 # The metrics of perf_suite and the importers by name and unit: role, direction, exact or measured. Energy is not
 # judged: it includes the effect of the latency, and the rest follows the GPU's temperature.
-_OWN: dict[tuple[str, str], tuple[Role, Better, bool]] = {
-    ("latency", "seconds"): (Role.JUDGED, Better.LOWER, False),
-    ("warm_latency", "seconds"): (Role.JUDGED, Better.LOWER, False),
-    ("steady_latency", "seconds"): (Role.JUDGED, Better.LOWER, False),
-    ("host_overhead", "seconds"): (Role.JUDGED, Better.LOWER, False),
-    ("peak_memory", "bytes"): (Role.JUDGED, Better.LOWER, True),
-    ("kernels_launched", "launches"): (Role.JUDGED, Better.LOWER, True),
-    ("cpu_time", "seconds"): (Role.RESTATED, Better.LOWER, False),  # of NVBench and Google Benchmark
-    ("median_latency", "seconds"): (Role.RESTATED, Better.LOWER, False),  # NVBench's, of the same launches
-    ("cycles", "cycles"): (Role.RESTATED, Better.LOWER, False),
-    ("bandwidth", "gb/s"): (Role.RESTATED, Better.HIGHER, False),
-    ("tflops", "tflop/s"): (Role.RESTATED, Better.HIGHER, False),
-    ("sol_peak", "share of peak"): (Role.RESTATED, Better.HIGHER, False),
-    ("sol_ceiling", "share of ceiling"): (Role.RESTATED, Better.HIGHER, False),
-    ("energy", "joules"): (Role.EXPLAINS, Better.LOWER, False),
-    ("compile_time", "seconds"): (Role.EXPLAINS, Better.LOWER, False),
-    ("build_time", "seconds"): (Role.EXPLAINS, Better.LOWER, False),
-    ("library_size", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
-    ("occupancy", "share"): (Role.EXPLAINS, Better.HIGHER, True),
-    ("stack", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
-    ("shared_memory", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
-    ("dynamic_shared_memory", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
-    ("code_size", "bytes"): (Role.EXPLAINS, Better.LOWER, True),
+_OWN: dict[tuple[str, str], tuple[MetricRole, Better, bool]] = {
+    ("latency", "seconds"): (MetricRole.JUDGED, Better.LOWER, False),
+    ("warm_latency", "seconds"): (MetricRole.JUDGED, Better.LOWER, False),
+    ("steady_latency", "seconds"): (MetricRole.JUDGED, Better.LOWER, False),
+    ("host_overhead", "seconds"): (MetricRole.JUDGED, Better.LOWER, False),
+    ("peak_memory", "bytes"): (MetricRole.JUDGED, Better.LOWER, True),
+    ("kernels_launched", "launches"): (MetricRole.JUDGED, Better.LOWER, True),
+    ("cpu_time", "seconds"): (MetricRole.RESTATED, Better.LOWER, False),  # of NVBench and Google Benchmark
+    ("median_latency", "seconds"): (MetricRole.RESTATED, Better.LOWER, False),  # NVBench's, of the same launches
+    ("cycles", "cycles"): (MetricRole.RESTATED, Better.LOWER, False),
+    ("bandwidth", "gb/s"): (MetricRole.RESTATED, Better.HIGHER, False),
+    ("tflops", "tflop/s"): (MetricRole.RESTATED, Better.HIGHER, False),
+    ("sol_peak", "share of peak"): (MetricRole.RESTATED, Better.HIGHER, False),
+    ("sol_ceiling", "share of ceiling"): (MetricRole.RESTATED, Better.HIGHER, False),
+    ("energy", "joules"): (MetricRole.EXPLAINS, Better.LOWER, False),
+    ("compile_time", "seconds"): (MetricRole.EXPLAINS, Better.LOWER, False),
+    ("build_time", "seconds"): (MetricRole.EXPLAINS, Better.LOWER, False),
+    ("library_size", "bytes"): (MetricRole.EXPLAINS, Better.LOWER, True),
+    ("occupancy", "share"): (MetricRole.EXPLAINS, Better.HIGHER, True),
+    ("stack", "bytes"): (MetricRole.EXPLAINS, Better.LOWER, True),
+    ("shared_memory", "bytes"): (MetricRole.EXPLAINS, Better.LOWER, True),
+    ("dynamic_shared_memory", "bytes"): (MetricRole.EXPLAINS, Better.LOWER, True),
+    ("code_size", "bytes"): (MetricRole.EXPLAINS, Better.LOWER, True),
 }
 _LABELS = {
     "sol_peak": "speed of light, of the datasheet’s peak",

@@ -92,7 +92,7 @@ class RowState(StrEnum):
     IMPROVED = "improved"
     NOT_SIGNIFICANT = "not-significant"  # a step with q > 0.05
     UNCHANGED = "unchanged"
-    NEW_GPU = "new-card"  # too few commits on this GPU
+    NEW_GPU = "new-gpu"  # too few commits on this GPU
     NEW = "new"  # too few commits
     MISSING = "missing"
 

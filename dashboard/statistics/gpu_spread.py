@@ -42,7 +42,7 @@ def standardised(effects: SessionEffects) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class ReferenceSeries:
     """What a series did as a reference of one pair of sessions."""
 
     key: str
@@ -54,7 +54,7 @@ class Reference:
 class Scatters:
     """The scatter of each series of a machine, by its own deviations in earlier sessions and those of others."""
 
-    def __init__(self, before: Iterable[Reference], now: Iterable[Reference]) -> None:
+    def __init__(self, before: Iterable[ReferenceSeries], now: Iterable[ReferenceSeries]) -> None:
         """`now`: of the two sessions under comparison. A series is not judged by its own deviation there."""
         before = list(before)
         self._own = {key: _scatter_of(its) for key, its in _by_key(before).items()}
@@ -80,14 +80,14 @@ class Scatters:
         return Scatter(scale=noise.scale, df=min(max(round(known), 1), TAIL_DF))
 
 
-def _by_key(references: Iterable[Reference]) -> dict[str, list[Reference]]:
-    found: dict[str, list[Reference]] = {}
+def _by_key(references: Iterable[ReferenceSeries]) -> dict[str, list[ReferenceSeries]]:
+    found: dict[str, list[ReferenceSeries]] = {}
     for each in references:
         found.setdefault(each.key, []).append(each)
     return found
 
 
-def _scatter_of(references: Sequence[Reference], most: float = math.inf) -> RerunScatter:
+def _scatter_of(references: Sequence[ReferenceSeries], most: float = math.inf) -> RerunScatter:
     squares = [min(abs(each.deviation), most) ** 2 for each in references]
     return RerunScatter(
         level=references[-1].level_s,

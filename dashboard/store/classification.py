@@ -15,7 +15,7 @@ import numpy as np
 from sqlalchemy import Connection, bindparam, select, update
 
 from ..model.machine import HardwareLimits, bound_by_memory
-from ..model.metric import Better, Metric, Role, metric
+from ..model.metric import Better, Metric, MetricRole, metric
 from ..model.verdict import ChangeKind, Control, Verdict
 from ..statistics.detection import ANALYSIS_VERSION
 from ..statistics.machine_attribution import Floats, Ints, Shift
@@ -264,7 +264,7 @@ def _noise_family(series_metric: Metric) -> tuple[str | None, int]:
     """The noise family whose machine state affects the metric, and the sign of its effect."""
     if series_metric.follows_machine:
         return series_metric.noise_family, 1
-    is_rate = series_metric.role is Role.RESTATED and series_metric.better is Better.HIGHER
+    is_rate = series_metric.role is MetricRole.RESTATED and series_metric.better is Better.HIGHER
     return ("latency", -1) if is_rate else (None, 1)
 
 

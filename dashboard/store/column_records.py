@@ -23,7 +23,7 @@ class SeriesRuns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ReasonCount:
     """Number of measurements of a machine with a status and reason; empty reason: a number."""
 
     status: Status
@@ -36,7 +36,7 @@ class MachineHistory:
     """The judged times of a machine at the project's newest commits, with baselines and canaries."""
 
     series: tuple[SeriesRuns, ...]
-    outcomes: tuple[Outcome, ...]  # the most frequent first
+    outcomes: tuple[ReasonCount, ...]  # the most frequent first
     commits: int  # number of newest commits considered
     missing_commits: int  # measured elsewhere between this machine's first and last commit
     unmeasured_commits: int | None  # in the repository between commits with results; None without a repository

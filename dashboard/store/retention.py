@@ -28,7 +28,7 @@ _SERIES_TABLES = ("changepoint", "episode", "summary", "annotation", "chunk", "s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class RetentionPolicy:
     """What to drop; None: nothing."""
 
     samples_days: int | None = None  # drop the samples of older commits; their values stay
@@ -60,7 +60,7 @@ class _DryRunError(Exception):
 def compact(
     store: Store,
     project: str,
-    policy: Policy,
+    policy: RetentionPolicy,
     *,
     dry_run: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -138,7 +138,7 @@ class _Batch:
 
     connection: Connection
     commit_index: CommitIndex
-    policy: Policy
+    policy: RetentionPolicy
     done: Compaction
     _newest_ms: int = field(init=False, default=0)
 

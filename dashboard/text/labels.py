@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from ..model import quantities
 from ..model.changepoint import ControlShare
-from ..model.metric import Metric, Role
+from ..model.metric import Metric, MetricRole
 from ..model.overview import OverviewEntry, RowState
 from ..model.quantities import change, number
 from ..model.verdict import ChangeKind, Control, NoiseSource, Verdict
@@ -136,7 +136,7 @@ def q_words(q: float) -> str:
 
 def role_word(metric: Metric) -> str:
     """Why the metric is not judged."""
-    return "not judged: restates the latency" if metric.role is Role.RESTATED else "not judged"
+    return "not judged: restates the latency" if metric.role is MetricRole.RESTATED else "not judged"
 
 
 def share_apart(difference: float) -> str:

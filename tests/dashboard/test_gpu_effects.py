@@ -8,7 +8,13 @@ import pytest
 from warpwatch.dashboard.model.metric import Better
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.statistics.gpu_effects import FEWEST, Deviations, Latencies, SessionEffects, session_effects
-from warpwatch.dashboard.statistics.gpu_spread import Reference, Scatters, across_gpus, judge_across_gpus, standardised
+from warpwatch.dashboard.statistics.gpu_spread import (
+    ReferenceSeries,
+    Scatters,
+    across_gpus,
+    judge_across_gpus,
+    standardised,
+)
 
 _COUNT = 300
 
@@ -148,8 +154,10 @@ def test_planted_changes_are_found_and_others_are_not_blamed() -> None:
 
 def test_a_series_that_scattered_before_is_given_a_wider_interval_and_a_calm_one_a_narrower() -> None:
     effects = _estimated(_latencies(np.random.default_rng(6)))
-    wild = [Reference(key="wild", is_ours=True, level_s=1e-4, deviation=value) for value in (6.0, -7.0, 5.0, -6.0)]
-    calm = [Reference(key="calm", is_ours=True, level_s=1e-4, deviation=value) for value in (0.2, -0.3, 0.2, 0.1)]
+    wild = [
+        ReferenceSeries(key="wild", is_ours=True, level_s=1e-4, deviation=value) for value in (6.0, -7.0, 5.0, -6.0)
+    ]
+    calm = [ReferenceSeries(key="calm", is_ours=True, level_s=1e-4, deviation=value) for value in (0.2, -0.3, 0.2, 0.1)]
     known = Scatters([*wild, *calm], _references(effects))
     typical = known.of("new", 1e-4, is_ours=True)
     assert known.of("wild", 1e-4, is_ours=True).scale > 2 * typical.scale
@@ -157,9 +165,9 @@ def test_a_series_that_scattered_before_is_given_a_wider_interval_and_a_calm_one
     assert typical.df <= known.of("calm", 1e-4, is_ours=True).df <= 4
 
 
-def _references(effects: SessionEffects) -> list[Reference]:
+def _references(effects: SessionEffects) -> list[ReferenceSeries]:
     levels = effects.references.base_s.tolist()
     return [
-        Reference(key=f"reference{number}", is_ours=False, level_s=level, deviation=value)
+        ReferenceSeries(key=f"reference{number}", is_ours=False, level_s=level, deviation=value)
         for number, (level, value) in enumerate(zip(levels, standardised(effects).tolist(), strict=True))
     ]

@@ -80,7 +80,7 @@ def test_the_machines_own_movement_is_in_no_kernels_change(store: Store, asv: An
     assert (standing.month, standing.year) == (0.0, 0.0)
 
 
-def test_a_new_card_starts_a_history_anew_and_a_young_one_is_too_new(store: Store, asv: Any) -> None:
+def test_a_new_gpu_starts_a_history_anew_and_a_young_one_is_too_new(store: Store, asv: Any) -> None:
     history = Suite(asv)
     for number in range(2):
         history.commit(number)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from warpwatch.dashboard.model.metric import Better, Role, metric, metric_name, unit_of
+from warpwatch.dashboard.model.metric import Better, MetricRole, metric, metric_name, unit_of
 
 
 @pytest.mark.parametrize(
@@ -77,26 +77,28 @@ def test_of_other_projects_times_and_the_unnamed_are_judged_but_not_rates() -> N
 @pytest.mark.parametrize(
     ("name", "unit", "role", "better"),
     [
-        ("latency", "seconds", Role.JUDGED, Better.LOWER),
-        ("warm_latency", "seconds", Role.JUDGED, Better.LOWER),
-        ("steady_latency", "seconds", Role.JUDGED, Better.LOWER),
-        ("host_overhead", "seconds", Role.JUDGED, Better.LOWER),
-        ("peak_memory", "bytes", Role.JUDGED, Better.LOWER),
-        ("kernels_launched", "launches", Role.JUDGED, Better.LOWER),
-        ("cycles", "cycles", Role.RESTATED, Better.LOWER),
-        ("bandwidth", "GB/s", Role.RESTATED, Better.HIGHER),
-        ("tflops", "TFLOP/s", Role.RESTATED, Better.HIGHER),
-        ("sol_peak", "share of peak", Role.RESTATED, Better.HIGHER),
-        ("sol_ceiling", "share of ceiling", Role.RESTATED, Better.HIGHER),
-        ("energy", "joules", Role.EXPLAINS, Better.LOWER),
-        ("compile_time", "seconds", Role.EXPLAINS, Better.LOWER),
-        ("build_time", "seconds", Role.EXPLAINS, Better.LOWER),
-        ("library_size", "bytes", Role.EXPLAINS, Better.LOWER),
-        ("occupancy", "share", Role.EXPLAINS, Better.HIGHER),
-        ("registers", "registers", Role.EXPLAINS, Better.LOWER),
+        ("latency", "seconds", MetricRole.JUDGED, Better.LOWER),
+        ("warm_latency", "seconds", MetricRole.JUDGED, Better.LOWER),
+        ("steady_latency", "seconds", MetricRole.JUDGED, Better.LOWER),
+        ("host_overhead", "seconds", MetricRole.JUDGED, Better.LOWER),
+        ("peak_memory", "bytes", MetricRole.JUDGED, Better.LOWER),
+        ("kernels_launched", "launches", MetricRole.JUDGED, Better.LOWER),
+        ("cycles", "cycles", MetricRole.RESTATED, Better.LOWER),
+        ("bandwidth", "GB/s", MetricRole.RESTATED, Better.HIGHER),
+        ("tflops", "TFLOP/s", MetricRole.RESTATED, Better.HIGHER),
+        ("sol_peak", "share of peak", MetricRole.RESTATED, Better.HIGHER),
+        ("sol_ceiling", "share of ceiling", MetricRole.RESTATED, Better.HIGHER),
+        ("energy", "joules", MetricRole.EXPLAINS, Better.LOWER),
+        ("compile_time", "seconds", MetricRole.EXPLAINS, Better.LOWER),
+        ("build_time", "seconds", MetricRole.EXPLAINS, Better.LOWER),
+        ("library_size", "bytes", MetricRole.EXPLAINS, Better.LOWER),
+        ("occupancy", "share", MetricRole.EXPLAINS, Better.HIGHER),
+        ("registers", "registers", MetricRole.EXPLAINS, Better.LOWER),
     ],
 )
-def test_a_metric_of_the_suite_has_its_role_and_direction(name: str, unit: str, role: Role, better: Better) -> None:
+def test_a_metric_of_the_suite_has_its_role_and_direction(
+    name: str, unit: str, role: MetricRole, better: Better
+) -> None:
     found = metric(name, unit)
     assert (found.role, found.better) == (role, better)
 

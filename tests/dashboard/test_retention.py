@@ -11,7 +11,7 @@ from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.cli.compact import retention
 from warpwatch.dashboard.store import Store, queries, schema
 from warpwatch.dashboard.store.points import read_points, read_samples
-from warpwatch.dashboard.store.retention import Policy, compact, drop_project, reclaim
+from warpwatch.dashboard.store.retention import RetentionPolicy, compact, drop_project, reclaim
 
 COMMITS = 60
 A_DAY = 24  # commits: one an hour
@@ -56,19 +56,19 @@ def _samples(store: Store) -> int:
 
 def test_without_a_policy_stretches_are_joined_and_nothing_is_lost(history: Store) -> None:
     before, samples = _values(history, "Bench"), _samples(history)
-    done = compact(history, "demo", Policy())
+    done = compact(history, "demo", RetentionPolicy())
     assert (done.points_removed, done.samples_removed, done.series_removed) == (0, 0, 0)
     assert done.chunks_joined > 0
     assert (_values(history, "Bench"), _samples(history)) == (before, samples)
     with history.read() as connection:
         counts = select(func.count()).select_from(schema.chunk).group_by(schema.chunk.c.series_id)
         assert set(connection.execute(counts).scalars()) == {1}
-    assert compact(history, "demo", Policy()).chunks_joined == 0
+    assert compact(history, "demo", RetentionPolicy()).chunks_joined == 0
 
 
 def test_old_samples_go_and_their_values_stay(history: Store) -> None:
     before = _values(history, "Bench")
-    done = compact(history, "demo", Policy(samples_days=1))
+    done = compact(history, "demo", RetentionPolicy(samples_days=1))
     assert done.samples_removed == 2 * (COMMITS - A_DAY - 1)
     assert _samples(history) == 2 * (A_DAY + 1)
     assert _values(history, "Bench") == before
@@ -79,7 +79,7 @@ def test_old_commits_are_thinned_but_for_those_around_a_change(history: Store) -
     before = queries.history(history, found.key)
     assert before is not None
     change = before.changes[0]
-    compact(history, "demo", Policy(thin_after_days=1, thin_every=3))
+    compact(history, "demo", RetentionPolicy(thin_after_days=1, thin_every=3))
     analyse(history)
     after = queries.history(history, found.key)
     assert after is not None
@@ -110,7 +110,7 @@ def test_the_command_looks_for_changes_before_it_thins(history: Store, database:
 
 
 def test_an_older_commit_measured_later_thins_nothing_again(history: Store, asv: Any) -> None:
-    policy = Policy(thin_after_days=1, thin_every=3)
+    policy = RetentionPolicy(thin_after_days=1, thin_every=3)
     compact(history, "demo", policy)
     analyse(history)
     before = _commits(history)
@@ -121,8 +121,8 @@ def test_an_older_commit_measured_later_thins_nothing_again(history: Store, asv:
 
 
 def test_series_that_are_listed_no_more_go_when_they_are_old(history: Store) -> None:
-    assert compact(history, "demo", Policy(unlisted_days=30)).series_removed == 0
-    done = compact(history, "demo", Policy(unlisted_days=1))
+    assert compact(history, "demo", RetentionPolicy(unlisted_days=30)).series_removed == 0
+    done = compact(history, "demo", RetentionPolicy(unlisted_days=1))
     assert (done.series_removed, done.points_removed) == (1, 10)
     assert _values(history, "Gone") == []
     assert len(_values(history, "Bench")) == COMMITS
@@ -130,14 +130,14 @@ def test_series_that_are_listed_no_more_go_when_they_are_old(history: Store) -> 
 
 def test_a_dry_run_tells_what_would_go_and_changes_nothing(history: Store) -> None:
     before, samples = _values(history, "Bench"), _samples(history)
-    policy = Policy(samples_days=1, thin_after_days=1, thin_every=5, unlisted_days=1)
+    policy = RetentionPolicy(samples_days=1, thin_after_days=1, thin_every=5, unlisted_days=1)
     told = compact(history, "demo", policy, dry_run=True)
     assert (_values(history, "Bench"), _samples(history), len(_values(history, "Gone"))) == (before, samples, 10)
     assert compact(history, "demo", policy) == told
 
 
 def test_what_was_thinned_does_not_come_back_with_the_next_import(history: Store, asv: Any) -> None:
-    compact(history, "demo", Policy(thin_after_days=1, thin_every=5, samples_days=1))
+    compact(history, "demo", RetentionPolicy(thin_after_days=1, thin_every=5, samples_days=1))
     kept = _values(history, "Bench")
     for file in Path(asv.folder).glob("box/0*.json"):
         file.write_text(file.read_text() + " ")
@@ -159,4 +159,4 @@ def test_a_project_is_dropped_whole_and_alone(history: Store, asv: Any) -> None:
 @pytest.mark.parametrize("wrong", [{"samples_days": -1}, {"thin_every": 1}, {"unlisted_days": "30"}])
 def test_a_policy_of_no_sense_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        Policy(**wrong)
+        RetentionPolicy(**wrong)

@@ -24,7 +24,7 @@ from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.model.result_file import BenchmarkSpec, ResultFile
 from warpwatch.dashboard.store import Store, queries, schema
 from warpwatch.dashboard.store.project_writer import ProjectWriter
-from warpwatch.dashboard.store.retention import Policy, compact, drop_project, reclaim
+from warpwatch.dashboard.store.retention import RetentionPolicy, compact, drop_project, reclaim
 
 BENCH, GONE, NEW = (f"suite.{name}.time_it" for name in ("Bench", "Gone", "New"))
 COMMITS = 30
@@ -68,7 +68,7 @@ def test_an_import_makes_a_series_again_that_was_removed_under_it(store: Store, 
     analyse(store)
     with store.write("demo") as connection:
         connection.execute(update(schema.series).where(schema.series.c.id == 2).values(listed=False))
-    assert compact(store, "demo", Policy(unlisted_days=0)).series_removed == 1
+    assert compact(store, "demo", RetentionPolicy(unlisted_days=0)).series_removed == 1
     write(_writer(store), 4, NEW)
     write(writer, 5, GONE)
     write(writer, 6, BENCH)
@@ -112,7 +112,7 @@ def test_an_import_and_compactions_at_once_lose_nothing(results: AsvResults, dat
     process.start()
     store = Store(database)
     while process.is_alive():
-        compact(store, "demo", Policy(unlisted_days=0))
+        compact(store, "demo", RetentionPolicy(unlisted_days=0))
         reclaim(store)
     process.join()
     assert process.exitcode == 0

@@ -24,7 +24,7 @@ from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.store.alert_updates import RegressionUpdate, update_regression_alert
 from warpwatch.dashboard.store.alerts import regression_alerts
 from warpwatch.dashboard.store.outbox import claim_next
-from warpwatch.dashboard.store.retention import Policy, compact, drop_project
+from warpwatch.dashboard.store.retention import RetentionPolicy, compact, drop_project
 from warpwatch.dashboard.store.triage import (
     ChangedMeanwhileError,
     Decision,
@@ -337,7 +337,7 @@ def test_retention_keeps_what_people_said(store: Store, several: AsvResults) -> 
     seen = [item.seen for item in queries.triage_items(store, "demo", TriageFilter()).items]
     triage(store, "demo", seen, Decision(move=-1), **WHO)
     said = {alert.stated.commit.hash for alert in regression_alerts(store, "demo") if alert.stated}
-    compact(store, "demo", Policy(thin_after_days=0, thin_every=1000))
+    compact(store, "demo", RetentionPolicy(thin_after_days=0, thin_every=1000))
     kept = {
         point.commit.hash
         for each in queries.find_series(store, "demo").series

@@ -38,7 +38,7 @@ class MachineRuns:
     environment: str
     runs: int
     newest_run: datetime | None
-    cards: tuple[str, ...]
+    gpus: tuple[str, ...]
     driver: str | None
     before: Commit | None  # the newest earlier commit with results on this machine
 
@@ -180,7 +180,7 @@ def _measured_on(connection: Connection, machine: str, environment: str, rows: l
         environment=environment,
         runs=len(rows),
         newest_run=moment(newest.started_ms),
-        cards=tuple(dict.fromkeys(row.gpu for row in rows if row.gpu)),
+        gpus=tuple(dict.fromkeys(row.gpu for row in rows if row.gpu)),
         driver=str(drivers[-1]) if drivers else None,
         before=commits_by_id(connection, [before])[before] if before is not None else None,
     )

@@ -15,7 +15,7 @@ from ...model.naming import cudnn_version, gpu_name
 from ...model.series import Status
 from .. import schema
 from ..chunks import Columns
-from ..column_records import MachineHistory, Outcome, RunConditions, SeriesRuns, Software
+from ..column_records import MachineHistory, ReasonCount, RunConditions, SeriesRuns, Software
 from ..commit_index import CommitIndex, read_commit_index
 from ..engine import Store
 from ..mappers import changes_of, moment, project_id, workloads
@@ -255,7 +255,7 @@ def machine_history(store: Store, project: str, machine: str) -> MachineHistory 
     return MachineHistory(
         series=tuple(each for each in runs if len(each.value)),
         outcomes=tuple(
-            Outcome(status=status, reason=reason, count=count) for (status, reason), count in outcomes.most_common()
+            ReasonCount(status=status, reason=reason, count=count) for (status, reason), count in outcomes.most_common()
         ),
         commits=len(newest),
         missing_commits=_missing(index, measured),

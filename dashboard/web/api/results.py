@@ -17,7 +17,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 
 from ...analysis.series_analysis import analyse
 from ...executors import local_workers
-from ...importers.archive import ArchiveError, NoRoomError, TooLargeError, is_archive
+from ...importers.archive import ArchiveError, ArchiveTooLargeError, NoRoomError, is_archive
 from ...importers.asv_folder import NoResultsError
 from ...importers.formats import KNOWN
 from ...importers.import_asv import ImportSummary
@@ -88,7 +88,7 @@ def add(project: str) -> ResponseReturnValue:
             record_rejected_files(store(), project, f"uploads of {name}", rejected, now_ms=time.time_ns() // 1_000_000)
             with local_workers(1) as workers:  # in this thread: the others serve requests
                 analysed = analyse(store(), only=project, workers=workers)
-        except TooLargeError as error:
+        except ArchiveTooLargeError as error:
             abort(413, str(error))
         except NoRoomError:
             abort(503, "The body cannot be unpacked: the server's disk is full. Try again later.")

@@ -98,7 +98,7 @@ def _state(drift: MachineDrift | None, base: Commit | None, has_controls: bool, 
 def _gpus(measured: Iterable[MachineRuns]) -> dict[str, set[str]]:
     gpus: dict[str, set[str]] = {}
     for run in measured:
-        gpus.setdefault(run.machine, set()).update(run.cards)
+        gpus.setdefault(run.machine, set()).update(run.gpus)
     return gpus
 
 

@@ -14,7 +14,7 @@ from ...model.verdict import NoiseSource
 from ...statistics.arrival import Pause
 from ...statistics.distributions import Share, counted_share
 from ...store import queries
-from ...store.column_records import MachineHistory, Outcome, RunConditions, Software
+from ...store.column_records import MachineHistory, ReasonCount, RunConditions, Software
 from ...store.rejected_files import rejected_files
 from .. import clock
 from ..figures.machine import MAX_CHANGE, conditions_figure, detectable_figure
@@ -48,7 +48,7 @@ class MachineData:
     conditions: tuple[RunConditions, ...]
     software: tuple[Software, ...]
     failed: Share | None  # of the measurements
-    reasons: tuple[Outcome, ...]  # of the failed ones
+    reasons: tuple[ReasonCount, ...]  # of the failed ones
 
 
 @bp.get("/<project:project>/machines")

@@ -38,7 +38,7 @@ def add(project: str) -> ResponseReturnValue:
         abort(404, f"{error}.")
     except ValueError:
         abort(400, "The note is empty or contains a control character.")
-    page = url_for("commnote.show", project=project, prefix=commit)
+    page = url_for("commits.show", project=project, prefix=commit)
     return redirect(back_to(page, anchor=f"note-{number}"), code=303)
 
 
@@ -55,4 +55,4 @@ def delete(project: str, number: int) -> ResponseReturnValue:
     if note.owner != author.subject and not author.role.includes(Role.ADMIN):
         abort(403, f"Only {note.author} or an admin can delete this note.")
     delete_annotation(store(), current.name, number)
-    return redirect(back_to(url_for("commnote.show", project=project, prefix=note.commit)), code=303)
+    return redirect(back_to(url_for("commits.show", project=project, prefix=note.commit)), code=303)

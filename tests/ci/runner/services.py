@@ -5,13 +5,13 @@ from pathlib import Path
 
 from tests.ci.runner.fake_nvidia_smi import RTX_4090, T4
 from warpwatch.ci.runner.clock_lock import ClockChoice
-from warpwatch.ci.runner.nvidia_smi import Gpu
+from warpwatch.ci.runner.nvidia_smi import SmiGpu
 from warpwatch.ci.runner.unit_files import Service
 
 
 def make_service(tmp_path: Path, **given: object) -> Service:
     """Settings with a T4, an RTX 4090 and every option, overridden by `given`."""
-    devices = [Gpu(uuid=gpu["uuid"], name=gpu["name"], driver="580", fields=gpu) for gpu in (T4, RTX_4090)]
+    devices = [SmiGpu(uuid=gpu["uuid"], name=gpu["name"], driver="580", fields=gpu) for gpu in (T4, RTX_4090)]
     programs = tmp_path / "programs"
     programs.mkdir(exist_ok=True)
     for name in ("warpwatch", "nvidia-smi", "run.sh"):

@@ -17,7 +17,7 @@ from tests.ci.runner.services import make_service, unpack_actions_runner
 from warpwatch.ci.push.queue import open_queue
 from warpwatch.ci.runner.checks import CHECKS, examine
 from warpwatch.ci.runner.doctor import as_text, doctor
-from warpwatch.ci.runner.finding import Finding, State
+from warpwatch.ci.runner.finding import Finding, FindingState
 from warpwatch.ci.runner.host import Host
 from warpwatch.ci.runner.service_steps import gpu_label
 from warpwatch.ci.runner.unit_files import unit_files
@@ -49,25 +49,25 @@ def test_a_healthy_gpu_has_only_good_findings(gpu: dict[str, str], host: Host, s
         "clock lock",
     }
     states = {finding.check: finding.state for finding in examine(host) if finding.check in gpu_checks}
-    assert states == dict.fromkeys(gpu_checks, State.GOOD)
+    assert states == dict.fromkeys(gpu_checks, FindingState.GOOD)
 
 
 UNHEALTHY = [
-    ("driver", {"driver_version": "535.183.01"}, State.WRONG, "driver 535.183.01", "ubuntu-drivers install"),
-    ("persistence", {"persistence_mode": "Disabled"}, State.NOTE, "off", "-pm 1"),
-    ("compute mode", {"compute_mode": "Prohibited"}, State.WRONG, "Prohibited", "-c DEFAULT"),
-    ("MIG", {"mig.mode.current": "Enabled"}, State.WRONG, "on", "-mig 0"),
-    ("ECC", {"ecc.errors.uncorrected.volatile.total": "3"}, State.WRONG, "3 uncorrected", "sudo reboot"),
-    ("power limit", {"power.limit": "60.00"}, State.NOTE, "60 W; default", "-pl "),
-    ("temperature", {"temperature.gpu": "84"}, State.WRONG, "84 °C", "clean the filters"),
-    ("throttling", {"clocks_event_reasons.active": "0x40"}, State.WRONG, "hardware thermal slowdown", "cool"),
-    ("throttling", {"clocks_event_reasons.active": "0x88"}, State.WRONG, "hardware power brake", "cables"),
-    ("throttling", {"clocks_event_reasons.active": "0x04"}, State.GOOD, "none (event reasons 0x4)", ""),
-    ("display", {"display_active": "Enabled"}, State.NOTE, "a display is connected", "multi-user.target"),
+    ("driver", {"driver_version": "535.183.01"}, FindingState.WRONG, "driver 535.183.01", "ubuntu-drivers install"),
+    ("persistence", {"persistence_mode": "Disabled"}, FindingState.NOTE, "off", "-pm 1"),
+    ("compute mode", {"compute_mode": "Prohibited"}, FindingState.WRONG, "Prohibited", "-c DEFAULT"),
+    ("MIG", {"mig.mode.current": "Enabled"}, FindingState.WRONG, "on", "-mig 0"),
+    ("ECC", {"ecc.errors.uncorrected.volatile.total": "3"}, FindingState.WRONG, "3 uncorrected", "sudo reboot"),
+    ("power limit", {"power.limit": "60.00"}, FindingState.NOTE, "60 W; default", "-pl "),
+    ("temperature", {"temperature.gpu": "84"}, FindingState.WRONG, "84 °C", "clean the filters"),
+    ("throttling", {"clocks_event_reasons.active": "0x40"}, FindingState.WRONG, "hardware thermal slowdown", "cool"),
+    ("throttling", {"clocks_event_reasons.active": "0x88"}, FindingState.WRONG, "hardware power brake", "cables"),
+    ("throttling", {"clocks_event_reasons.active": "0x04"}, FindingState.GOOD, "none (event reasons 0x4)", ""),
+    ("display", {"display_active": "Enabled"}, FindingState.NOTE, "a display is connected", "multi-user.target"),
     (
         "application clocks",
         {"clocks.applications.graphics": "1590", "clocks.default_applications.graphics": "585"},
-        State.NOTE,
+        FindingState.NOTE,
         "1590 MHz",
         "-rac",
     ),
@@ -79,7 +79,7 @@ UNHEALTHY = [
 def test_each_fault_is_reported_with_its_fix(
     check: str,
     fields: Mapping[str, str],
-    state: State,
+    state: FindingState,
     observed: str,
     fix: str,
     gpu: dict[str, str],
@@ -91,13 +91,13 @@ def test_each_fault_is_reported_with_its_fix(
     assert finding.state is state
     assert observed in finding.observed
     assert fix in finding.fix
-    assert bool(finding.why) == (state is not State.GOOD)
+    assert bool(finding.why) == (state is not FindingState.GOOD)
 
 
 def test_another_process_on_the_gpu_is_named(host: Host, smi: FakeNvidiaSmi) -> None:
     smi.answers(T4, RTX_4090, processes=((T4["uuid"], "4711", "/usr/bin/python3"),))
     busy, free = _findings(host, "processes")
-    assert (busy.state, free.state) == (State.WRONG, State.GOOD)
+    assert (busy.state, free.state) == (FindingState.WRONG, FindingState.GOOD)
     assert "4711 (/usr/bin/python3)" in busy.observed
 
 
@@ -114,7 +114,7 @@ def test_a_driver_that_does_not_answer_is_reported(
 ) -> None:
     smi.answers(failure=(status, message))
     (finding,) = _findings(host, "driver")
-    assert (finding.state, finding.observed) == (State.WRONG, message)
+    assert (finding.state, finding.observed) == (FindingState.WRONG, message)
     assert fix in finding.fix
 
 
@@ -122,28 +122,28 @@ def test_a_gpu_without_a_driver_is_wrong_and_no_gpu_is_good(host: Host, smi: Fak
     (smi.folder / "nvidia-smi").unlink()
     without = {**host.environ, "PATH": str(smi.folder)}
     (finding,) = _findings(replace(host, environ=without), "driver")
-    assert finding.state is State.GOOD
+    assert finding.state is FindingState.GOOD
     assert "CPU twins" in finding.observed
     device = host.root / "sys/bus/pci/devices/0000:01:00.0"
     device.mkdir(parents=True)
     (device / "vendor").write_text("0x10de\n")
     (device / "class").write_text("0x030200\n")
     (finding,) = _findings(replace(host, environ=without), "driver")
-    assert (finding.state, finding.observed) == (State.WRONG, "an NVIDIA GPU without a driver")
+    assert (finding.state, finding.observed) == (FindingState.WRONG, "an NVIDIA GPU without a driver")
 
 
 def test_an_older_driver_is_queried_by_older_field_names(host: Host, smi: FakeNvidiaSmi) -> None:
     older = T4 | {"clocks_throttle_reasons.active": "0x0000000000000020", "driver_version": "525.1"}
     smi.answers(older, unknown=("clocks_event_reasons.active", "compute_cap"))
     (finding,) = _findings(host, "throttling")
-    assert (finding.state, finding.observed) == (State.WRONG, "software thermal slowdown")
+    assert (finding.state, finding.observed) == (FindingState.WRONG, "software thermal slowdown")
 
 
 def test_without_root_the_clock_lock_is_a_note(host: Host, smi: FakeNvidiaSmi) -> None:
     (smi.folder / "sudo").write_text("#!/bin/sh\nexit 1\n")
     (smi.folder / "sudo").chmod(0o755)
     (finding,) = _findings(replace(host, is_root=False), "clock lock")
-    assert finding.state is State.NOTE
+    assert finding.state is FindingState.NOTE
     assert "sudo warpwatch runner setup" in finding.fix
 
 
@@ -152,7 +152,7 @@ def test_the_lock_of_a_killed_process_is_found(host: Host) -> None:
     record = {"uuid": T4["uuid"], "sm_mhz": 1350, "pid": int(killed.stdout), "started": "1"}
     (host.root / "run/lock" / f"warpwatch-clocks-{T4['uuid']}.json").write_text(json.dumps(record))
     (finding,) = _findings(host, "stale clock lock")
-    assert finding.state is State.WRONG
+    assert finding.state is FindingState.WRONG
     assert "locked to 1350 MHz" in finding.observed
 
 
@@ -163,27 +163,27 @@ def test_the_computer_and_its_software_are_checked(host: Host) -> None:
         (folder / "scaling_governor").write_text(f"{name}\n")
     assert _findings(host, "CPU governor")[0].observed == "powersave on 2 cores, performance on 1 cores"
     (host.root / "proc/loadavg").write_text("99.0 1 1 1/1 1\n")
-    assert _findings(host, "load")[0].state is State.NOTE
+    assert _findings(host, "load")[0].state is FindingState.NOTE
     (host.home / ".asv-machine.json").unlink()
     assert _findings(host, "asv machine")[0].fix == "asv machine --yes"
     (host.home / ".asv-machine.json").write_text("{")
     assert "cannot be read" in _findings(host, "asv machine")[0].observed
     (host.folder / "asv.conf.json").unlink()
-    assert _findings(host, "asv project")[0].state is State.WRONG
+    assert _findings(host, "asv project")[0].state is FindingState.WRONG
     without = replace(host, environ={**host.environ, "PATH": str(host.folder)})
-    assert {_findings(without, check)[0].state for check in ("git", "compiler")} == {State.WRONG}
+    assert {_findings(without, check)[0].state for check in ("git", "compiler")} == {FindingState.WRONG}
 
 
 def test_a_queue_that_waits_for_days_is_reported(host: Host, tmp_path: Path) -> None:
     queue = open_queue(tmp_path / "queue", "https://perf.example.org", "demo")
     watched = replace(host, environ={**host.environ, "WARPWATCH_SPOOL": str(tmp_path / "queue")})
     batch = queue.add(b"results")
-    assert _findings(watched, "queue")[0].state is State.GOOD
+    assert _findings(watched, "queue")[0].state is FindingState.GOOD
     old = time.time() - 3 * 86_400
     os.utime(batch.path, (old, old))
     assert "1 batches waiting, the oldest for 3 days" in _findings(watched, "queue")[0].observed
     queue.quarantine(batch, ["no"])
-    assert [each.state for each in _findings(watched, "queue")] == [State.GOOD, State.NOTE]
+    assert [each.state for each in _findings(watched, "queue")] == [FindingState.GOOD, FindingState.NOTE]
 
 
 def test_a_secret_that_others_read_is_wrong(host: Host) -> None:
@@ -191,9 +191,12 @@ def test_a_secret_that_others_read_is_wrong(host: Host) -> None:
     token.parent.mkdir(parents=True)
     token.write_text("secret")
     token.chmod(0o644)
-    assert (_findings(host, "secrets")[0].state, _findings(host, "secrets")[0].observed) == (State.WRONG, "mode 644")
+    assert (_findings(host, "secrets")[0].state, _findings(host, "secrets")[0].observed) == (
+        FindingState.WRONG,
+        "mode 644",
+    )
     token.chmod(0o600)
-    assert _findings(host, "secrets")[0].state is State.GOOD
+    assert _findings(host, "secrets")[0].state is FindingState.GOOD
 
 
 def test_the_command_exits_with_1_if_something_is_wrong_and_prints_json(
@@ -213,7 +216,7 @@ def test_the_command_exits_with_1_if_something_is_wrong_and_prints_json(
 def test_every_fault_and_note_has_a_reason_and_a_fix(host: Host, smi: FakeNvidiaSmi) -> None:
     smi.answers(T4 | {key: value for _, fields, *_ in UNHEALTHY for key, value in fields.items()})
     for finding in examine(host):
-        assert bool(finding.why and finding.fix) == (finding.state in {State.WRONG, State.NOTE}), finding
+        assert bool(finding.why and finding.fix) == (finding.state in {FindingState.WRONG, FindingState.NOTE}), finding
     assert len({check.__name__ for check in CHECKS}) == len(CHECKS)
     assert as_text(examine(host), shows_all=True).count("\n") > len(CHECKS)
 
@@ -253,12 +256,12 @@ def test_the_doctor_needs_click_alone() -> None:
 def test_a_dashboard_that_does_not_answer_is_a_note(host: Host) -> None:
     for address in ("http://127.0.0.1:9", "perf.example.org"):
         (finding,) = _findings(replace(host, environ={**host.environ, "WARPWATCH_URL": address}), "dashboard")
-        assert finding.state is State.NOTE
+        assert finding.state is FindingState.NOTE
 
 
 def test_packages_are_those_of_the_measuring_interpreter(host: Host) -> None:
     """The interpreter of set-up has neither asv nor PyTorch."""
-    assert _findings(host, "python")[0].state is State.GOOD
+    assert _findings(host, "python")[0].state is FindingState.GOOD
     own = host.folder / ".venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(own)], check=True)
     bare = replace(host)
@@ -274,14 +277,14 @@ def test_packages_are_those_of_the_measuring_interpreter(host: Host) -> None:
 @pytest.mark.parametrize(
     ("properties", "state", "observed"),
     [
-        ("ActiveState=active\nUnitFileState=enabled\nResult=success", State.GOOD, "active, enabled"),
-        ("ActiveState=failed\nUnitFileState=enabled\nResult=exit-code", State.WRONG, "last result exit-code"),
-        ("ActiveState=inactive\nUnitFileState=enabled\nResult=success", State.WRONG, "enabled, but inactive"),
-        ("ActiveState=active\nUnitFileState=disabled\nResult=success", State.NOTE, "active, but disabled"),
+        ("ActiveState=active\nUnitFileState=enabled\nResult=success", FindingState.GOOD, "active, enabled"),
+        ("ActiveState=failed\nUnitFileState=enabled\nResult=exit-code", FindingState.WRONG, "last result exit-code"),
+        ("ActiveState=inactive\nUnitFileState=enabled\nResult=success", FindingState.WRONG, "enabled, but inactive"),
+        ("ActiveState=active\nUnitFileState=disabled\nResult=success", FindingState.NOTE, "active, but disabled"),
     ],
 )
 def test_a_service_that_does_not_run_is_reported(
-    properties: str, state: State, observed: str, host: Host, smi: FakeNvidiaSmi
+    properties: str, state: FindingState, observed: str, host: Host, smi: FakeNvidiaSmi
 ) -> None:
     units = host.root / "etc/systemd/system"
     units.mkdir(parents=True)
@@ -302,10 +305,15 @@ def _install_actions(host: Host, tmp_path: Path, version: str | None, leave_out:
 
 @pytest.mark.parametrize(
     ("version", "state"),
-    [("2.335.9", State.WRONG), ("2.336.0", State.GOOD), ("2.400.1", State.GOOD), (None, State.UNKNOWN)],
+    [
+        ("2.335.9", FindingState.WRONG),
+        ("2.336.0", FindingState.GOOD),
+        ("2.400.1", FindingState.GOOD),
+        (None, FindingState.UNKNOWN),
+    ],
 )
 def test_the_version_of_githubs_runner_is_checked(
-    version: str | None, state: State, host: Host, tmp_path: Path
+    version: str | None, state: FindingState, host: Host, tmp_path: Path
 ) -> None:
     _install_actions(host, tmp_path, version)
     (finding,) = _findings(host, "GitHub's runner")
@@ -326,4 +334,4 @@ def test_a_runner_without_a_list_of_dependencies_is_queried_for_its_version(host
 )
 def test_a_unit_that_gives_jobs_a_shared_home_is_wrong(leave_out: str, host: Host, tmp_path: Path) -> None:
     _install_actions(host, tmp_path, "2.336.0", leave_out)
-    assert _findings(host, "jobs")[0].state is (State.WRONG if leave_out else State.GOOD)
+    assert _findings(host, "jobs")[0].state is (FindingState.WRONG if leave_out else FindingState.GOOD)

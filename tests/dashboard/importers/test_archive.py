@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from warpwatch.dashboard.importers.archive import ArchiveError, NoRoomError, TooLargeError, is_archive, unpack
+from warpwatch.dashboard.importers.archive import ArchiveError, ArchiveTooLargeError, NoRoomError, is_archive, unpack
 from warpwatch.dashboard.importers.import_limits import ImportLimits
 
 SMALL = ImportLimits(archive_bytes=1024 * 1024, archive_entries=50)
@@ -147,7 +147,7 @@ def test_a_bomb_is_refused_before_it_fills_the_disk(
 ) -> None:
     bomb = bytes(20 * 1024 * 1024)
     for content in (compress(bomb), compress(_tar((_member("bomb", bomb), bomb)))):
-        with pytest.raises(TooLargeError, match="more than 1 MiB"):
+        with pytest.raises(ArchiveTooLargeError, match="more than 1 MiB"):
             unpacked(content)
         written = [path for path in (tmp_path / "deep").rglob("*") if path.is_file()]
         assert sum(path.stat().st_size for path in written) <= SMALL.archive_bytes
@@ -180,7 +180,7 @@ def test_a_bomb_in_a_zip_is_refused_whatever_size_it_states(unpacked: Callable[.
     [lambda n: _tar(*((_member(f"{i}"), b"") for i in range(n))), lambda n: _zip({f"{i}": b"" for i in range(n)})],
 )
 def test_more_members_than_the_limit_are_refused(unpacked: Callable[..., object], pack: Callable[[int], bytes]) -> None:
-    with pytest.raises(TooLargeError, match="more than 50 members and folders"):
+    with pytest.raises(ArchiveTooLargeError, match="more than 50 members and folders"):
         unpacked(pack(51))
 
 
@@ -188,7 +188,7 @@ def test_a_header_that_would_fill_the_memory_is_refused(unpacked: Callable[..., 
     """The size of a member's extended header is whatever the archive says; tarfile would read it at once."""
     header = _member("x", kind=tarfile.XHDTYPE)
     header.size = 2**33
-    with pytest.raises(TooLargeError, match="header"):
+    with pytest.raises(ArchiveTooLargeError, match="header"):
         unpacked(header.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.asv_results import AsvResults, hash_of
 from tests.dashboard.importers.recorded_files import COMMIT, GIVEN, RECORDED, recorded
 from warpwatch.dashboard.analysis.series_analysis import analyse
-from warpwatch.dashboard.importers.archive import TooLargeError
+from warpwatch.dashboard.importers.archive import ArchiveTooLargeError
 from warpwatch.dashboard.importers.asv_folder import NoResultsError
 from warpwatch.dashboard.importers.import_asv import ImportSummary
 from warpwatch.dashboard.importers.import_limits import ImportLimits
@@ -400,7 +400,7 @@ def test_what_is_left_out_of_an_archive_is_told_by_its_name_there(sqlite_store: 
 def test_a_bomb_adds_nothing(sqlite_store: Store, asv: AsvResults, tmp_path: Path) -> None:
     asv.commit(1, {BENCH: asv.row([1.0])})
     (asv.folder / "zeros").write_bytes(bytes(2_000_000))
-    with pytest.raises(TooLargeError, match="more than 1 MiB"):
+    with pytest.raises(ArchiveTooLargeError, match="more than 1 MiB"):
         _load(sqlite_store, _tar(tmp_path / "a.tar.gz", asv.folder), limits=ImportLimits(archive_bytes=2**20))
     assert queries.projects(sqlite_store) == ()
 

@@ -11,7 +11,7 @@ import zstandard
 from click.testing import CliRunner
 
 from warpwatch.dashboard.cli.import_ import import_
-from warpwatch.dashboard.importers.archive import ArchiveError, TooLargeError, unpack
+from warpwatch.dashboard.importers.archive import ArchiveError, ArchiveTooLargeError, unpack
 from warpwatch.dashboard.importers.import_limits import (
     ARCHIVE_HEADER_BYTES,
     ARCHIVE_HEADERS_IN_A_ROW,
@@ -59,13 +59,13 @@ def _unpack(content: bytes, tmp_path: Path, limits: ImportLimits | None = None) 
 @pytest.mark.parametrize("size", [ARCHIVE_HEADER_BYTES + 1, 16 * MIB])
 def test_an_extended_header_of_digits_is_refused_by_its_size(kind: bytes, size: int, tmp_path: Path) -> None:
     content = zstandard.compress(_raw(kind, b"1" * size) + _file() + END)
-    with pytest.raises(TooLargeError, match=f"header of {size} bytes; the limit is"):
+    with pytest.raises(ArchiveTooLargeError, match=f"header of {size} bytes; the limit is"):
         _unpack(content, tmp_path)
 
 
 @pytest.mark.parametrize("kind", LONG_TYPES)
 def test_a_long_name_is_refused_by_its_size(kind: bytes, tmp_path: Path) -> None:
-    with pytest.raises(TooLargeError, match="the limit is"):
+    with pytest.raises(ArchiveTooLargeError, match="the limit is"):
         _unpack(_raw(kind, b"a" * (ARCHIVE_HEADER_BYTES + 1)) + _file() + END, tmp_path)
 
 
@@ -113,7 +113,7 @@ def test_the_import_command_refuses_it_as_well(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [*PAX_TYPES, *LONG_TYPES])
 def test_headers_without_a_member_are_refused(kind: bytes, tmp_path: Path) -> None:
     header = _raw(kind, _record("comment", b"x"))
-    with pytest.raises(TooLargeError, match=f"more than {ARCHIVE_HEADERS_IN_A_ROW} extended headers"):
+    with pytest.raises(ArchiveTooLargeError, match=f"more than {ARCHIVE_HEADERS_IN_A_ROW} extended headers"):
         _unpack(header * 20_000 + _file() + END, tmp_path)
 
 
@@ -168,13 +168,13 @@ def test_a_sparse_file_is_left_out_and_the_rest_goes_in(content: bytes, tmp_path
 def test_bytes_that_are_passed_over_count_as_unpacked(kind: bytes, name: str, tmp_path: Path) -> None:
     content = zstandard.compress(_raw(kind, bytes(40 * MIB), name) + _file() + END)
     limits = ImportLimits(archive_bytes=32 * MIB, file_bytes=MIB)
-    with pytest.raises(TooLargeError, match="unpacks to more than 32 MiB"):
+    with pytest.raises(ArchiveTooLargeError, match="unpacks to more than 32 MiB"):
         _unpack(content, tmp_path, limits)
 
 
 def test_folders_count_as_entries(tmp_path: Path) -> None:
     content = b"".join(_file(f"{n}/" + "d/" * 6 + "f.json") for n in range(200)) + END
-    with pytest.raises(TooLargeError, match="more than 100 members and folders"):
+    with pytest.raises(ArchiveTooLargeError, match="more than 100 members and folders"):
         _unpack(content, tmp_path, ImportLimits(archive_entries=100))
     assert sum(1 for _ in (tmp_path / "inside").rglob("*")) <= 100
 

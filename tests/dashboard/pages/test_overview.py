@@ -69,11 +69,11 @@ def test_kernels_are_a_line_each_and_the_most_urgent_is_first(client: FlaskClien
     assert len(lines) == 8  # three operators, host overhead and compiled code apart, on two machines
     states = re.findall(r'<tr class="ww-line.*?ww-verdict-([a-z-]+)"', page, re.DOTALL)
     assert states[0] == "regressed"
-    assert states == sorted(states, key=["regressed", "invalid", "improved", "unchanged", "new-card", "new"].index)
+    assert states == sorted(states, key=["regressed", "invalid", "improved", "unchanged", "new-gpu", "new"].index)
     assert "ww-workload" not in page
 
 
-def test_a_row_on_a_new_card_says_how_much_of_a_history_it_has(client: FlaskClient) -> None:
+def test_a_row_on_a_new_gpu_says_how_much_of_a_history_it_has(client: FlaskClient) -> None:
     page = client.get("/kernels/?q=nothing+like+it").text
     assert "No series matches these filters." in page
     assert "of 4 commits on this card" not in client.get("/kernels/?kernel=rope").text
