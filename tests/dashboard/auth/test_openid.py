@@ -224,7 +224,7 @@ def test_a_bad_answer_of_the_provider_lets_nobody_in(
     spoil(provider)
     browser = requests.Session()
     answer = browser.get(f"{url}/login/start", timeout=60)
-    assert (answer.status_code, "Log in" in answer.text) == (403, True)
+    assert (answer.status_code, "Sign in" in answer.text) == (403, True)
     assert browser.get(f"{url}/", timeout=60).status_code == 401
     spoiled = vars(provider)
     fresh = vars(Provider())
@@ -338,4 +338,4 @@ def test_reading_may_stay_open_beside_a_login(dashboard: Callable[..., str]) -> 
     page = requests.get(f"{url}/form", timeout=60)
     assert page.status_code == 200
     answer = requests.get(f"{url}/", timeout=60)
-    assert "Log in" in answer.text
+    assert "Sign in" in answer.text
