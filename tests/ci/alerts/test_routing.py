@@ -167,11 +167,11 @@ def test_an_alert_goes_where_its_kernel_s_route_leads_and_its_address_stays_out_
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[alerts]\nto = ["chat"]', r"no \[\[alerts.destination\]\] is called 'chat'; there are: none"),
-        ('[[alerts.destination]]\nname = "a"', "number 1 wanted either url_env or github"),
+        ('[alerts]\nto = ["chat"]', r"no \[\[alerts.destination\]\] has the name 'chat'; there are: none"),
+        ('[[alerts.destination]]\nname = "a"', "number 1 expected either url_env or github"),
         ('[[alerts.destination]]\nname = "a"\ngithub = "kernels"', 'a repository such as "org/kernels"'),
         ('[[alerts.destination]]\nname = "a"\nurl_env = "https://x"', "the name of the environment variable"),
-        ('[[alerts.route]]\nkind = "slow"\nto = "a"', "'slow' is none of regression, missing data"),
+        ('[[alerts.route]]\nkind = "slow"\nto = "a"', "'slow' is not one of regression, missing data"),
         ('[alerts]\ndigest = "hourly"', '"daily", "weekly" or "none"'),
     ],
 )

@@ -232,7 +232,7 @@ def test_the_page_tells_every_operation_and_field(api: Api) -> None:
         for method in methods:
             assert f"<code>{method.upper()} {path}</code>" in page
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(re.findall(r' id="([^"]+)"', page)) | {"main"}
-    for name in document["components"]["schemas"]["Standing"]["properties"]:
+    for name in document["components"]["schemas"]["SeriesStateSchema"]["properties"]:
         assert f"<code>{name}</code>" in page
 
 

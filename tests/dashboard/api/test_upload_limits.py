@@ -108,7 +108,7 @@ BODIES = {
     "parameters of asv": (lambda: zstandard.compress(_asv({BENCH: [[1.0], [["1"]] * 100_000]})), "100,000 parameters"),
     "text of parameters": (
         lambda: zstandard.compress(_asv({BENCH: [None, [_numbers(2000), ["x" * 1_000_000]]]})),
-        "at most 8,000 are kept",
+        "the limit is 8,000",
     ),
     "columns of asv": (
         lambda: zstandard.compress(_asv({BENCH: [1.0]}, result_columns=["result", *_numbers(100_000)])),

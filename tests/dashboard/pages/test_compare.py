@@ -160,13 +160,13 @@ def test_branches_and_tags_of_a_known_repository_are_sides(client: FlaskClient, 
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
-        ("base=feedfeed&head=main", "called “feedfeed”"),
-        ("base=--upload-pack=x&head=main", "called “--upload-pack=x”"),
-        (f"base={quote(HOSTILE)}&head=main", "is called"),
-        (f"base={quote(':/c')}&head=main", "called “:/c”"),
-        (f"base={quote('main^{/c}')}&head=main", "called “main^{/c}”"),
-        ("by=implementation&base=sdpa&head=toaster", "called “toaster”"),
-        ("by=machine&base=nvidia-h200&head=none", "is called “none”"),
+        ("base=feedfeed&head=main", "named “feedfeed”"),
+        ("base=--upload-pack=x&head=main", "named “--upload-pack=x”"),
+        (f"base={quote(HOSTILE)}&head=main", "is named"),
+        (f"base={quote(':/c')}&head=main", "named “:/c”"),
+        (f"base={quote('main^{/c}')}&head=main", "named “main^{/c}”"),
+        ("by=implementation&base=sdpa&head=toaster", "has no implementation “toaster”"),
+        ("by=machine&base=nvidia-h200&head=none", "has no machine “none”"),
     ],
 )
 def test_a_side_that_is_not_there_is_said_in_a_sentence_above_the_form(
