@@ -88,7 +88,7 @@ def triage(
             raise ValueError("A health alert resolves by itself, and has no commit.")
         is_empty = not (decision.state or decision.note or decision.assignee or decision.link or decision.move)
         if is_empty and any(regressions[each.key].alert is None for each in seen if each.key in regressions):
-            raise ValueError("The decision is empty: choose a state, or enter a note, an assignee or a link.")
+            raise ValueError("The form is empty: choose a state, or enter a note, an assignee or a link.")
         alerts = []
         for each in seen:
             item = regressions.get(each.key)

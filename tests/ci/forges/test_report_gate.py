@@ -161,7 +161,7 @@ def test_the_schema_is_printed() -> None:
         (["--to", "github", "--pull-request", "7", "--repository", "../x"], "", 1, "is not a repository"),
         (["--to", "github", "--pull-request", "7"], "GITHUB_REPOSITORY", 1, "set GITHUB_REPOSITORY"),
         (["--to", "junit", "--to", "summary", "--output", "x"], "", 2, "--output takes one text"),
-        (["--to", "junit", "--replies"], "", 2, "Of which forge?".lower()),
+        (["--to", "junit", "--replies"], "", 2, "--replies needs --to github or --to gitlab"),
         (["--to", "junit", "--key", "a b"], "", 2, "--key"),
         ([], "", 2, "give --to"),
     ],

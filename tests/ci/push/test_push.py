@@ -137,7 +137,7 @@ def test_a_batch_that_is_too_large_is_split(runner: Runner) -> None:
     measure(9, 2)
     done = runner.push()
     assert done.exit_code == 3
-    assert "set aside: too large for the server: The body has more than 1 MiB" in done.output
+    assert "too large for the server: The body is larger than 1 MiB" in done.output
     assert "accepted 1 files" in done.output
 
 

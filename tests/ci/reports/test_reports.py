@@ -92,7 +92,7 @@ def test_the_verdict_comes_first_then_the_rows_that_moved() -> None:
     assert ["b3" in shown, "b5" in shown, "b6" in shown] == [False] * 3
     assert "1 inconclusive" in folded
     assert "needs 3 more runs of each" in folded
-    assert "The machine `runner-1` changed by +1.2 % itself" in text
+    assert "The machine `runner-1` drifted by +1.2 %" in text
     assert f"{BASE} → {HEAD}" in text
     assert "/warpwatch accept" in text
     assert f"https://perf.example.org/kernels/compare?base={BASE}&head={HEAD}" in text
