@@ -38,7 +38,7 @@ def test_a_machine_that_slowed_is_told_by_its_canaries_and_taken_off(store: Stor
     assert (drift.change, drift.controls) == (pytest.approx(0.05, abs=0.004), 5)
     assert {canary.workload for canary in drift.canaries} == {TRIAD, MATMUL}
     assert _verdicts(found) == {Verdict.UNCHANGED}
-    assert "changed by +5" in as_table(found)
+    assert "drifted by +5" in as_table(found)
 
 
 def test_canaries_that_stand_still_overrule_rivals_that_all_moved(sqlite_store: Store, asv: Any) -> None:

@@ -163,7 +163,7 @@ def test_what_cannot_be_taken_is_refused_with_a_reason(sqlite_service: Service) 
         (NVBENCH, f"commit={COMMIT}&date=soon", 422, "'soon' is no date"),
         (NVBENCH[:2000], FACTS, 422, "not JSON"),
         (b"\x1f\x8b" + bytes(20), "", 422, "broken archive"),
-        (bytes(2**20 + 1), "", 413, "more than 1 MiB"),
+        (bytes(2**20 + 1), "", 413, "larger than 1 MiB"),
     ]
     for body, query, expected, said in cases:
         status, told = sqlite_service.post(body, query)

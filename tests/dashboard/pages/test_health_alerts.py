@@ -121,7 +121,7 @@ def test_who_may_only_read_has_no_forms_of_health_alerts(troubled: Troubled) -> 
         ({"state": "expected", "csrf_token": "forged"}, 403, "has expired"),
         ({"state": "resolved"}, 400, "resolves by itself"),
         ({"state": "odd"}, 400, "There is no state “odd”"),
-        ({"link": "javascript:alert(1)"}, 400, "A link begins with http"),
+        ({"link": "javascript:alert(1)"}, 400, "A link must begin with http"),
         ({}, 400, "The form is empty"),
         ({"state": "expected", "item": "one"}, 409, "has changed since you saw it"),
         ({"state": "expected", "item": "alert-7 1"}, 409, "has changed since you saw it"),
