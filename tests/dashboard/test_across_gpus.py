@@ -33,7 +33,7 @@ def _history(asv: Any, store: Store, workloads: int, **head: Any) -> Comparison:
     for number in range(4):
         history.commit(number)
     slower = dict.fromkeys(("eager", TRIAD, MATMUL), 1.02)
-    history.commit(4, {"warpwatch": 0.6, **slower}, gpu="GPU-bbbbbbbb-1", **head)
+    history.commit(4, {"warpwatch": 0.6, **slower}, card="GPU-bbbbbbbb-1", **head)
     asv.load(store)
     return _check(store, "demo", hash_of(3), hash_of(4))
 
@@ -49,8 +49,7 @@ def test_a_change_across_gpus_is_a_verdict_with_its_references(sqlite_store: Sto
         assert row.across_gpus.expected == pytest.approx(0.02, abs=0.01)
         assert row.across_gpus.references == 47  # and two canaries
     assert found.notes == (
-        "box: base ran on GPU-aaaaaaaa, head on GPU-bbbbbbbb; 47 references moved by +2.2 % (median),"
-        " which is taken off",
+        "box: base ran on GPU-aaaaaaaa, head on GPU-bbbbbbbb; 47 references changed by +2.2 % (median, subtracted)",
     )
     alike = _check(sqlite_store, "demo", hash_of(3), hash_of(3))
     assert all(row.across_gpus is None for row in alike.rows)
@@ -69,7 +68,7 @@ def test_too_few_references_are_said_with_what_to_measure(sqlite_store: Store, a
 def test_baselines_are_no_references_between_two_versions_of_their_library(sqlite_store: Store, asv: Any) -> None:
     history = Suite(asv, workloads=tuple(f"w{number}" for number in range(45)))
     history.commit(0, more={"software": {"torch": "2.11"}})
-    history.commit(1, gpu="GPU-bbbbbbbb-1", more={"software": {"torch": "2.12"}})
+    history.commit(1, card="GPU-bbbbbbbb-1", more={"software": {"torch": "2.12"}})
     asv.load(sqlite_store)
     found = _check(sqlite_store, "demo", hash_of(0), hash_of(1))
     assert {row.reason and row.reason.partition(":")[0] for row in found.rows} == {
@@ -80,7 +79,7 @@ def test_baselines_are_no_references_between_two_versions_of_their_library(sqlit
 def test_equal_machine_code_is_a_reference(sqlite_store: Store, asv: Any) -> None:
     history = Suite(asv, workloads=tuple(f"w{number}" for number in range(45)))
     history.commit(0, code="a" * 64)
-    history.commit(1, {"warpwatch": 1.03, "eager": 1.03}, code="a" * 64, gpu="GPU-bbbbbbbb-1")
+    history.commit(1, {"warpwatch": 1.03, "eager": 1.03}, code="a" * 64, card="GPU-bbbbbbbb-1")
     asv.load(sqlite_store)
     found = _check(sqlite_store, "demo", hash_of(0), hash_of(1))
     assert {row.across_gpus.references for row in found.rows if row.across_gpus is not None} == {92}
