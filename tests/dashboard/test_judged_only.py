@@ -107,7 +107,7 @@ def test_pages_say_that_an_analysis_is_due_or_a_judgement(
     _killed_before_the_judgement(sqlite_store, asv, monkeypatch)
     assert all("Classification is pending." in client.get(page).text for page in pages)
     overview = client.get("/demo/").text
-    assert "Changes on 1 machine have been found" in overview
+    assert "Changes on 1 machine are not classified yet" in overview
     assert "ww-verdict-unjudged" in overview
     assert "ww-verdict-new" not in overview
     (series, *_) = queries.find_series(sqlite_store, "demo", search="w1 warpwatch").series

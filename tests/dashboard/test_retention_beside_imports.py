@@ -126,7 +126,7 @@ def test_an_import_and_compactions_at_once_lose_nothing(results: AsvResults, dat
 def test_a_database_that_stays_busy_ends_a_compaction_with_a_sentence(
     tmp_path: Path, results: AsvResults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warpwatch.dashboard.store.engine._PATIENCE_S", 0.1)
+    monkeypatch.setattr("warpwatch.dashboard.store.engine._LOCK_TIMEOUT_S", 0.1)
     path = tmp_path / "history.db"
     store = Store(str(path))
     results.load(store)
