@@ -111,5 +111,5 @@ def test_without_script_a_row_is_a_link_to_its_own_page(
     page.goto(f"{address}/kernels/compare?head={addresses['slow_commit']}&show=all")
     page.locator("a[data-open]").first.click()
     page.wait_for_url("**/compare/row?**")
-    assert page.get_by_role("heading", name="Measure it again").is_visible()
+    assert page.get_by_role("heading", name="Measure again").is_visible()
     context.close()
