@@ -89,7 +89,7 @@ def test_a_chosen_port_that_is_taken_is_an_error_that_says_so(tmp_path: Path) ->
             check=False,
         )
     assert done.returncode == 1
-    assert f"port {port} is taken" in done.stderr
+    assert f"port {port} is in use" in done.stderr
     assert "--port" in done.stderr
 
 

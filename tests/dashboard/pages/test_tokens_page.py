@@ -105,7 +105,7 @@ def test_a_token_does_what_it_is_for_in_its_project_alone(settings: Settings) ->
         status, text = ask("POST", "/api/demo/change", made[Scope.TRIAGE])
         assert (status, json.loads(text)["name"], json.loads(text)["role"]) == (200, "token triage", "triager")
         for path, token, status, said in (
-            ("/api/other/change", made[Scope.TRIAGE], 403, "of the project demo alone"),
+            ("/api/other/change", made[Scope.TRIAGE], 403, "of the project demo only"),
             ("/api/demo/change", made[Scope.READ], 403, "token “read” is for"),
             ("/api/demo/change", made[Scope.UPLOAD], 403, "token “upload” is for"),
             ("/api/demo/change", made["old"], 401, "has expired"),
