@@ -107,7 +107,7 @@ def test_a_token_does_what_it_is_for_in_its_project_alone(settings: Settings) ->
         for path, token, status, said in (
             ("/api/other/change", made[Scope.TRIAGE], 403, "of the project demo only"),
             ("/api/demo/change", made[Scope.READ], 403, "token is for “read”"),
-            ("/api/demo/change", made[Scope.UPLOAD], 403, "token “upload” is for"),
+            ("/api/demo/change", made[Scope.UPLOAD], 403, "token is for “upload”"),
             ("/api/demo/change", made["old"], 401, "has expired"),
             ("/api/projects/demo/results", made[Scope.TRIAGE], 403, "not for uploads"),
             ("/demo/tokens", made[Scope.TRIAGE], 403, "needs the role"),
