@@ -110,7 +110,7 @@ def test_a_token_does_what_it_is_for_in_its_project_alone(settings: Settings) ->
             ("/api/demo/change", made[Scope.UPLOAD], 403, "token is for “upload”"),
             ("/api/demo/change", made["old"], 401, "revoked or expired"),
             ("/api/projects/demo/results", made[Scope.TRIAGE], 403, "not for uploads"),
-            ("/demo/tokens", made[Scope.TRIAGE], 403, "it needs the role"),
+            ("/demo/tokens", made[Scope.TRIAGE], 403, "This token is for “triage”"),
         ):
             assert ask("POST", path, token)[0] == status
             assert said in ask("POST", path, token)[1]
