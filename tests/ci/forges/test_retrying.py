@@ -8,7 +8,7 @@ from tests.ci.forges.conftest import Forge, doubling
 from tests.ci.forges.forge_server import Failure
 from tests.ci.reports.examples import HEAD
 from warpwatch.ci.forges.retries import ForgeError, TransientError, check_answer, with_retries
-from warpwatch.ci.forges.sticky_comment import Outcome, put_comment
+from warpwatch.ci.forges.sticky_comment import PostOutcome, put_comment
 
 NOW = 1_800_000_000.0
 SECONDARY = '{"message": "You have exceeded a secondary rate limit. Please wait a few minutes."}'
@@ -122,8 +122,8 @@ def test_a_comment_is_made_once_whatever_an_answer_is(
     operation = getattr(forge, request_kind)
     forge.server.failures.append(Failure(operation=operation, status=status, body=body, done=done))
     assert put_comment(forge.thread(), "gate", HEAD, "regressed", sleep=forge.waits.append) in {
-        Outcome.CREATED,
-        Outcome.UNCHANGED,
+        PostOutcome.CREATED,
+        PostOutcome.UNCHANGED,
     }
     assert len(forge.talk.mine()) == 1
     assert forge.waits == doubling(1.0, 1)
