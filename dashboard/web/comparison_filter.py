@@ -21,7 +21,8 @@ class ComparisonFilter:
     dtype: str = ""
     metric: str = ""
     min_change: float = 0.0  # relative
-    words: str = ""
+    query: str = ""
+    found: frozenset[str] | None = None  # keys of the series that match `query`; None without one
     verdict: str = ""  # overrides `show_all`
     show_all: bool = False  # also QUIET verdicts
 
@@ -34,24 +35,19 @@ class ComparisonFilter:
             and (not self.dtype or row.dtype == self.dtype)
             and (not self.metric or series.metric == self.metric)
             and (not self.min_change or (row.estimate is not None and _size(row.estimate.change) >= self.min_change))
-            and (not self.words or self._has_words(row))
+            and (self.found is None or any(each.key in self.found for each in (series, row.base_series) if each))
         )
 
     @property
     def is_active(self) -> bool:
         """Whether a filter other than the verdict is set."""
-        return any((self.kernel, self.machine, self.dtype, self.metric, self.min_change, self.words))
+        return any((self.kernel, self.machine, self.dtype, self.metric, self.min_change, self.query))
 
     def displays(self, verdict: Verdict) -> bool:
         """Whether matching rows with this verdict are displayed."""
         if self.verdict:
             return verdict.value == self.verdict
         return self.show_all or verdict not in QUIET
-
-    def _has_words(self, row: ComparisonRow) -> bool:
-        titles = " ".join(series.title for series in (row.series, row.base_series) if series is not None)
-        searched = f"{row.kernel} {titles} {row.series.machine}".lower()
-        return all(word in searched for word in self.words.lower().split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from .comparison_details import (
     implementations,
     measured_on,
     newest_measured,
-    project_workloads,
     samples_at,
     series_points,
 )
@@ -27,7 +26,7 @@ from .regressions import regressions, series_changes, stated_changes
 from .roofline import rooflines
 from .search import search
 from .series import elsewhere, history, series
-from .series_list import find_series, metrics_and_implementations
+from .series_list import find_series, matching, metrics_and_implementations, project_workloads
 from .series_view import HistoryRequest, shown_history
 from .standings import arrivals, standings
 from .triage_items import triage_item, triage_items
@@ -57,6 +56,7 @@ __all__ = [
     "kernel",
     "machine_history",
     "machines",
+    "matching",
     "measured_on",
     "measurements",
     "metrics_and_implementations",

@@ -1,6 +1,6 @@
 """Details of a comparison: commits around and between, runs, samples and compiled code."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,10 +9,10 @@ import numpy as np
 from sqlalchemy import Connection, func, select
 
 from ...model.compiled_code import CompiledCode
-from ...model.series import Commit, Point, Workload
+from ...model.series import Commit, Point
 from .. import schema
 from ..engine import Store
-from ..mappers import commits_by_id, moment, project_id, workloads
+from ..mappers import commits_by_id, moment, project_id
 from ..points import read_samples
 from .commits import commit_row, compiled_of, neighbour
 from .series_lines import points_of
@@ -41,17 +41,6 @@ class MachineRuns:
     gpus: tuple[str, ...]
     driver: str | None
     before: Commit | None  # the newest earlier commit with results on this machine
-
-
-def project_workloads(store: Store, project: str) -> Mapping[tuple[str, str], Workload]:
-    """All workloads from context files, by suite and name."""
-
-    def read() -> Mapping[tuple[str, str], Workload]:
-        with store.read() as connection:
-            owner = project_id(connection, project)
-            return workloads(connection, owner) if owner is not None else {}
-
-    return store.cached(project, "workloads", read)
 
 
 def implementations(store: Store, project: str) -> frozenset[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Text, cast, or_, select
+from sqlalchemy import Connection, select
 
 from ...model.alert import StatedChange
 from ...model.changepoint import Regression, RegressionGroup, SeriesChange
@@ -175,17 +175,6 @@ def watched_metrics(connection: Connection, owner: int) -> Watched:
         return series_metric if series_metric.is_judged and is_ours else None
 
     return watched
-
-
-def named_series(connection: Connection, owner: int, words: str) -> set[int]:
-    """Ids of the series whose benchmark and parameters contain every word, ignoring case."""
-    series, benchmark = schema.series, schema.benchmark
-    where: list[Any] = [series.c.project_id == owner]
-    for word in words.split():
-        fields = (benchmark.c.name, cast(series.c.parameters, Text))
-        where.append(or_(*(field.icontains(word, autoescape=True) for field in fields)))
-    query = select(series.c.id).join(benchmark, benchmark.c.id == series.c.benchmark_id).where(*where)
-    return set(connection.execute(query).scalars())
 
 
 _AT_ONCE = 500

@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from itertools import islice
 
 from sqlalchemy import Connection, select
 
-from ...model.naming import module_of, series_name
-from ...model.series import Series, workload_of
+from ...model.naming import kernel_of, module_of, series_name
+from ...model.series import Series, Workload, workload_of
+from ...model.series_query import SeriesQuery
 from .. import schema
 from ..engine import Store
 from ..mappers import COMMIT_COLUMNS, Workloads, commit_of, project_id, select_series, series_record, workloads
@@ -75,6 +76,8 @@ class _Entry:
 
     hit: Hit
     text: str
+    series: Series | None = None  # of a hit of that kind
+    workload: Workload | None = None
 
     def is_hash(self, word: str) -> bool:
         return self.hit.kind is HitKind.COMMIT and len(word) >= _FEWEST_DIGITS and self.hit.place.startswith(word)
@@ -90,17 +93,22 @@ _Index = Mapping[HitKind, Sequence[_Entry]]  # of each kind in the order of impo
 def search(store: Store, words: str, *, project: str | None = None, limit: int = 8) -> SearchResult:
     """Hits with every word, in any order, ignoring case; at most `limit` of a kind.
 
+    With conditions (`model/series_query.py`), hits are the series that meet them, their workloads and kernels.
+
     Hits in which every word is a prefix of a part (of a name, parameter or subject) come first. Then listed series
     before unlisted ones, ours before baselines, judged before others, and newer commits before older ones.
     """
-    terms = words.lower().split()[:_MOST_WORDS]
-    if not terms:
+    query = SeriesQuery.parse(words)
+    terms = query.words[:_MOST_WORDS]
+    if not query:
         return SearchResult(kinds=())
     indexes = [_index(store, name) for name in ([project] if project is not None else _projects(store))]
     if project is None:
         indexes.append(
             {HitKind.PROJECT: [_entry(HitKind.PROJECT, name, name, place=name) for name in _projects(store)]}
         )
+    if query.conditions:
+        return _matches([_meeting(index, query) for index in indexes], (), limit)
     result = _matches(indexes, terms, limit)
     return result if result.kinds else SearchResult(kinds=(), suggestion=_suggestion(store, indexes, project, terms))
 
@@ -114,6 +122,23 @@ def _matches(indexes: Sequence[_Index], words: Sequence[str], limit: int) -> Sea
         if entries:
             kinds.append(HitsOfKind(kind=kind, hits=_best(entries, words, limit), total=len(entries)))
     return SearchResult(kinds=tuple(kinds))
+
+
+def _meeting(index: _Index, query: SeriesQuery) -> _Index:
+    """The series that meet the conditions, with their workloads and kernels."""
+    found = [
+        entry for entry in index.get(HitKind.SERIES, ()) if entry.series and query.matches(entry.series, entry.workload)
+    ]
+    shapes = {(entry.workload.name, entry.workload.operator) for entry in found if entry.workload}
+    kernels = {kernel_of(entry.series, entry.workload) for entry in found if entry.series}
+    return {
+        HitKind.KERNEL: [entry for entry in index.get(HitKind.KERNEL, ()) if entry.hit.place in kernels],
+        HitKind.MODULE: [entry for entry in index.get(HitKind.MODULE, ()) if entry.hit.place in kernels],
+        HitKind.WORKLOAD: [
+            entry for entry in index.get(HitKind.WORKLOAD, ()) if (entry.hit.place, entry.hit.details) in shapes
+        ],
+        HitKind.SERIES: found,
+    }
 
 
 def _having(entries: Sequence[_Entry], words: Sequence[str]) -> Sequence[_Entry]:
@@ -214,7 +239,8 @@ def _entries(connection: Connection, project: str, owner: int) -> Iterable[_Entr
         name = series_name(one, workload.operator) if workload is not None else one.title
         details = f"{one.machine} · {one.environment}" if has_several else one.machine
         searched = f"{name} {one.title} {one.machine} {one.environment}"
-        yield _entry(HitKind.SERIES, project, name, details, place=one.key, searched=searched)
+        entry = _entry(HitKind.SERIES, project, name, details, place=one.key, searched=searched)
+        yield replace(entry, series=one, workload=workload)
 
 
 def _kernels(project: str, series: Sequence[Series], known: Workloads) -> Iterable[_Entry]:

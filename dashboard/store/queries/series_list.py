@@ -1,18 +1,20 @@
 """Lists of series: filtered, and the index of all series."""
 
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
-from sqlalchemy import Text, cast, func, or_, select
+from sqlalchemy import func, select
 
 from ...model.history import SeriesPage
 from ...model.metric import Metric
 from ...model.metric import metric as metric_of
-from ...model.series import Series
+from ...model.series import Series, Workload, workload_of
+from ...model.series_query import SeriesQuery
 from .. import schema
 from ..cache import ROW_BYTES
 from ..engine import Store
 from ..mappers import project_id, select_series, series_record, workloads
+from ..statements import id_in
 from .machine_code import CodeKey
 
 
@@ -29,47 +31,58 @@ def find_series(
     limit: int = 50,
     offset: int = 0,
 ) -> SeriesPage:
-    """Series whose benchmark, parameters, machine or environment contain every word of `search`, ignoring case.
+    """Series that match a query (`model/series_query.py`) and the filters.
 
     Listed ones first, then the metrics in `first`, then by benchmark.
     """
-    series = schema.series
+    query = SeriesQuery.parse(search)
+    known = project_workloads(store, project)
+    found = [
+        (series_id, series)
+        for series_id, (series, _) in series_index(store, project).items()
+        if machine in {None, series.machine}
+        and metric in {None, series.metric.name}
+        and implementation in {None, series.implementation}
+        and listed in {None, series.listed}
+        and query.matches(series, workload_of(series, known))
+    ]
+    found.sort(key=lambda pair: (not pair[1].listed, pair[1].metric.name not in first, pair[1].benchmark, pair[0]))
+    page = dict(found[offset : offset + limit])
+    return SeriesPage(total=len(found), series=tuple(page.values()), latest=_latest_values(store, page))
+
+
+def matching(store: Store, project: str, search: str, series: Iterable[Series]) -> frozenset[str]:
+    """Keys of the series that match a query."""
+    query, known = SeriesQuery.parse(search), project_workloads(store, project)
+    return frozenset(each.key for each in series if query.matches(each, workload_of(each, known)))
+
+
+def matching_ids(store: Store, project: str, search: str) -> frozenset[int]:
+    """Ids of a project's series that match a query."""
+    query, known = SeriesQuery.parse(search), project_workloads(store, project)
+    index = series_index(store, project).items()
+    return frozenset(series_id for series_id, (series, _) in index if query.matches(series, workload_of(series, known)))
+
+
+def _latest_values(store: Store, series: Mapping[int, Series]) -> Mapping[str, float | None]:
+    """The newest value of each series, by key."""
+    summary = schema.summary
     with store.read() as connection:
-        owner = project_id(connection, project)
-        if owner is None:
-            return SeriesPage(total=0, series=())
-        where: list[Any] = [series.c.project_id == owner]
-        for column, value in (
-            (schema.machine.c.name, machine),
-            (series.c.metric, metric),
-            (series.c.implementation, implementation),
-            (series.c.listed, listed),
-        ):
-            if value is not None:
-                where.append(column == value)
-        for word in search.split():
-            fields = (
-                schema.benchmark.c.name,
-                cast(series.c.parameters, Text),
-                schema.machine.c.name,
-                schema.environment.c.name,
-            )
-            where.append(or_(*(field.icontains(word, autoescape=True) for field in fields)))
-        total = connection.execute(select(func.count()).select_from(select_series().where(*where).subquery())).scalar()
-        rows = connection.execute(
-            select_series(schema.summary.c.value)
-            .outerjoin(schema.summary, schema.summary.c.series_id == series.c.id)
-            .where(*where)
-            .order_by(series.c.listed.desc(), series.c.metric.in_(first).desc(), schema.benchmark.c.name, series.c.id)
-            .limit(limit)
-            .offset(offset)
-        ).all()
-        known = workloads(connection, owner)
-    return SeriesPage(
-        total=int(total or 0),
-        series=tuple(series_record(row, known) for row in rows),
-        latest={row.key: row.value for row in rows},
-    )
+        is_chosen = id_in(connection, summary.c.series_id, series)
+        rows = connection.execute(select(summary.c.series_id, summary.c.value).where(is_chosen)).all()
+    values = {row.series_id: row.value for row in rows}
+    return {each.key: values.get(series_id) for series_id, each in series.items()}
+
+
+def project_workloads(store: Store, project: str) -> Mapping[tuple[str, str], Workload]:
+    """All workloads from context files, by suite and name."""
+
+    def read() -> Mapping[tuple[str, str], Workload]:
+        with store.read() as connection:
+            owner = project_id(connection, project)
+            return workloads(connection, owner) if owner is not None else {}
+
+    return store.cached(project, "workloads", read)
 
 
 def metrics_and_implementations(store: Store, project: str) -> tuple[tuple[Metric, ...], tuple[str, ...]]:

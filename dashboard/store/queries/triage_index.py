@@ -5,7 +5,7 @@ A change that belongs to an alert is in the item of that alert. The others make 
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, Table, select
@@ -20,7 +20,7 @@ from .. import schema
 from ..alert_membership import AlertMembership
 from ..mappers import workloads
 from ..statements import id_in
-from .regressions import below_limits, named_series, watched_metrics
+from .regressions import below_limits, watched_metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class IndexedItem:
     previous_commit_id: int
     position: int
     date_ms: int
-    matching: tuple[ItemSeries, ...]  # all of its series, until `filter_by_name` leaves some out
+    matching: tuple[ItemSeries, ...]  # all of its series, or those that match the query
     total: int
     severity: float
 
@@ -150,15 +150,6 @@ def triage_index(connection: Connection, owner: int) -> TriageIndex:
         items.append(item(seen, TriageState.UNTRIAGED, None, machine_id, (commit_id, newest_good), series))
     items.sort(key=lambda one: (-one.position, one.machine, one.seen.key))
     return TriageIndex(items=tuple(items), below_limits=below_count)
-
-
-def filter_by_name(connection: Connection, owner: int, index: TriageIndex, words: str) -> TriageIndex:
-    """The same items; `matching` has only the series with all words in their name."""
-    named = named_series(connection, owner, words)
-    items = (
-        replace(item, matching=tuple(one for one in item.matching if one.series_id in named)) for item in index.items
-    )
-    return replace(index, items=tuple(items))
 
 
 def _position(commit: Any) -> int:

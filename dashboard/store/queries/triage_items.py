@@ -5,6 +5,7 @@ Filtered and counted by the short rows of triage_index.py; names, posteriors and
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
@@ -23,7 +24,8 @@ from ..mappers import (
     workloads,
 )
 from ..statements import id_in
-from .triage_index import IndexedItem, ItemSeries, TriageIndex, filter_by_name, triage_index
+from .series_list import matching_ids
+from .triage_index import IndexedItem, ItemSeries, TriageIndex, triage_index
 
 
 def triage_items(
@@ -75,8 +77,14 @@ def _index(store: Store, project: str, owner: int, words: str = "") -> TriageInd
     index = store.cached(project, "triage_index", read)
     if not words.split():
         return index
-    with store.read() as connection:
-        return filter_by_name(connection, owner, index, words)
+    found = matching_ids(store, project, words)
+    return replace(
+        index,
+        items=tuple(
+            replace(item, matching=tuple(one for one in item.matching if one.series_id in found))
+            for item in index.items
+        ),
+    )
 
 
 def _passes(item: IndexedItem, wanted: TriageFilter) -> bool:

@@ -27,7 +27,8 @@ from ..mappers import (
     workloads,
 )
 from ..statements import id_in
-from .regressions import BelowLimits, Watched, below_limits, named_series, watched_metrics
+from .regressions import BelowLimits, Watched, below_limits, watched_metrics
+from .series_list import matching_ids
 
 _TABLES = {
     ChangeKind.STEP: (schema.changepoint,),
@@ -66,13 +67,13 @@ def unattributed_changes(
     limit: int = 20,
     offset: int = 0,
 ) -> GroupList:
-    """Groups of changes of one kind, for the worse or the better, of series with every word in their name."""
+    """Groups of changes of one kind, for the worse or the better, of series that match `words`, a query of series."""
+    named = matching_ids(store, project, words) if words.split() else None
     with store.read() as connection:
         owner = project_id(connection, project)
         if owner is None:
             return GroupList(groups=(), total=0, any_at_all=False)
         watched = watched_metrics(connection, owner)
-        named = named_series(connection, owner, words) if words.split() else None
         below = (
             below_limits(connection, owner, workloads(connection, owner)) if kind is ChangeKind.STEP else frozenset()
         )
@@ -114,7 +115,7 @@ def _group(project: str, changes: Sequence[Regression]) -> RegressionGroup:
 
 
 def _groups(
-    connection: Connection, table: Any, owner: int, which: _Filter, watched: Watched, named: set[int] | None
+    connection: Connection, table: Any, owner: int, which: _Filter, watched: Watched, named: frozenset[int] | None
 ) -> set[tuple[int, int]]:
     """Commit and machine of each group, by id."""
     series = schema.series
@@ -145,7 +146,7 @@ def _regressions(
     owner: int,
     which: _Filter,
     watched: Watched,
-    named: set[int] | None,
+    named: frozenset[int] | None,
     places: Sequence[tuple[int, int]],
 ) -> list[tuple[tuple[int, int], Regression]]:
     """The changes of the groups, each with its group's commit and machine."""

@@ -29,15 +29,13 @@ class OverviewParams(PageParams):
     """Full name."""
     verdict: Verdict | Literal[""] = ""
     q: Text = ""
-    """Words in benchmark, parameters, machine or environment; case-insensitive."""
+    """Words in kernel, benchmark, parameters, machine or environment, and conditions such as `dtype=fp16`,
+    `head_dim=64,128`, `kernel=*attention*`, `implementation!=triton` or `seq_kv>=4096`; case-insensitive."""
 
     def matches(self, row: OverviewRow) -> bool:
-        """Whether the row passes the filters; the store's query filters by machine."""
-        searched = f"{row.series.title} {row.series.machine} {row.series.environment}".lower()
-        return (
-            (not self.operator or row.operator == self.operator)
-            and (not self.verdict or row.verdict == self.verdict)
-            and all(word in searched for word in self.q.lower().split())
+        """Whether the row passes the filters of operator and verdict."""
+        return (not self.operator or row.operator == self.operator) and (
+            not self.verdict or row.verdict == self.verdict
         )
 
 
@@ -92,7 +90,11 @@ def show(project: str, params: OverviewParams) -> OverviewList:
     Newest value, verdict, change, speed of light and best baseline of each workload and implementation of ours: its
     latency, or each judged series if there is none.
     """
-    rows = queries.overview(store(), project_or_404(project).name, machine=params.machine or None)
+    name = project_or_404(project).name
+    rows = queries.overview(store(), name, machine=params.machine or None)
+    if params.q:
+        found = queries.matching(store(), name, params.q, (row.series for row in rows))
+        rows = tuple(row for row in rows if row.series.key in found)
     page, page_fields = listing([row for row in rows if params.matches(row)], params)
     return OverviewList(items=[series_state_schema(row) for row in page], **page_fields)
 

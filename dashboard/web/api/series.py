@@ -24,7 +24,8 @@ class SeriesParams(PageParams):
     """Filters of series."""
 
     q: Text = ""
-    """Words in benchmark, parameters, machine or environment; case-insensitive."""
+    """Words in kernel, benchmark, parameters, machine or environment, and conditions such as `dtype=fp16`,
+    `head_dim=64,128`, `kernel=*attention*`, `implementation!=triton` or `seq_kv>=4096`; case-insensitive."""
     machine: Text = ""
     metric: Text = ""
     """Name, such as `latency` or `peak_memory`."""

@@ -199,13 +199,11 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
         return redirect(url_for(".show", project=project, prefix=commit.hash))
     page = page_of(current.name, commit.hash)
     words = search_query()
-    terms = words.lower().split()
     recorded = [point for point in page.points if point.status is not Status.UNAVAILABLE]
-    points = [
-        point
-        for point in recorded
-        if all(term in f"{point.series.title} {point.series.machine}".lower() for term in terms)
-    ]
+    points = recorded
+    if words:
+        found = queries.matching(store(), current.name, words, (point.series for point in recorded))
+        points = [point for point in recorded if point.series.key in found]
     groups, pager = _recorded(current.name, points, request.args.get("kernel", ""), is_open=bool(words))
     measured = queries.measured_on(store(), current.name, commit.hash)
     verdicts = store().cached(

@@ -149,7 +149,7 @@ def show(project: str) -> ResponseReturnValue:
         query = urlencode({**request.args.to_dict(), **named})
         return redirect(f"{url_for('.show', project=project)}?{query}")
     compared = sides.compared(current.name)
-    row_filter = _filter()
+    row_filter = _filter(current.name, compared)
     filtered = apply(row_filter, compared.rows)
     pager = pagination(_ROWS_OF_A_PAGE, len(filtered.rows))
     return _page(
@@ -258,8 +258,8 @@ def _newest(project: str) -> tuple[Commit, ...]:
     return queries.commits(store(), project, limit=_CHOICES)
 
 
-def _filter() -> ComparisonFilter:
-    args = request.args
+def _filter(project: str, compared: Compared) -> ComparisonFilter:
+    args, words = request.args, search_query()
     percent = args.get("min", 0.0, type=float)
     return ComparisonFilter(
         kernel=args.get("kernel", ""),
@@ -267,7 +267,8 @@ def _filter() -> ComparisonFilter:
         dtype=args.get("dtype", ""),
         metric=args.get("metric", ""),
         min_change=percent / 100 if 0 < percent < 1e6 else 0.0,
-        words=search_query(),
+        query=words,
+        found=queries.matching(store(), project, words, compared.series.values()) if words else None,
         verdict=args.get("verdict", ""),
         show_all=args.get("show") == "all",
     )

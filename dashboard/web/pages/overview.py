@@ -56,7 +56,6 @@ class OverviewData:
 
     lines: tuple[KernelLine, ...]
     standings: tuple[OverviewEntry, ...]
-    texts: dict[str, str]  # searched text by series
     arrivals: dict[str, Arrival]
     regressions: tuple[RegressionGroup, ...]
     improvements: tuple[Improvement, ...]
@@ -119,9 +118,14 @@ def show(project: str) -> str:
         verdict=request.args.get("verdict", ""),
         text=search_query(),
     )
+    found = (
+        queries.matching(store(), current.name, filters.text, (each.row.series for each in data.standings))
+        if filters.text
+        else None
+    )
     order = request.args.get("sort", "")
     on_machine = [line for line in data.lines if filters.machine in {"", line.machine}]
-    kept = _in_order(_matching(on_machine, filters, data.texts), order)
+    kept = _in_order(_matching(on_machine, filters, found), order)
     rows = sum(len(line_rows) for _, line_rows in kept)
     pager = pagination(_ROWS_OF_A_PAGE, rows) if filters.kernel else pagination(_LINES_OF_A_PAGE, len(kept))
     opened = set(request.args.getlist("open"))
@@ -176,7 +180,6 @@ def _overview_data(project: str) -> OverviewData:
     return OverviewData(
         lines=kernel_lines(standings),
         standings=standings,
-        texts={each.row.series.key: _text(each) for each in standings},
         operators={
             (series.suite, series.workload): each.row.operator
             for each in standings
@@ -188,16 +191,10 @@ def _overview_data(project: str) -> OverviewData:
     )
 
 
-def _text(standing: OverviewEntry) -> str:
-    series = standing.row.series
-    return f"{series.title} {series.machine} {series.environment}".lower()
-
-
 def _matching(
-    lines: Iterable[KernelLine], filters: Filter, texts: dict[str, str]
+    lines: Iterable[KernelLine], filters: Filter, found: frozenset[str] | None
 ) -> list[tuple[KernelLine, Sequence[OverviewEntry]]]:
-    """Lines that pass the filters, each with its matching rows."""
-    words = filters.text.lower().split()
+    """Lines that pass the filters, each with its matching rows; `found`: keys of the series of the text."""
     kept: list[tuple[KernelLine, Sequence[OverviewEntry]]] = []
     for line in lines:
         if filters.kernel not in {"", line.name}:
@@ -205,8 +202,8 @@ def _matching(
         rows: Sequence[OverviewEntry] = line.rows
         if filters.verdict:
             rows = [each for each in (*line.rows, *line.absent) if filters.verdict in each.states]
-        if words:
-            rows = [each for each in rows if all(word in texts[each.row.series.key] for word in words)]
+        if found is not None:
+            rows = [each for each in rows if each.row.series.key in found]
         if rows:
             kept.append((line, rows))
     return kept

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from flask import Blueprint, abort, render_template, request
 
 from ...model.machine import RooflinePoint
+from ...model.series_query import SeriesQuery
 from ...store import queries
 from ..figures.roofline import roofline_figure
 from ..request_context import project_or_404, search_query, store
@@ -22,17 +23,17 @@ class PointFilter:
     kernels: tuple[str, ...]  # empty: all
     dtype: str  # empty: all
     one_shape: bool  # only the longest-running shape of each kernel, and its fastest baseline
-    words: str  # all must be in the workload's name
+    words: str  # a query of series
 
     def apply(self, points: Sequence[RooflinePoint]) -> tuple[RooflinePoint, ...]:
         """Matching points, the nearest to its limit first."""
-        terms = self.words.lower().split()
+        query = SeriesQuery.parse(self.words)
         matching = [
             point
             for point in points
             if (not self.kernels or point.workload.operator in self.kernels)
             and (not self.dtype or point.workload.dtype == self.dtype)
-            and all(term in point.workload.name.lower() for term in terms)
+            and query.matches(point.series, point.workload)
         ]
         matching = _one_shape(matching) if self.one_shape else matching
         return tuple(sorted(matching, key=lambda point: point.speed_of_light.share or 0.0, reverse=True))
