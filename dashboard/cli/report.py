@@ -8,15 +8,18 @@ from typing import Any
 
 import click
 
+from ..analysis.compare_sides import compare_commits
+from ..analysis.release_report import release_report
 from ..model.history import no_number
 from ..model.overview import ReportRow
 from ..model.quantities import latency, quantity, ratio, share
-from ..model.series import Status
-from ..store import queries
+from ..model.series import Project, Status
+from ..store import Store, queries
+from ..text.release_report import as_markdown
 from ..text.tables import text_table
 from .output import write
-from .project_choice import choose_project
-from .store_access import open_store
+from .project_choice import choose_project, recorded_commit
+from .store_access import CannotTellError, open_store, read_settings
 
 # The report as text for a terminal and as JSON for programs.
 
@@ -123,6 +126,16 @@ def _row_json(row: ReportRow) -> dict[str, Any]:
     }
 
 
+def print_changes(store: Store, project: Project, since: str, until: str | None, *, as_json: bool) -> None:
+    """The release report of two commits. Exits if one is unknown."""
+    base = recorded_commit(store, project, since)
+    newest = queries.commits(store, project.name, limit=1)
+    head = recorded_commit(store, project, until) if until else newest[0]
+    compared = compare_commits(store, project.name, base, head, threshold=read_settings().threshold)
+    changes = release_report(store, project.name, compared, base, head)
+    write(changes.model_dump_json(indent=2) if as_json else as_markdown(changes), None)
+
+
 _database = click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
 _project = click.option("--project", metavar="NAME", help="Needed where the store holds several.")
 _machine = click.option("--machine", metavar="NAME", help="Only this machine.")
@@ -131,14 +144,24 @@ _machine = click.option("--machine", metavar="NAME", help="Only this machine.")
 @click.command()
 @_project
 @_machine
+@click.option("--since", metavar="BASE", help="Report what changed since this tag, branch or hash, as Markdown.")
+@click.option("--until", metavar="HEAD", help="With --since: up to this one; default: the newest commit.")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @_database
-def report(project: str | None, machine: str | None, as_json: bool, database: str | None) -> None:
+def report(
+    project: str | None, machine: str | None, since: str | None, until: str | None, as_json: bool, database: str | None
+) -> None:
     """Print how fast everything is at the newest commit of each machine.
 
-    Latency, bandwidth, throughput, share of the speed of light (SOL), and how often faster than each baseline.
+    Latency, bandwidth, throughput, share of the speed of light (SOL), and speedup over each baseline. With --since,
+    print the changes between two releases instead.
     """
+    if until is not None and since is None:
+        raise CannotTellError("--until requires --since")
     store = open_store(database)
+    if since is not None:
+        print_changes(store, choose_project(store, project), since, until, as_json=as_json)
+        return
     if project is not None:
         choose_project(store, project)
     rows = queries.report(store, project=project, machine=machine)

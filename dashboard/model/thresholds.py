@@ -115,7 +115,7 @@ Words = Annotated[tuple[Word, ...], BeforeValidator(_tuple_of_words, json_schema
 
 _GLOBS = 'a glob or several, such as "rope*" or ["rope", "*attention*"]'
 _MATCHES = ("kernel", "benchmark", "metric", "machine", "parameters")
-_STATES = ("threshold", "floor", "blocks", "owners")
+_STATES = ("threshold", "floor", "blocks", "owners", "in_means")
 
 
 class LimitRule(Table):
@@ -134,6 +134,9 @@ class LimitRule(Table):
     floor: FloorValue | None = Field(default=None, description=WANTED)
     blocks: bool | None = Field(default=None, description="true or false")
     owners: Words | None = Field(default=None, description='who answers, such as ["@org/kernels", "ann@example.org"]')
+    in_means: bool | None = Field(
+        default=None, description="true or false: whether geometric means over kernels count the series"
+    )
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
@@ -197,6 +200,7 @@ class Limits:
     floor: float = 0.0  # smallest absolute one, in the unit of the metric
     blocks: bool = True  # whether its regression fails a check, or is only told
     owners: tuple[str, ...] = ()
+    in_means: bool = True  # whether geometric means over kernels count it
 
     def min_relative_change(self, base: float | None, head: float | None) -> float:
         """Smallest relative change that counts: the threshold, or the floor over `base` if that is more.
@@ -220,7 +224,8 @@ def series_limits(
 ) -> LimitsOf:
     """Resolver of each series' thresholds: of every key, the last matching rule that has it, else the general setting.
 
-    The defaults are `threshold`, no floor, blocking, no owners. `threshold_of_all` overrides every relative threshold.
+    The defaults are `threshold`, no floor, blocking, no owners, counted in means. `threshold_of_all` overrides every
+    relative threshold.
     """
 
     def limits(series: Series) -> Limits:
@@ -230,6 +235,7 @@ def series_limits(
             "floor": stated.floor,
             "blocks": stated.blocks,
             "owners": (),
+            "in_means": True,
         }
         for rule in stated.rules:
             if rule.matches(series, workload):
@@ -239,6 +245,7 @@ def series_limits(
             floor=_floor(settings["floor"], series),
             blocks=settings["blocks"],
             owners=settings["owners"],
+            in_means=settings["in_means"],
         )
 
     return limits

@@ -3,6 +3,8 @@
 from flask import current_app
 
 from ..analysis.compare_sides import Compared, compare_commits, compare_implementations, compare_machines
+from ..analysis.release_report import release_report
+from ..model.release_report import ReleaseReport
 from ..model.series import Commit
 from ..store.cache import ROW_BYTES
 from .request_context import store
@@ -15,6 +17,15 @@ def compared_commits(project: str, base: Commit, head: Commit, *, all_metrics: b
         ("commits compared", base.hash, head.hash, all_metrics),
         lambda: compare_commits(store(), project, base, head, threshold=_threshold(), all_metrics=all_metrics),
         size=_bytes,
+    )
+
+
+def cached_report(project: str, base: Commit, head: Commit) -> ReleaseReport:
+    """The release report of two commits."""
+    return store().cached(
+        project,
+        ("release report", base.hash, head.hash),
+        lambda: release_report(store(), project, compared_commits(project, base, head), base, head),
     )
 
 

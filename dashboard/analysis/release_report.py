@@ -1,0 +1,188 @@
+"""The release report: a comparison of two commits, summarised by kernel, with the standing against the baselines."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from statistics import fmean, median
+
+from ..model.comparison import ComparisonRow
+from ..model.naming import natural
+from ..model.release_report import LatencyChange, MetricChange, ReleaseReport
+from ..model.schema import SeriesSchema
+from ..model.series import Commit, Series, Workloads, workload_of
+from ..model.thresholds import LimitsOf
+from ..model.verdict import Verdict
+from ..store import Store, queries
+from ..store.notes import RELEASES, annotations
+from ..store.queries.comparison_pairs import Pair, Side
+from .compare_sides import Compared
+from .thresholds import threshold_resolver
+
+_CHANGED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED})
+_Case = tuple[str, str, str | None, str]  # machine, environment, workload, suite
+
+
+def release_report(store: Store, project: str, compared: Compared, base: Commit, head: Commit) -> ReleaseReport:
+    """The report of two commits that `compare_commits` compared."""
+    workloads = queries.project_workloads(store, project)
+    limits = threshold_resolver(store, project, threshold=compared.comparison.threshold).limits
+    speedups = _speedups(queries.pairs(store, project, base.hash, head.hash), workloads)
+    has_latency = any(row.series.metric_record.is_latency for row in compared.rows)
+    rows = [row for row in compared.rows if _is_main(compared.series[row.series.key], workloads, has_latency)]
+    by_kernel: dict[tuple[str, str], list[ComparisonRow]] = defaultdict(list)
+    for row in rows:
+        by_kernel[row.series.machine, row.kernel].append(row)
+    kernels = [
+        _latency_change(machine, kernel, group, compared, limits, speedups)
+        for (machine, kernel), group in by_kernel.items()
+    ]
+    counted = {(each.machine, each.kernel) for each in kernels if each.in_means}
+    machines = [
+        _latency_change(
+            machine,
+            None,
+            [row for row in rows if (row.series.machine, row.kernel) in counted and row.series.machine == machine],
+            compared,
+            limits,
+            speedups,
+        )
+        for machine in sorted({machine for machine, _ in by_kernel})
+    ]
+    names = tag_names(store, project)
+    return ReleaseReport(
+        project=project,
+        base=compared.comparison.base,
+        head=compared.comparison.head,
+        base_name=names.get(base.hash),
+        head_name=names.get(head.hash),
+        machines=tuple(machines),
+        kernels=tuple(sorted(kernels, key=_order)),
+        others=_others(compared.rows, rows),
+        notes=compared.comparison.notes,
+    )
+
+
+def tag_names(store: Store, project: str) -> dict[str, str]:
+    """The newest tag of each tagged commit with results, by hash, in the order of commits."""
+    return {note.commit: note.text for note in annotations(store, project) if note.author == RELEASES}
+
+
+def _is_main(series: Series, workloads: Workloads, has_latency: bool) -> bool:
+    """Whether the series is a latency (a time in a project without latencies) of the main implementation, the first."""
+    if not (series.metric.is_latency if has_latency else series.metric.is_time):
+        return False
+    workload = workload_of(series, workloads)
+    return workload is None or series.implementation in {None, *workload.kernels[:1]}
+
+
+def _latency_change(
+    machine: str,
+    kernel: str | None,
+    rows: Sequence[ComparisonRow],
+    compared: Compared,
+    limits: LimitsOf,
+    speedups: "_Speedups",
+) -> LatencyChange:
+    changes = [math.log1p(row.estimate.change) for row in rows if row.estimate is not None and row.estimate.change > -1]
+    both = [row for row in rows if row.base is not None and row.head is not None]
+    verdicts = Counter(row.verdict for row in both)
+    ratios = [speedups.of(row.series) for row in rows]
+    common = [pair for pair in ratios if None not in pair] or ratios
+    return LatencyChange(
+        machine=machine,
+        kernel=kernel,
+        in_means=any(limits(compared.series[row.series.key]).in_means for row in rows),
+        workloads=len(both),
+        change=math.expm1(fmean(changes)) if changes else None,
+        faster=verdicts[Verdict.IMPROVED],
+        slower=verdicts[Verdict.REGRESSED],
+        unchanged=verdicts[Verdict.UNCHANGED],
+        inconclusive=len(both) - sum(verdicts[each] for each in (*_CHANGED, Verdict.UNCHANGED)),
+        new=sum(row.base is None and row.head is not None for row in rows),
+        removed=sum(row.head is None and row.base is not None for row in rows),
+        speedup_base=_geometric_mean(at_base for at_base, _ in common),
+        speedup_head=_geometric_mean(at_head for _, at_head in common),
+    )
+
+
+def _order(change: LatencyChange) -> tuple[object, ...]:
+    is_known = change.change is not None
+    return change.machine, not is_known, change.is_removed, change.change or 0.0, natural(change.kernel or "")
+
+
+class _Speedups:
+    """Speedup of ours over the best baseline of the same commit, at base and at head, by series."""
+
+    def __init__(self, by_key: dict[str, tuple[float | None, float | None]]) -> None:
+        self._by_key = by_key
+
+    def of(self, series: SeriesSchema) -> tuple[float | None, float | None]:
+        """At base and at head; None without a baseline there."""
+        return self._by_key.get(series.key, (None, None))
+
+
+def _speedups(pairs: Iterable[Pair], workloads: Workloads) -> _Speedups:
+    ours: dict[_Case, list[Pair]] = defaultdict(list)
+    best: dict[_Case, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+    for pair in pairs:
+        series = pair.series
+        if not series.metric.is_latency or series.is_control:
+            continue
+        case = (series.machine, series.environment, series.workload, series.suite)
+        if series.is_ours:
+            ours[case].append(pair)
+            continue
+        for side, values in zip((pair.base, pair.head), best[case], strict=True):
+            if (value := _level(side)) is not None:
+                values.append(value)
+    found = {}
+    for case, mine in ours.items():
+        at_base, at_head = (min(values, default=None) for values in best[case])
+        for pair in mine:
+            found[pair.series.key] = _ratio(at_base, _level(pair.base)), _ratio(at_head, _level(pair.head))
+    return _Speedups(found)
+
+
+def _level(side: Side) -> float | None:
+    return median(run.value for run in side.runs) if side.runs else None
+
+
+def _ratio(baseline: float | None, own: float | None) -> float | None:
+    return baseline / own if baseline and own else None
+
+
+def _geometric_mean(ratios: Iterable[float | None]) -> float | None:
+    logs = [math.log(ratio) for ratio in ratios if ratio]
+    return math.exp(fmean(logs)) if logs else None
+
+
+def _others(rows: Iterable[ComparisonRow], latencies: Iterable[ComparisonRow]) -> tuple[MetricChange, ...]:
+    """Changed series of other metrics, by kernel."""
+    metrics = {row.series.metric for row in latencies}
+    groups: dict[tuple[str, str, str, str, bool], list[ComparisonRow]] = defaultdict(list)
+    for row in rows:
+        if row.verdict in _CHANGED and row.series.metric not in metrics:
+            is_worse = row.verdict is Verdict.REGRESSED
+            groups[row.series.machine, row.kernel, row.series.metric, row.series.unit, is_worse].append(row)
+    found = []
+    for (machine, kernel, metric, unit, is_worse), group in groups.items():
+        record = group[0].series.metric_record
+        found.append(
+            MetricChange(
+                machine=machine,
+                kernel=kernel,
+                metric=metric,
+                label=record.label,
+                unit=unit,
+                better=record.better,
+                series=len(group),
+                change=_mean_change(group),
+                is_worse=is_worse,
+            )
+        )
+    return tuple(sorted(found, key=lambda each: (not each.is_worse, each.machine, each.kernel, each.metric)))
+
+
+def _mean_change(rows: Iterable[ComparisonRow]) -> float | None:
+    ratio = _geometric_mean(_ratio(row.head, row.base) for row in rows)
+    return ratio - 1 if ratio is not None else None

@@ -1,0 +1,76 @@
+"""The release report: what changed between two tags or commits, by kernel, also as Markdown."""
+
+from flask import Blueprint, Response, render_template, request
+from flask.typing import ResponseReturnValue
+
+from ...analysis.release_report import tag_names
+from ...model.release_report import ReleaseReport
+from ...model.series import Commit, Project
+from ...store import queries
+from ...text.release_report import as_markdown, outcome, sentence, standing
+from ..comparison_cache import cached_report
+from ..request_context import project_or_404, store
+from .compare import NoSideError, find
+
+bp = Blueprint("release", __name__, url_prefix="/<project:project>/release")
+
+_CHOICES = 100  # newest commits
+
+
+@bp.get("")
+def show(project: str) -> ResponseReturnValue:
+    """The report of `base` and `head`: by default of the newest commit since the newest tag before it.
+
+    Without a tag since the oldest of the newest commits that one of its machines measured.
+    """
+    current = project_or_404(project)
+    tags = tag_names(store(), current.name)
+    base, head = (request.args.get(side, "").strip() for side in ("base", "head"))
+    try:
+        sides = _sides(current, base, head, tags)
+    except NoSideError as error:
+        return _page(current, tags, complaint=str(error)), 404
+    report = cached_report(current.name, *sides) if sides else None
+    if report is not None and request.args.get("format") == "markdown":
+        return Response(as_markdown(report), mimetype="text/markdown")
+    return _page(current, tags, report=report)
+
+
+def _sides(project: Project, base: str, head: str, tags: dict[str, str]) -> tuple[Commit, Commit] | None:
+    """The two commits; None if the project has only one. Raises NoSideError."""
+    newest = queries.commits(store(), project.name, limit=1)
+    if not newest:
+        raise NoSideError("No commit has results yet.")
+    head_commit = find(project, head) if head else newest[0]
+    if base:
+        return find(project, base), head_commit
+    for tagged in reversed(tags):
+        commit = queries.find_commit(store(), project.name, tagged)
+        if commit is not None and commit.position < head_commit.position:
+            return commit, head_commit
+    machines = _machines(project, head_commit)
+    for commit in reversed(queries.commits(store(), project.name, limit=_CHOICES)):
+        if commit.position < head_commit.position and machines & _machines(project, commit):
+            return commit, head_commit
+    return None
+
+
+def _machines(project: Project, commit: Commit) -> set[str]:
+    return {each.machine for each in queries.measured_on(store(), project.name, commit.hash)}
+
+
+def _page(
+    project: Project, tags: dict[str, str], *, report: ReleaseReport | None = None, complaint: str | None = None
+) -> str:
+    return render_template(
+        "release.html",
+        report=report,
+        complaint=complaint,
+        tags=list(reversed(tags.values())),
+        newest=queries.commits(store(), project.name, limit=_CHOICES),
+        named={side: request.args.get(side, "") for side in ("base", "head")},
+        markdown=as_markdown(report) if report is not None else "",
+        sentence=sentence,
+        outcome=outcome,
+        standing=standing,
+    )

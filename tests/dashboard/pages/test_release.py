@@ -1,0 +1,136 @@
+"""The release report as a page, as Markdown, as JSON and by the command."""
+
+import math
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from tests.commands import run_command
+from warpwatch.dashboard.analysis.compare_sides import compare_commits
+from warpwatch.dashboard.analysis.release_report import release_report
+from warpwatch.dashboard.model.release_report import ReleaseReport
+from warpwatch.dashboard.model.thresholds import LimitRule, StatedLimits
+from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.notes import Release, replace_releases
+from warpwatch.dashboard.store.policy import state_limits
+from warpwatch.dashboard.web.app import create_app
+
+
+@pytest.fixture(scope="module")
+def store(history_store: Settings) -> Iterator[Store]:
+    store = Store(history_store.database)
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def client(history_store: Settings) -> FlaskClient:
+    app: Flask = create_app(history_store)
+    return app.test_client()
+
+
+def report_of(store: Store) -> ReleaseReport:
+    newest, *_, oldest = queries.commits(store, "kernels")
+    compared = compare_commits(store, "kernels", oldest, newest, threshold=0.02)
+    return release_report(store, "kernels", compared, oldest, newest)
+
+
+def test_a_kernels_mean_and_counts_are_those_of_the_comparisons_rows(store: Store) -> None:
+    newest, *_, oldest = queries.commits(store, "kernels")
+    rows = compare_commits(store, "kernels", oldest, newest, threshold=0.02).rows
+    report = report_of(store)
+    assert report.kernels
+    for kernel in report.kernels:
+        mine = [
+            row
+            for row in rows
+            if (row.series.machine, row.kernel, row.series.metric) == (kernel.machine, kernel.kernel, "latency")
+            and row.series.implementation == "warpwatch"
+        ]
+        assert kernel.workloads == sum(row.base is not None and row.head is not None for row in mine)
+        assert kernel.workloads == kernel.faster + kernel.slower + kernel.unchanged + kernel.inconclusive
+        logs = [math.log1p(row.estimate.change) for row in mine if row.estimate]
+        if logs:
+            assert kernel.change is not None
+            assert math.log1p(kernel.change) == pytest.approx(sum(logs) / len(logs))
+    for machine in report.machines:
+        kernels = [each for each in report.kernels if each.machine == machine.machine]
+        assert machine.workloads == sum(each.workloads for each in kernels)
+        assert machine.faster == sum(each.faster for each in kernels)
+
+
+def test_a_kernel_that_the_policy_leaves_out_of_means_does_not_move_the_machines(own: Settings) -> None:
+    store = Store(own.database)
+    left_out = report_of(store).kernels[0].kernel
+    stated = StatedLimits(
+        source="warpwatch.toml",
+        committed=datetime(2030, 1, 1, tzinfo=UTC),
+        rules=(LimitRule(kernel=(left_out or "",), in_means=False),),
+    )
+    assert state_limits(store, "kernels", stated, now_ms=2**42)
+    report = report_of(store)
+    store.close()
+    assert {each.kernel for each in report.kernels if not each.in_means} == {left_out}
+    for machine in report.machines:
+        assert machine.workloads == sum(
+            each.workloads for each in report.kernels if each.machine == machine.machine and each.in_means
+        )
+
+
+def test_page_markdown_json_and_csv_show_the_same_kernels(store: Store, client: FlaskClient) -> None:
+    report = report_of(store)
+    sides = {"base": report.base.hash, "head": report.head.hash}
+    page = client.get("/kernels/release", query_string=sides)
+    markdown = client.get("/kernels/release", query_string={**sides, "format": "markdown"})
+    found = client.get("/api/projects/kernels/release", query_string=sides)
+    table = client.get("/api/projects/kernels/release", query_string={**sides, "format": "csv"})
+    assert [answer.status_code for answer in (page, markdown, found, table)] == [200] * 4
+    assert markdown.mimetype == "text/markdown"
+    assert ReleaseReport.model_validate(found.get_json()).kernels == report.kernels
+    assert table.text.count("\r\n") == len(report.kernels) + 1
+    for kernel in report.kernels:
+        assert str(kernel.kernel) in page.text
+        assert f"`{kernel.kernel}`" in markdown.text
+
+
+def test_the_base_is_the_newest_tag_by_default(own: Settings) -> None:
+    store = Store(own.database)
+    commits = queries.commits(store, "kernels")
+    old, new = commits[-2], commits[2]
+    tags = [
+        Release(commit=commit.hash, name=name, date_ms=round(commit.date.timestamp() * 1000))
+        for commit, name in ((old, "v1.0"), (new, "v1.1"))
+    ]
+    replace_releases(store, "kernels", tags)
+    store.close()
+    client = create_app(own).test_client()
+    page = client.get("/kernels/release").text
+    assert "<b>v1.1</b>" in page
+    assert new.hash[:8] in page
+    assert 'value="v1.0"' in page
+    assert "<b>v1.0</b>" in client.get("/kernels/release", query_string={"head": new.hash}).text
+
+
+def test_an_unknown_commit_is_named(client: FlaskClient) -> None:
+    answer = client.get("/kernels/release", query_string={"base": "no-such-tag"})
+    assert answer.status_code == 404
+    assert "no-such-tag" in answer.text
+
+
+def test_the_command_prints_the_pages_markdown(
+    history_store: Settings, store: Store, client: FlaskClient, tmp_path: Path
+) -> None:
+    report = report_of(store)
+    sides = {"base": report.base.hash, "head": report.head.hash}
+    page = client.get("/kernels/release", query_string={**sides, "format": "markdown"}).text
+    done = run_command(
+        *("report", "--project", "kernels", "--since", report.base.hash, "--until", report.head.hash),
+        *("--database", history_store.database),
+        folder=tmp_path,
+    )
+    assert done.stdout.strip() == page.strip()
