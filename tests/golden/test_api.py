@@ -11,6 +11,7 @@ from syrupy.extensions.json import JSONSnapshotExtension
 LONGEST_LIST = 5
 QUERIES = {
     "/api/projects/{project}/comparison": "?base=0aec5df1&head=787295a5",
+    "/api/projects/{project}/release": "?base=0aec5df1&head=787295a5",
     "/api/projects/{project}/series": "?q=flash_attention+warpwatch+track_latency",
 }
 
