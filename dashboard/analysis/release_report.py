@@ -9,7 +9,7 @@ from ..model.comparison import ComparisonRow
 from ..model.naming import natural
 from ..model.release_report import LatencyChange, MetricChange, ReleaseReport
 from ..model.schema import SeriesSchema
-from ..model.series import Commit, Series, Workloads, workload_of
+from ..model.series import Commit, Workloads, is_main
 from ..model.thresholds import LimitsOf
 from ..model.verdict import Verdict
 from ..store import Store, queries
@@ -28,7 +28,12 @@ def release_report(store: Store, project: str, compared: Compared, base: Commit,
     limits = threshold_resolver(store, project, threshold=compared.comparison.threshold).limits
     speedups = _speedups(queries.pairs(store, project, base.hash, head.hash), workloads)
     has_latency = any(row.series.metric_record.is_latency for row in compared.rows)
-    rows = [row for row in compared.rows if _is_main(compared.series[row.series.key], workloads, has_latency)]
+    rows = [
+        row
+        for row in compared.rows
+        if (row.series.metric_record.is_latency if has_latency else row.series.metric_record.is_time)
+        and is_main(compared.series[row.series.key], workloads)
+    ]
     by_kernel: dict[tuple[str, str], list[ComparisonRow]] = defaultdict(list)
     for row in rows:
         by_kernel[row.series.machine, row.kernel].append(row)
@@ -65,14 +70,6 @@ def release_report(store: Store, project: str, compared: Compared, base: Commit,
 def tag_names(store: Store, project: str) -> dict[str, str]:
     """The newest tag of each tagged commit with results, by hash, in the order of commits."""
     return {note.commit: note.text for note in annotations(store, project) if note.author == RELEASES}
-
-
-def _is_main(series: Series, workloads: Workloads, has_latency: bool) -> bool:
-    """Whether the series is a latency (a time in a project without latencies) of the main implementation, the first."""
-    if not (series.metric.is_latency if has_latency else series.metric.is_time):
-        return False
-    workload = workload_of(series, workloads)
-    return workload is None or series.implementation in {None, *workload.kernels[:1]}
 
 
 def _latency_change(

@@ -165,6 +165,12 @@ def workload_of(series: Series, workloads: Workloads) -> Workload | None:
     return workloads.get((series.suite, series.workload)) if series.workload else None
 
 
+def is_main(series: Series, workloads: Workloads) -> bool:
+    """Whether the series is of the project's main implementation: the first kernel that the workload names."""
+    workload = workload_of(series, workloads)
+    return series.is_ours and (workload is None or series.implementation in {None, *workload.kernels[:1]})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """One value of a series: one commit, one run. `value` is None unless the status is OK."""

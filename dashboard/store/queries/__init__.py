@@ -16,6 +16,7 @@ from .comparison_details import (
 from .comparison_pairs import pairs
 from .compiled_code import code_between, compiled_for
 from .kernels import kernel
+from .levels import levels
 from .machine_code import equal_code_pairs, ran_codes
 from .machines import canaries, commit_software, conditions, machine_history, software
 from .measurements import changes, measurements
@@ -54,6 +55,7 @@ __all__ = [
     "history",
     "implementations",
     "kernel",
+    "levels",
     "machine_history",
     "machines",
     "matching",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
+from ...analysis.headline import Headline, headlines
 from ...model.changepoint import RegressionGroup
 from ...model.kernel import KernelLine, Typical, kernel_lines
 from ...model.overview import OverviewEntry, RowState
@@ -59,6 +60,7 @@ class OverviewData:
     arrivals: dict[str, Arrival]
     regressions: tuple[RegressionGroup, ...]
     improvements: tuple[Improvement, ...]
+    headlines: tuple[Headline, ...]
     operators: dict[tuple[str, str], str]  # by suite and workload; operators may share shapes
 
 
@@ -156,6 +158,7 @@ def show(project: str) -> str:
         toggled=lambda key: current_url(open=sorted(opened ^ {key})),
         regressions=data.regressions,
         improvements=data.improvements,
+        headlines=data.headlines,
         operators=data.operators,
         month_days=MONTH_DAYS,
         year_days=YEAR_DAYS,
@@ -188,6 +191,7 @@ def _overview_data(project: str) -> OverviewData:
         arrivals=queries.arrivals(store(), project),
         regressions=queries.regressions(store(), project, limit=_NEWEST_REGRESSIONS),
         improvements=tuple(_improvements(standings)[:_NEWEST_IMPROVEMENTS]),
+        headlines=headlines(store(), project, standings),
     )
 
 
