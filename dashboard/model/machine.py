@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from .changepoint import SeriesChange
 from .quantities import quantity
@@ -109,6 +110,17 @@ class Machine:
     newest_commit: Commit | None
 
 
+class Bound(StrEnum):
+    """What keeps a kernel from being faster."""
+
+    MEMORY = "memory"
+    COMPUTE = "compute"
+    LATENCY = "latency"  # of launch and synchronization: the work itself takes less than an empty launch
+
+
+LAUNCH_S = 3e-6  # of an empty kernel on an H100, as NVBench measures it (perf_suite/README.md)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RooflinePoint:
     """One workload x implementation on a machine's roofline, at its newest commit."""
@@ -132,6 +144,25 @@ class RooflinePoint:
         """FLOP/byte, over the DRAM traffic by a profiler."""
         moved = self.profile.dram_bytes if self.profile else None
         return self.workload.flops / moved if moved else None
+
+    @property
+    def gain_s(self) -> float:
+        """Time that a kernel at the limit would save; at least 0. The limit is no less than an empty launch."""
+        return max(self.latency_s - max(self.limit_s, LAUNCH_S), 0.0)
+
+    @property
+    def limit_s(self) -> float:
+        """Shortest latency by the measured ceilings, else by the datasheet."""
+        light = self.speed_of_light
+        share = light.of_ceiling if light.of_ceiling is not None else light.of_peak
+        return (share or 0.0) * self.latency_s
+
+    def bound(self, limits: HardwareLimits) -> Bound:
+        """The larger of memory traffic and arithmetic, unless both take less than an empty launch."""
+        if self.limit_s < LAUNCH_S:
+            return Bound.LATENCY
+        memory, compute = roofline_shares(self.workload, limits, self.latency_s)
+        return Bound.MEMORY if memory >= compute else Bound.COMPUTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

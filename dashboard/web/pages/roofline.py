@@ -26,7 +26,7 @@ class PointFilter:
     words: str  # a query of series
 
     def apply(self, points: Sequence[RooflinePoint]) -> tuple[RooflinePoint, ...]:
-        """Matching points, the nearest to its limit first."""
+        """Matching points: ours by the time to gain, then the baselines."""
         query = SeriesQuery.parse(self.words)
         matching = [
             point
@@ -36,7 +36,7 @@ class PointFilter:
             and query.matches(point.series, point.workload)
         ]
         matching = _one_shape(matching) if self.one_shape else matching
-        return tuple(sorted(matching, key=lambda point: point.speed_of_light.share or 0.0, reverse=True))
+        return tuple(sorted(matching, key=lambda point: (point.series.is_baseline, -point.gain_s)))
 
 
 @bp.get("/<project:project>/roofline")

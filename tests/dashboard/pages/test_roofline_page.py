@@ -38,7 +38,7 @@ def test_the_figure_and_the_strip_show_the_same_of_what_is_chosen(history_store:
 
 def test_one_shape_of_each_kernel_is_its_longest_with_ours_and_one_rival(history_store: Settings) -> None:
     html, figure = _page(history_store, "shapes=one")
-    shapes = set(re.findall(r'<span class="ww-subject">([^<]+)</span></th>', html))
+    shapes = set(re.findall(r'<span class="ww-subject">(cuda-[^<]+)</span>', html))
     assert shapes == {
         "cuda-fp16-b8-h32-s2048-d128",
         "cuda-fp16-b1-h32-s2048-d128-causal",
@@ -80,9 +80,9 @@ def test_a_row_of_the_strip_shows_its_point_and_sorts(address: str, new_tab: Cal
     assert boxes[0]["y"] == boxes[1]["y"], "the strip stands beside the figure"
     assert strip.locator(".ww-scroll").evaluate("box => box.scrollWidth <= box.clientWidth"), "a column is cut"
     page.keyboard.press("j")
-    name = page.locator("[data-point]").first.locator(".ww-subject").inner_text()
+    name = page.locator("[data-point]").first.locator(".ww-subject").first.inner_text()
     page.locator(".hoverlayer .hovertext", has_text=name).wait_for()
-    page.get_by_role("button", name="Latency").click()
+    page.get_by_role("button", name="Gain").click()
     taken = [
         float(v) for v in page.eval_on_selector_all("[data-point] td:last-child", "c => c.map(e => e.dataset.value)")
     ]
@@ -109,18 +109,29 @@ def test_the_strip_stands_as_it_was_sorted_when_its_address_is_opened_again(
     tab.open(f"{address}/kernels/roofline?machine=nvidia-h200")
     latencies = tab.page.locator("table[data-sortable] tbody tr td:last-child")
     as_it_came = latencies.all_inner_texts()
-    tab.page.get_by_role("button", name="Latency").click()
+    tab.page.get_by_role("button", name="Gain").click()
     ascending = latencies.all_inner_texts()
-    tab.page.get_by_role("button", name="Latency").click()
+    tab.page.get_by_role("button", name="Gain").click()
     descending = latencies.all_inner_texts()
     assert sorted(as_it_came) == sorted(ascending) == sorted(descending)
     assert len({*map(tuple, (as_it_came, ascending, descending))}) > 1
-    assert "sort=-latency" in tab.page.url
+    assert "sort=-gain" in tab.page.url
     tab.page.reload()
     assert latencies.all_inner_texts() == descending
     tab.page.locator("#shapes").select_option("one")
     tab.page.wait_for_url(lambda url: "shapes=one" in url)
-    assert "sort=-latency" in tab.page.url  # a filter keeps it
+    assert "sort=-gain" in tab.page.url  # a filter keeps it
     kept = latencies.all_inner_texts()
     assert kept == [text for text in descending if text in kept]
     assert tab.complaints == []
+
+
+def test_our_rows_are_ranked_by_the_time_to_gain(history_store: Settings) -> None:
+    html, _ = _page(history_store, "")
+    gains = [float(value) for value in re.findall(r'<td class="ww-number" data-value="([0-9.e-]+)">(?:−|none)', html)]
+    assert len(gains) > 3
+    assert gains == sorted(gains, reverse=True)
+    assert set(re.findall(r"bound by (\w+)</span>", html)) <= {"memory", "compute", "latency"}
+    shares = re.findall(r'data-value="([0-9.e-]+)">−?[^<]*<span class="ww-since">of ([0-9.]+)\s*(ms|µs)', html)
+    for gain, amount, unit in shares:
+        assert float(gain) < float(amount) * {"ms": 1e-3, "µs": 1e-6}[unit]
