@@ -213,12 +213,22 @@ def _was_throttled(data: Mapping[str, Any]) -> bool:
 
 COMMITS = 100  # newest commits of the project, as many as for the noise of a check
 _SERIES_AT_ONCE = 500  # series read at once if the project's points are not cached
+_SERIES_BYTES = 1500  # of a series' runs in memory
 _OK = STATUS_CODES[Status.OK]
 _NUMBERS = re.compile(r"(?<![A-Za-z_.])[0-9][0-9a-f.+-]*")
 
 
 def machine_history(store: Store, project: str, machine: str) -> MachineHistory | None:
-    """A machine's listed, judged times at the newest commits, for its trust report; None for an unknown machine."""
+    """A machine's listed, judged times at the newest commits, cached; None for an unknown machine."""
+    return store.cached(
+        project,
+        ("machine history", machine),
+        lambda: _machine_history(store, project, machine),
+        size=lambda history: _SERIES_BYTES * len(history.series) if history is not None else 0,
+    )
+
+
+def _machine_history(store: Store, project: str, machine: str) -> MachineHistory | None:
     run = schema.run
     cached, indexed = project_points(store, project), series_index(store, project)
     with store.read() as connection:

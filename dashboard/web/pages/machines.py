@@ -1,6 +1,7 @@
 """Machines: data arrival, false alarms, smallest detectable changes, conditions, software."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from flask import Blueprint, abort, current_app, render_template
@@ -8,6 +9,7 @@ from flask import Blueprint, abort, current_app, render_template
 from ...analysis.gpu_sessions import pooled_noise
 from ...analysis.thresholds import threshold_resolver
 from ...analysis.trust import RUNS, EqualCodeSpread, Trust, equal_code_spread, trust
+from ...model.machine import Canary, Machine
 from ...model.overview import RowState
 from ...model.series import Status
 from ...model.verdict import NoiseSource
@@ -19,13 +21,14 @@ from ...store.rejected_files import rejected_files
 from .. import clock
 from ..figures.machine import MAX_CHANGE, conditions_figure, detectable_figure
 from ..request_context import project_or_404, store
-from .runner_status import runners, standings_of
+from .runner_status import Runner, runners, standings_of
 
 bp = Blueprint("machines", __name__)
 
 _WORST = 30  # series in the table of smallest changes
 _PERIODS = 30  # of software
 _QUANTILES = (0.5, 0.9)  # of the series
+_THROTTLED_SHARE = 0.1  # of the runs, from which on throttling is a problem
 _FACT_LABELS = {
     "card": "GPU",
     "driver": "Driver",
@@ -51,17 +54,39 @@ class MachineData:
     reasons: tuple[ReasonCount, ...]  # of the failed ones
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerSummary:
+    """How far one machine's numbers can be trusted, and the command that shows or fixes its worst problem."""
+
+    machine: Machine
+    runner: Runner | None  # None: no results yet
+    conditions: int  # newest runs whose clocks are known
+    throttled: int  # of them
+    drift: Canary | None  # the canary that drifted most at its last change
+    detectable: float | None  # smallest detectable change of half of the series, with one run of each commit
+    assumed: int  # series whose noise is assumed
+    problem: str = ""
+    command: str = ""
+
+
 @bp.get("/<project:project>/machines")
 def show(project: str) -> str:
     """All machines of a project, newest data first."""
     current = project_or_404(project)
+    machines, canaries = queries.machines(store(), current.name), queries.canaries(store(), current.name)
+    running = {runner.name: runner for runner in runners(queries.arrivals(store(), current.name), (), clock.now())}
     return render_template(
         "machines.html",
-        machines=queries.machines(store(), current.name),
-        canaries=queries.canaries(store(), current.name),
+        machines=machines,
+        summaries=[
+            _summary(current.name, machine, running.get(machine.name), canaries.get(machine.name, ()))
+            for machine in machines
+        ],
+        canaries=canaries,
         equal_code=_equal_code(current.name),
         rejected=rejected_files(store(), current.name),
-        runners={runner.name: runner for runner in runners(queries.arrivals(store(), current.name), (), clock.now())},
+        runners=running,
+        max_change=MAX_CHANGE,
     )
 
 
@@ -98,6 +123,41 @@ def one(project: str, name: str) -> str:
         over_time=conditions_figure(data.conditions, controls),
         smallest_figure=detectable_figure(data.trust.detectable) if data.trust.detectable else None,
     )
+
+
+def _summary(project: str, machine: Machine, runner: Runner | None, canaries: Sequence[Canary]) -> RunnerSummary:
+    data = machine_data(project, machine.name)
+    rows = data.trust.detectable if data is not None else ()
+    conditions = [run for run in data.conditions if run.knows_throttling] if data is not None else []
+    drifted = [canary for canary in canaries if canary.last_change is not None]
+    summary = RunnerSummary(
+        machine=machine,
+        runner=runner,
+        conditions=len(conditions),
+        throttled=sum(run.throttled > 0 for run in conditions),
+        drift=max(drifted, key=_drift, default=None),
+        detectable=sorted(row.changes[0] for row in rows)[(len(rows) - 1) // 2] if rows else None,
+        assumed=sum(row.source is NoiseSource.ASSUMED for row in rows),
+    )
+    problem, command = _problem(summary, len(rows))
+    return replace(summary, problem=problem, command=command)
+
+
+def _drift(canary: Canary) -> float:
+    return abs(canary.last_change.magnitude) if canary.last_change is not None else 0.0
+
+
+def _problem(summary: RunnerSummary, series: int) -> tuple[str, str]:
+    """The first problem that applies, and the command to run on that machine."""
+    if summary.runner is None or summary.runner.is_archived:
+        return "", ""
+    if summary.runner.is_overdue:
+        return "no data: is the runner up?", "warpwatch doctor"
+    if summary.throttled > _THROTTLED_SHARE * summary.conditions:
+        return "throttled: check power limit, cooling and clocks", "warpwatch doctor"
+    if series and summary.assumed > series / 2:
+        return "noise unknown: measure one commit twice", "asv run --record-samples HEAD^!"
+    return "", ""
 
 
 def machine_data(project: str, name: str) -> MachineData | None:
