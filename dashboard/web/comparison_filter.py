@@ -60,6 +60,20 @@ class Mean:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KernelGroup:
+    """The matching rows of one kernel: counts by verdict, and the mean change of its latency (else of its times)."""
+
+    kernel: str
+    counts: tuple[tuple[Verdict, int], ...]
+    mean: Mean | None
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no row changed."""
+        return not {verdict for verdict, _ in self.counts} & {Verdict.REGRESSED, Verdict.IMPROVED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FilteredComparison:
     """Displayed rows with their summary, and counts by verdict."""
 
@@ -68,6 +82,25 @@ class FilteredComparison:
     means: tuple[Mean, ...]  # of the displayed rows
     matching: tuple[tuple[Verdict, int], ...]  # displayed and hidden
     hidden: tuple[tuple[Verdict, int], ...]
+    all_matching: tuple[ComparisonRow, ...]
+
+    @property
+    def groups(self) -> tuple[KernelGroup, ...]:
+        """The matching rows by kernel: those with changes first, the largest mean change first."""
+        by_kernel: dict[str, list[ComparisonRow]] = {}
+        for row in self.all_matching:
+            by_kernel.setdefault(row.kernel, []).append(row)
+        groups = [_group(kernel, rows) for kernel, rows in by_kernel.items()]
+
+        def order(group: KernelGroup) -> tuple[bool, float, str]:
+            return group.is_quiet, -_size(group.mean.change if group.mean is not None else 0.0), group.kernel
+
+        return tuple(sorted(groups, key=order))
+
+    @property
+    def all_means(self) -> tuple[Mean, ...]:
+        """Means of the matching rows, displayed or not."""
+        return _means(self.all_matching)
 
 
 def apply(comparison_filter: ComparisonFilter, rows: Sequence[ComparisonRow]) -> FilteredComparison:
@@ -83,6 +116,18 @@ def apply(comparison_filter: ComparisonFilter, rows: Sequence[ComparisonRow]) ->
         means=_means(displayed),
         matching=counts,
         hidden=tuple((verdict, count) for verdict, count in counts if verdict not in verdicts),
+        all_matching=tuple(matching),
+    )
+
+
+def _group(kernel: str, rows: Sequence[ComparisonRow]) -> KernelGroup:
+    counter = Counter(row.verdict for row in rows)
+    times = [row for row in rows if row.series.metric_record.is_latency]
+    times = times or [row for row in rows if row.series.metric_record.is_time]
+    return KernelGroup(
+        kernel=kernel,
+        counts=tuple((verdict, counter[verdict]) for verdict in Verdict if counter[verdict]),
+        mean=next(iter(_means(times)), None),
     )
 
 

@@ -18,6 +18,7 @@ from ...model.series import Commit, Project
 from ...store import queries
 from ..comparison_cache import compared_commits, compared_implementations, compared_machines
 from ..comparison_filter import QUIET, ComparisonFilter, apply
+from ..figures.change_histogram import change_histogram
 from ..figures.samples import recent_figure, samples_of
 from ..request_context import pagination, project_or_404, search_query, store
 
@@ -158,6 +159,8 @@ def show(project: str) -> ResponseReturnValue:
         compared=compared,
         row_filter=row_filter,
         filtered=filtered,
+        groups=filtered.groups if not row_filter.kernel and len(compared.kernels) > 1 else (),
+        histogram=change_histogram(filtered.all_matching),
         pagination=pager,
         rows=pager.of(filtered.rows),
         choices=_choices(compared),

@@ -1,0 +1,85 @@
+"""How far the rows of a comparison changed: counts by size, coloured by verdict.
+
+Rows within ±1 % are most of a suite: their bar would flatten all others, so they are only counted.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from ...model.comparison import ComparisonRow
+from ...model.verdict import Verdict
+from .hover import SHOW_TEXT
+from .palette import BETTER, GREY, WORSE
+from .themes import figure
+
+FEWEST = 8  # drawn rows, below which the table is enough
+_EDGES = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5)  # relative; a halving counts as a doubling
+_COLOURS = {Verdict.IMPROVED: BETTER, Verdict.REGRESSED: WORSE}
+_NAMES: Mapping[Verdict | None, str] = {
+    Verdict.IMPROVED: "improved",
+    None: "unchanged or inconclusive",
+    Verdict.REGRESSED: "regressed",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeHistogram:
+    """The figure, and the number of rows that changed too little to be drawn."""
+
+    figure: go.Figure
+    within: int
+
+
+def change_histogram(rows: Iterable[ComparisonRow]) -> ChangeHistogram | None:
+    """Bars of the number of rows by relative change; None for few rows."""
+    counts = Counter(
+        (_bin(row.estimate.change), row.verdict if row.verdict in _COLOURS else None)
+        for row in rows
+        if row.estimate is not None and row.estimate.change > -1
+    )
+    within = sum(count for (place, _), count in counts.items() if place == 0)
+    if sum(counts.values()) - within < FEWEST:
+        return None
+    bins = [place for place in range(-len(_EDGES), len(_EDGES) + 1) if place]
+    labels = [_label(each) for each in bins]
+    traces = []
+    for verdict, name in _NAMES.items():
+        values = [counts[each, verdict] for each in bins]
+        if any(values):
+            traces.append(
+                go.Bar(
+                    name=name,
+                    x=labels,
+                    y=values,
+                    marker={"color": _COLOURS[verdict] if verdict is not None else GREY},
+                    hovertemplate=SHOW_TEXT,
+                    text=[f"{label}: {count} {name}" for label, count in zip(labels, values, strict=True)],
+                    textposition="none",
+                )
+            )
+    drawn = figure(
+        traces,
+        barmode="stack",
+        bargap=0.08,
+        margin={"l": 44, "r": 8, "t": 8, "b": 58},
+        xaxis={"title_text": "relative change", "type": "category", "categoryarray": labels},
+        yaxis={"title_text": "rows", "rangemode": "tozero"},
+    )
+    return ChangeHistogram(figure=drawn, within=within)
+
+
+def _bin(change: float) -> int:
+    """0 within ±1 %, else the number of edges that the change reaches, negative for a decrease."""
+    size = math.expm1(abs(math.log1p(change)))
+    place = sum(size >= edge for edge in _EDGES)
+    return place if change > 0 else -place
+
+
+def _label(place: int) -> str:
+    sign, place = ("+" if place > 0 else "−"), abs(place)
+    low = f"{sign}{100 * _EDGES[place - 1]:g}"
+    return f"{low} % and more" if place == len(_EDGES) else f"{low} to {sign}{100 * _EDGES[place]:g} %"
