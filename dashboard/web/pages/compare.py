@@ -9,6 +9,7 @@ from flask import Blueprint, abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from ...analysis.compare_sides import Compared
+from ...analysis.leaderboard import KernelStanding, leaderboard
 from ...analysis.next_measurement import asv_command, gate_command
 from ...importers.commit_names import named_commit
 from ...model.comparison import ComparedBy, ComparisonRow
@@ -21,6 +22,7 @@ from ..comparison_filter import QUIET, ComparisonFilter, apply
 from ..figures.change_histogram import change_histogram
 from ..figures.samples import recent_figure, samples_of
 from ..request_context import pagination, project_or_404, search_query, store
+from .runner_status import standings_of
 
 
 class NoSideError(Exception):
@@ -239,7 +241,8 @@ def _base_series(row: ComparisonRow) -> SeriesSchema:
 
 
 def _page(project: Project, **shown: Any) -> str:
-    by = shown["sides"].by if shown.get("sides") else compared_by()
+    is_choosing = shown.get("sides") is None
+    by = compared_by() if is_choosing else shown["sides"].by
     workloads = queries.project_workloads(store(), project.name).values()
     # The form keeps the input, so that users can correct it.
     named = {name: request.args.get(name, "") for name in ("base", "head", "commit")}
@@ -254,7 +257,12 @@ def _page(project: Project, **shown: Any) -> str:
         rivals=sorted({name for workload in workloads for name in workload.baselines}),
         has_kernels=bool(workloads),
         min_changes=MIN_CHANGES,
+        leaderboard=_leaderboard(project.name) if is_choosing and by is ComparedBy.IMPLEMENTATION else (),
     )
+
+
+def _leaderboard(project: str) -> tuple[KernelStanding, ...]:
+    return store().cached(project, "leaderboard", lambda: leaderboard(store(), project, standings_of(project)))
 
 
 def _newest(project: str) -> tuple[Commit, ...]:

@@ -1,0 +1,32 @@
+"""Kernels against their best baselines."""
+
+from statistics import geometric_mean
+
+from warpwatch.dashboard.analysis.leaderboard import leaderboard
+from warpwatch.dashboard.settings import Settings
+from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.web.app import create_app
+
+
+def test_a_kernels_standing_is_over_the_fastest_baseline_of_each_workload(history_store: Settings) -> None:
+    store = Store(history_store.database)
+    found = leaderboard(store, "kernels", queries.standings(store, "kernels"))
+    assert {each.kernel for each in found} >= {"rope", "flash_attention", "int4_linear"}
+    for each in found:
+        rows = queries.report(store, project="kernels", machine=each.machine)
+        ratios = [
+            min(other.ratio for other in row.ratios)
+            for row in rows
+            if row.kernel == each.kernel and row.implementation == "warpwatch" and row.ratios
+        ]
+        assert each.workloads == len(ratios)
+        assert abs(each.speedup / geometric_mean(ratios) - 1) < 1e-9
+        assert (each.least, each.most) == (min(ratios), max(ratios))
+        assert each.ahead == sum(ratio > 1 for ratio in ratios)
+    store.close()
+
+
+def test_comparing_implementations_begins_with_the_leaderboard(history_store: Settings) -> None:
+    client = create_app(history_store).test_client()
+    assert "Kernels against the best baseline" in client.get("/kernels/compare?by=implementation").text
+    assert "Kernels against the best baseline" not in client.get("/kernels/compare").text
