@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import Blueprint, abort, redirect, render_template, request, url_for
+from flask import Blueprint, Response, abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from ...analysis.compare_sides import Compared
@@ -17,6 +17,7 @@ from ...model.compiled_code import compiled_difference
 from ...model.schema import SeriesSchema
 from ...model.series import Commit, Project
 from ...store import queries
+from ...text.comparison_report import as_markdown
 from ..comparison_cache import compared_commits, compared_implementations, compared_machines
 from ..comparison_filter import QUIET, ComparisonFilter, apply
 from ..figures.change_histogram import change_histogram
@@ -152,6 +153,8 @@ def show(project: str) -> ResponseReturnValue:
         query = urlencode({**request.args.to_dict(), **named})
         return redirect(f"{url_for('.show', project=project)}?{query}")
     compared = sides.compared(current.name)
+    if request.args.get("format") == "markdown":
+        return Response(as_markdown(compared.comparison), mimetype="text/markdown")
     row_filter = _filter(current.name, compared)
     filtered = apply(row_filter, compared.rows)
     pager = pagination(_ROWS_OF_A_PAGE, len(filtered.rows))

@@ -91,10 +91,13 @@ def _hit_url(hit: Hit, words: str) -> str:
     match hit.kind:
         case HitKind.PROJECT:
             return url_for("overview.show", project=hit.place)
-        case HitKind.KERNEL | HitKind.MODULE:
-            other_words = " ".join(word for word in words.split() if word.lower() not in hit.place.lower())
-            workload_words = other_words if hit.kind is HitKind.KERNEL else ""
-            return url_for("overview.show", project=hit.project, kernel=hit.place, q=workload_words or None)
+        case HitKind.KERNEL:
+            of_workloads = " ".join(word for word in words.split() if word.lower() not in hit.place.lower())
+            if of_workloads:
+                return url_for("overview.show", project=hit.project, kernel=hit.place, q=of_workloads)
+            return url_for("kernel.show", project=hit.project, name=hit.place)
+        case HitKind.MODULE:
+            return url_for("overview.show", project=hit.project, kernel=hit.place)
         case HitKind.WORKLOAD:  # with the kernel: names of workloads repeat
             return url_for("overview.show", project=hit.project, kernel=hit.details, q=hit.place)
         case HitKind.MACHINE:

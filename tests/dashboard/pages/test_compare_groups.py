@@ -60,3 +60,13 @@ def test_the_page_begins_with_the_verdict_and_a_kernel_filters_its_rows(
     links = page.xpath('//section[@aria-labelledby="groups-heading"]//th/a/@href')
     assert len(links) == len({row.kernel for row in rows})
     assert client.get(links[0]).status_code == 200
+
+
+def test_a_comparison_is_markdown_too(history_store: Settings) -> None:
+    store = Store(history_store.database)
+    commits = queries.commits(store, "kernels")
+    store.close()
+    client = create_app(history_store).test_client()
+    answer = client.get(f"/kernels/compare?base={commits[-1].hash}&head={commits[0].hash}&format=markdown")
+    assert answer.mimetype == "text/markdown"
+    assert answer.text.startswith("### warpwatch: ")

@@ -137,7 +137,7 @@ def test_words_of_a_kernel_and_of_its_workloads_offer_the_kernel(history_store: 
         page = client.get(found["Kernels"][0][0]).text
         shown = set(re.findall(r'class="ww-series"[^>]*>([^<]+)', page))
         assert {name.strip() for name in shown} == {"cuda-fp16-b1-h32-s2048-d128-causal", "Triton"}
-        assert [address for address, *_ in hits(client, "rope")["Kernels"]] == ["/kernels/?kernel=rope"]
+        assert [address for address, *_ in hits(client, "rope")["Kernels"]] == ["/kernels/kernel/rope"]
         assert "Kernels" not in hits(client, "rope s512 d64 full")  # no workload of rope has all words
         assert "Kernels" not in hits(client, "s2048 d128")  # no kernel is named
 
