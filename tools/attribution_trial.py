@@ -92,6 +92,7 @@ def _simulate(
                     low=change.ci_low,
                     high=change.ci_high,
                     chance=change.p_adjusted,
+                    family=None,
                     stored=(),
                 )
             )

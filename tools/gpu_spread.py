@@ -10,6 +10,8 @@ Each pair of neighbouring sessions on different GPUs of one model, and each nois
   changed is false, unless software changed: torch.compile generates and tunes its kernels anew in each run.
 - planted changes in those of our series whose machine code did not change: in one series alone, with the others as
   references; and in all series of a kernel, of which then none is a reference.
+- histories: steps in the GPU-adjusted values of baselines, which no commit changed, and of ours. Baselines' steps are
+  false unless their library or their tuning changed.
 """
 
 import math
@@ -20,6 +22,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from warpwatch.dashboard.analysis.gpu_history import session_chains
 from warpwatch.dashboard.analysis.gpu_sessions import (
     Rooflines,
     SeriesOfPair,
@@ -30,7 +33,9 @@ from warpwatch.dashboard.analysis.gpu_sessions import (
 )
 from warpwatch.dashboard.model.metric import Better
 from warpwatch.dashboard.model.verdict import Verdict
+from warpwatch.dashboard.statistics.detection import SMALLEST_CHANGE
 from warpwatch.dashboard.statistics.gpu_effects import Deviations
+from warpwatch.dashboard.statistics.gpu_history import detect_across_gpus
 from warpwatch.dashboard.statistics.gpu_spread import Scatter, Scatters, across_gpus, judge_across_gpus
 from warpwatch.dashboard.store import Store, queries
 
@@ -93,6 +98,8 @@ def main(database: str, project: str, threshold: float, families: Sequence[str])
     ours = [trial for trial in ours if len(trial.series) >= _FEWEST]
     for change in _CHANGES:
         _planted(ours, change, threshold)
+    for machine in rooflines.limits:
+        _histories(store, project, machine, families)
 
 
 def _pairs(
@@ -137,6 +144,25 @@ def _trial(pair: SessionPair, before: Sequence[SessionPair], rooflines: Roofline
 
 def _is_of(measured: SeriesOfPair, *, is_ours: bool) -> bool:
     return measured.series.is_ours if is_ours else measured.series.is_baseline
+
+
+def _histories(store: Store, project: str, machine: str, families: Sequence[str]) -> None:
+    history = queries.machine_history(store, project, machine)
+    series = {runs.series.key: runs.series for runs in history.series} if history is not None else {}
+    every = session_chains(store, project, machine)
+    for title, chosen in (
+        ("baselines", lambda one: one.is_baseline and one.implementation not in _TUNED_ANEW),
+        ("baselines that are tuned anew", lambda one: one.implementation in _TUNED_ANEW),
+        ("ours", lambda one: one.is_ours),
+    ):
+        chains = [
+            chain
+            for key, chain in every.items()
+            if key in series and chosen(series[key]) and series[key].metric.noise_family in families
+        ]
+        points = sum(len(chain) - len(chain.parts) for chain in chains)
+        steps = sum(len(detect_across_gpus(chain, smallest_change=SMALLEST_CHANGE).changes) for chain in chains)
+        click.echo(f"{machine} histories, {title}: {steps} steps in {points} points of {len(chains)} series")
 
 
 def _leave_one_out(title: str, trials: Sequence[Trial], threshold: float) -> None:

@@ -13,7 +13,7 @@ from warpwatch.dashboard.model.changepoint import Regression, RegressionGroup
 from warpwatch.dashboard.model.quantities import change, quantity
 from warpwatch.dashboard.model.series import Commit
 from warpwatch.dashboard.text.change_schema import classification_json
-from warpwatch.dashboard.text.labels import share_words
+from warpwatch.dashboard.text.labels import across_words, share_words
 from warpwatch.dashboard.text.markdown import code_span, inert
 from warpwatch.dashboard.web.urls import commit_address, project_in_path
 
@@ -160,9 +160,10 @@ def _row(regression: Regression) -> str:
     series, moved = regression.series, regression.change
     unit = series.metric.unit
     interval = f" ({change(moved.ci_low)} to {change(moved.ci_high)})" if moved.ci_low < moved.ci_high else ""
+    across = f", {across_words(moved)}" if moved.is_across_gpus else ""
     return (
         f"{code_span(series.title)}: {inert(quantity(moved.before, unit))} → {inert(quantity(moved.after, unit))}, "
-        f"{change(moved.magnitude, moved.before)}{interval}{_of_the_machine(regression)}"
+        f"{change(moved.magnitude, moved.before)}{interval}{across}{_of_the_machine(regression)}"
     )
 
 

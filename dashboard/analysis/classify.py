@@ -73,7 +73,8 @@ def classified(findings: MachineFindings) -> tuple[Classification, ...]:
     """Kind, machine's share and q-value of each change."""
     attributable: dict[tuple[int, str], list[MachineChange]] = defaultdict(list)
     for change in findings.changes:
-        if change.series.family is not None and change.low < change.high and change.low > -1:
+        is_adjusted = change.family is not None  # to what the machine's references show
+        if change.series.family is not None and change.low < change.high and change.low > -1 and not is_adjusted:
             attributable[change.series.environment, change.series.family].append(change)
     shifts: dict[int, tuple[Control, Shift]] = {}
     for key, changes in attributable.items():
@@ -112,18 +113,22 @@ def _attributed(
 def _with_q(attributed: Sequence[_Attributed], families: Mapping[int, int]) -> tuple[Classification, ...]:
     """Judgements with the q-value of each step among all series of its run: machine, environment and commit.
 
+    The family of GPU-adjusted steps is that of a comparison across GPUs: what two sessions measured, by noise family.
     A step with a larger q-value than `SIGNIFICANT_Q` is not significant: neither a regression nor an improvement.
     """
-    runs: dict[tuple[int, int], list[int]] = defaultdict(list)
+    runs: dict[tuple[int, int, str | None], list[int]] = defaultdict(list)
     q: dict[int, float] = {}
     for number, (change, kind, *_) in enumerate(attributed):
         if kind is ChangeKind.STEP and change.series.is_ours:
             if change.series.is_exact:
                 q[number] = 0.0
             else:
-                runs[change.series.environment, change.commit_id].append(number)
-    for (environment, _), members in runs.items():
-        family = max(families.get(environment, 0), len(members))  # unlisted series do not count
+                family_name = change.series.family if change.family is not None else None
+                runs[change.series.environment, change.commit_id, family_name].append(number)
+    for (environment, _, family_name), members in runs.items():
+        compared = [attributed[number][0].family or 0 for number in members]
+        family = max(compared) if family_name is not None else families.get(environment, 0)
+        family = max(family, len(members))  # unlisted series do not count
         q.update(zip(members, q_values([attributed[number][4] for number in members], family), strict=True))
     return tuple(
         Classification(

@@ -25,18 +25,19 @@ from ..statistics.gpu_effects import Deviations, Latencies, SessionEffects, sess
 from ..statistics.gpu_spread import ReferenceSeries, Scatters, across_gpus, standardised
 from ..store import queries
 from ..store.column_records import MachineHistory, SeriesRuns
+from ..store.commit_index import CommitIndex
 from ..store.engine import Store
 from ..store.queries.comparison_pairs import Pair
 from .machine_drift import level_ratio
 
-_SESSION_PAIRS = 8  # newest pairs of sessions that a series' scatter is taken from
+SESSION_PAIRS = 8  # newest pairs of sessions that a series' scatter is taken from
 _MOST_SHARE = 1.2  # of a latency: more means that the bytes did not come from memory
 _LAUNCH_SHARE = 0.01  # of a short call, from which on a longer launch is noted
 _LIBRARIES = frozenset({"cuda", "torch", "cudnn", "triton"})
 
 Software = Mapping[int, tuple[tuple[str, str], ...]]  # by commit's id
-_Place = tuple[str, str]  # environment and noise family: whose series share effects
-_Session = tuple[int, int]  # commit's id, and the GPU's number
+Place = tuple[str, str]  # environment and noise family: whose series share effects
+Session = tuple[int, int]  # commit's id, and the GPU's number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,7 @@ class SeriesOfPair:
 class SessionPair:
     """Two sessions that follow each other, the series that both measured, and their effects."""
 
-    sessions: tuple[_Session, _Session]
+    sessions: tuple[Session, Session]
     measured: tuple[SeriesOfPair, ...]
     effects: SessionEffects
 
@@ -115,7 +116,7 @@ class AcrossGpuComparison:
 
 def compare_across_gpus(store: Store, project: str, found: Sequence[Pair], workloads: Workloads) -> AcrossGpuComparison:
     """Compare the times of the pairs that no GPU measured on both sides."""
-    groups: dict[tuple[str, _Place, tuple[str, str]], list[Pair]] = defaultdict(list)
+    groups: dict[tuple[str, Place, tuple[str, str]], list[Pair]] = defaultdict(list)
     for pair in found:
         family = pair.series.metric.noise_family
         if pair.other_gpus is not None and family is not None and level_ratio(pair) is not None:
@@ -145,13 +146,8 @@ def compare_across_gpus(store: Store, project: str, found: Sequence[Pair], workl
 def changes_across(
     now: SessionPair, before: Iterable[SessionPair], rooflines: Rooflines, runs: Sequence[tuple[int, int]]
 ) -> dict[str, tuple[Estimate, AcrossGpus]]:
-    """The changes of our series, by key. Of the sessions `before` those at head's commit are left out.
-
-    A deviation of head's own session would judge the series by itself.
-    """
-    head = now.sessions[1][0]
-    others = [pair for pair in before if head not in {pair.sessions[0][0], pair.sessions[1][0]}]
-    scatters = Scatters([each for pair in others for each in pair.references], now.references)
+    """The changes of our series, by key."""
+    scatters = scatters_beside(now, before)
     found = now.deviations(rooflines)
     ours = [place for place, each in enumerate(now.measured) if each.series.is_ours]
     series = [now.measured[place] for place in ours]
@@ -164,8 +160,18 @@ def changes_across(
     return {each.series.key: change for each, change in zip(series, compared, strict=True)}
 
 
+def scatters_beside(now: SessionPair, pairs: Iterable[SessionPair]) -> Scatters:
+    """How series scatter, by the newest of the machine's `pairs` of sessions.
+
+    Those at head's commit are left out: a deviation of head's own session would judge the series by itself.
+    """
+    head = now.sessions[1][0]
+    others = [pair for pair in pairs if head not in {pair.sessions[0][0], pair.sessions[1][0]}]
+    return Scatters([each for pair in others for each in pair.references], now.references)
+
+
 def session_pair(
-    sessions: tuple[_Session, _Session], measured: Sequence[SeriesOfPair], rooflines: Rooflines
+    sessions: tuple[Session, Session], measured: Sequence[SeriesOfPair], rooflines: Rooflines
 ) -> SessionPair | None:
     """None with too few references."""
     effects = session_effects(rooflines.latencies([each for each in measured if each.is_reference]))
@@ -174,16 +180,16 @@ def session_pair(
 
 def machine_sessions(
     store: Store, project: str, machine: str, rooflines: Rooflines
-) -> Mapping[_Place, Sequence[SessionPair]]:
+) -> Mapping[Place, Sequence[SessionPair]]:
     """The machine's newest pairs of neighbouring sessions with enough references, by environment and noise family."""
 
-    def read() -> Mapping[_Place, Sequence[SessionPair]]:
+    def read() -> Mapping[Place, Sequence[SessionPair]]:
         history = queries.machine_history(store, project, machine)
         software = queries.commit_software(store, project, machine)
-        found: dict[_Place, list[SessionPair]] = {}
+        found: dict[Place, list[SessionPair]] = {}
         for place, measured in neighbours(history, software).items() if history is not None else ():
             for sessions, series in reversed([*measured.items()]):
-                if len(found.get(place, ())) == _SESSION_PAIRS:
+                if len(found.get(place, ())) == SESSION_PAIRS:
                     break
                 if (pair := session_pair(sessions, series, rooflines)) is not None:
                     found.setdefault(place, []).append(pair)
@@ -221,18 +227,18 @@ def project_rooflines(store: Store, project: str, workloads: Workloads) -> Roofl
 
 def neighbours(
     history: MachineHistory, software: Software
-) -> Mapping[_Place, Mapping[tuple[_Session, _Session], Sequence[SeriesOfPair]]]:
+) -> Mapping[Place, Mapping[tuple[Session, Session], Sequence[SeriesOfPair]]]:
     """What each two sessions measured that follow each other in a series; in the order of commits."""
-    found: dict[_Place, dict[tuple[_Session, _Session], list[SeriesOfPair]]] = defaultdict(lambda: defaultdict(list))
-    order: dict[_Session, int] = {}
-    for runs in history.series:
+    found: dict[Place, dict[tuple[Session, Session], list[SeriesOfPair]]] = defaultdict(lambda: defaultdict(list))
+    started: dict[Session, int] = {}
+    for runs in sorted(history.series, key=lambda each: each.series.key):  # the order of ids is that of imports
         family = runs.series.metric.noise_family
         if family is None:
             continue
-        sessions = _sessions(runs)
         of_place = found[runs.series.environment, family]
-        for (before, base_s), (after, head_s) in itertools.pairwise(sessions):
-            order.setdefault(after, int(runs.started_ms[runs.commit == after[0]].max()))
+        for (before, base_s), (after, head_s) in itertools.pairwise(sessions(runs, history.index)):
+            is_after = (runs.commit == after[0]) & (runs.gpu == after[1])
+            started[after] = max(started.get(after, -1), int(runs.started_ms[is_after].max()))
             measured = SeriesOfPair(
                 series=runs.series,
                 base_s=base_s,
@@ -245,10 +251,16 @@ def neighbours(
                 ),
             )
             of_place[before, after].append(measured)
-    return {
-        place: dict(sorted(pairs.items(), key=lambda item: (order[item[0][1]], item[0])))
-        for place, pairs in found.items()
-    }
+    index = history.index
+
+    def order(pair: tuple[Session, Session]) -> tuple[object, ...]:
+        before, after = (
+            (int(index.position[np.searchsorted(index.commits, commit)]), index.gpu_names[gpu] or "")
+            for commit, gpu in pair
+        )
+        return (started[pair[1]], after, before)
+
+    return {place: {pair: pairs[pair] for pair in sorted(pairs, key=order)} for place, pairs in found.items()}
 
 
 def changed(software: Software, base: int, head: int) -> frozenset[str]:
@@ -257,13 +269,19 @@ def changed(software: Software, base: int, head: int) -> frozenset[str]:
     return frozenset(name for name, value in after.items() if value and before.get(name) not in {None, "", value})
 
 
-def _sessions(runs: SeriesRuns) -> list[tuple[_Session, float]]:
+def sessions(runs: SeriesRuns, index: CommitIndex) -> list[tuple[Session, float]]:
     """The median latency of each commit on each GPU, in seconds, in order."""
-    values: dict[_Session, list[float]] = {}
-    for commit, gpu, value in zip(runs.commit.tolist(), runs.gpu.tolist(), runs.value.tolist(), strict=True):
+    values: dict[Session, list[float]] = {}
+    started: dict[Session, int] = {}
+    for commit, gpu, value, at in zip(
+        runs.commit.tolist(), runs.gpu.tolist(), runs.value.tolist(), runs.started_ms.tolist(), strict=True
+    ):
         values.setdefault((commit, gpu), []).append(value)
+        started.setdefault((commit, gpu), at)
+    place = {commit: number for number, commit in enumerate(dict.fromkeys(runs.commit.tolist()))}
+    order = sorted(values, key=lambda each: (place[each[0]], started[each], index.gpu_names[each[1]] or ""))
     unit = runs.series.metric.unit
-    return [(session, in_seconds(level(each), unit) or 0.0) for session, each in values.items()]
+    return [(session, in_seconds(level(values[session]), unit) or 0.0) for session in order]
 
 
 def _is_reference(series: Series, *, is_same_code: bool, libraries_differ: bool) -> bool:

@@ -102,6 +102,8 @@ def _doubt(change: SeriesChange) -> str | None:
         )
     if change.kind is ChangeKind.NOT_SIGNIFICANT and change.q_value is not None:
         return f"It is not significant among all series of the run (q = {number(change.q_value)})."
+    if change.is_across_gpus and change.gpus == 1:
+        return "Different GPUs measured the two commits, and no further GPU has measured the new level."
     return None
 
 

@@ -18,9 +18,10 @@ from ..model.metric import Metric, metric
 from ..statistics.changepoint import Changepoint, Detection
 from ..statistics.detection import detect, detect_in_levels
 from ..statistics.episodes import Episode
+from ..statistics.gpu_history import SessionChain
 from ..statistics.level_path import Ints
 from ..statistics.machine_noise import ENOUGH_ALONE
-from ..statistics.summary import summarise
+from ..statistics.summary import GpuFacts, summarise
 from ..store.analysis import (
     SeriesAnalysis,
     StaleProject,
@@ -30,7 +31,9 @@ from ..store.analysis import (
     count_stale,
     fetch_stale,
     invalidate_outdated,
+    machines_of_several_gpus,
     mark_peers_stale,
+    newest_run,
     points_of,
     replace_analyses,
     series_names,
@@ -39,8 +42,10 @@ from ..store.analysis import (
 from ..store.commit_index import CommitIndex, ProjectCommitIndex
 from ..store.engine import Store
 from ..store.machine_peers import MachinePeers
+from ..store.queries.series_list import series_index
 from ..store.series_history import SeriesHistory, series_history
 from .classify import classify_machines
+from .gpu_history import session_chains
 
 _log = logging.getLogger(__name__)
 _AT_ONCE, _FEWEST = 200, 50  # series in one task and transaction, at most and at least
@@ -55,7 +60,20 @@ class _Task:
 
     series: tuple[StaleSeries, ...]
     commit_index: CommitIndex
+    sessions: "_Sessions"
     noise: Mapping[int, float | None] = field(default_factory=dict)  # of their machines, once known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sessions:
+    """The sessions of the series that several GPUs measured."""
+
+    newest_run: int  # that they include, by id
+    chains: Mapping[int, SessionChain]  # by the id of the series
+
+    def of(self, series: Iterable[StaleSeries]) -> "_Sessions":
+        """Those of some series."""
+        return replace(self, chains={each.id: self.chains[each.id] for each in series if each.id in self.chains})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +103,6 @@ def analyse(
     for project in stale_projects(store):
         if only is not None and project.name != only:
             continue
-        mark_peers_stale(store, project)
         if workers is not None:
             done += _analyse_project(store, project, workers, partial(_report, progress, done))
             continue
@@ -112,15 +129,17 @@ def _analyse_project(
     done, idle_rounds = 0, 0
     failed: dict[int, str] = {}
     while idle_rounds < _MOST_ROUNDS and (stale := count_stale(store, project)) > len(failed):
+        mark_peers_stale(store, project)
+        sessions = _sessions(store, project)
         written = 0
         at_once = _at_once(stale, workers[1])
         machines = MachinePeers(project_id=project.id)
         short: list[_Findings] = []
-        answers = in_order(workers, _work, _without(set(failed), _tasks(store, project, at_once)))
+        answers = in_order(workers, _work, _without(set(failed), _tasks(store, project, at_once, sessions)))
         for analyses in _batched(answers, failed, short):
             written += _write(store, project, analyses)
             progress(done + written)
-        answers = in_order(workers, _work, _tasks_with_noise(store, project, machines, short))
+        answers = in_order(workers, _work, _tasks_with_noise(store, project, machines, short, sessions))
         for analyses in _batched(answers, failed, []):
             written += _write(store, project, analyses)
             progress(done + written)
@@ -158,7 +177,16 @@ def _without(failed: Collection[int], tasks: Iterable[_Task]) -> Iterator[_Task]
         yield replace(task, series=tuple(stale for stale in task.series if stale.id not in failed))
 
 
-def _tasks(store: Store, project: StaleProject, at_once: int) -> Iterator[_Task]:
+def _sessions(store: Store, project: StaleProject) -> _Sessions:
+    newest = newest_run(store, project)  # before the sessions, which then include it
+    chains: dict[str, SessionChain] = {}
+    for machine in machines_of_several_gpus(store, project):
+        chains.update(session_chains(store, project.name, machine))
+    ids = {entry.series.key: each for each, entry in series_index(store, project.name).items()} if chains else {}
+    return _Sessions(newest_run=newest, chains={ids[key]: chain for key, chain in chains.items()})
+
+
+def _tasks(store: Store, project: StaleProject, at_once: int, sessions: _Sessions) -> Iterator[_Task]:
     after, calendar = 0, ProjectCommitIndex(project.id)
     while True:
         with store.read() as connection:
@@ -167,11 +195,11 @@ def _tasks(store: Store, project: StaleProject, at_once: int) -> Iterator[_Task]
                 return
             current = calendar.read(connection)
         after = series[-1].id
-        yield _Task(series=tuple(series), commit_index=current)
+        yield _Task(series=tuple(series), commit_index=current, sessions=sessions.of(series))
 
 
 def _tasks_with_noise(
-    store: Store, project: StaleProject, machines: MachinePeers, short: Sequence[_Findings]
+    store: Store, project: StaleProject, machines: MachinePeers, short: Sequence[_Findings], sessions: _Sessions
 ) -> Iterator[_Task]:
     calendar = ProjectCommitIndex(project.id)
     for findings in short:
@@ -179,7 +207,8 @@ def _tasks_with_noise(
             noise = machines.scales(connection, dict(findings.levels))
             current = calendar.read(connection)
         noise_of = {series.id: noise.get(series.id) for series in findings.waiting}
-        yield _Task(series=findings.waiting, commit_index=current, noise=noise_of)
+        own = sessions.of(findings.waiting)
+        yield _Task(series=findings.waiting, commit_index=current, noise=noise_of, sessions=own)
 
 
 def _write(store: Store, project: StaleProject, analyses: Sequence[SeriesAnalysis]) -> int:
@@ -198,14 +227,17 @@ def _work(task: _Task) -> _Findings:
             continue
         if isinstance(result, SeriesAnalysis):
             analyses.append(result)
-        else:
+        elif result is not None:
             waiting.append(stale)
             levels[stale.id] = result
     return _Findings(analyses=tuple(analyses), waiting=tuple(waiting), levels=levels, failed=failed)
 
 
-def _analysis(stale: StaleSeries, task: _Task) -> SeriesAnalysis | float:
-    """Findings of a series, or the level of one that waits for the noise of its machine."""
+def _analysis(stale: StaleSeries, task: _Task) -> SeriesAnalysis | float | None:
+    """Findings of a series, the level of one that waits for the noise of its machine, or None.
+
+    None: an import has added runs since the sessions were read. The series stays stale for the next round.
+    """
     points, own_metric = points_of(stale), metric(stale.metric, stale.unit)
     if points is None:
         return SeriesAnalysis(
@@ -217,10 +249,18 @@ def _analysis(stale: StaleSeries, task: _Task) -> SeriesAnalysis | float:
             newest=None,
             summary=None,
         )
-    history = series_history(points, task.commit_index)
+    if len(points) and int(points.run.max()) > task.sessions.newest_run:
+        return None
+    history, chain = series_history(points, task.commit_index), task.sessions.chains.get(stale.id)
+    if chain is not None and min(history.levels, default=0) <= 0:
+        chain = None
+    if chain is not None and {*zip(chain.commits.tolist(), chain.gpus, strict=True)} != history.sessions:
+        return None
+    if chain is not None:
+        history = history.adjusted(chain.ratios, chain.broken_commits)
     if stale.id not in task.noise and (level := _short_level(history, own_metric)) is not None:
         return level
-    detection = _detect(history, own_metric, task.noise.get(stale.id))
+    detection = _detect(history, own_metric, task.noise.get(stale.id), chain)
     return SeriesAnalysis(
         series_id=stale.id,
         revision=stale.revision,
@@ -229,7 +269,17 @@ def _analysis(stale: StaleSeries, task: _Task) -> SeriesAnalysis | float:
         episodes=tuple(_placed_episode(episode, history.commits) for episode in detection.episodes),
         newest=history.newest,
         summary=summarise(history.by_commit, detection.changes[-1] if detection.changes else None, own_metric),
-        uses_machine_noise=stale.id in task.noise,
+        uses_machine_noise=stale.id in task.noise or chain is not None,
+        gpu_facts=_gpu_facts(chain) if chain is not None else None,
+    )
+
+
+def _gpu_facts(chain: SessionChain) -> GpuFacts:
+    known = max(chain.broken_commits, default=0)  # from here on, compared with the newest session
+    return GpuFacts(
+        ratios=(*[None] * known, *chain.ratios[known:].tolist()),
+        spread=chain.spread,
+        references=int(chain.references[-1]),
     )
 
 
@@ -241,19 +291,25 @@ def _short_level(history: SeriesHistory, own_metric: Metric) -> float | None:
     return median(levels) if min(levels) > 0 else None
 
 
-def _detect(history: SeriesHistory, own_metric: Metric, machine_noise: float | None) -> Detection:
+def _detect(
+    history: SeriesHistory, own_metric: Metric, machine_noise: float | None, chain: SessionChain | None
+) -> Detection:
     if len(history) >= ENOUGH_ALONE and (own_metric.is_exact or history.is_of_one_gpu):
         return detect_in_levels(history.levels, own_metric)  # `detect` would use the medians too
-    return detect(history.runs(), own_metric, machine_noise)
+    return detect(history.runs(), own_metric, machine_noise, chain)
 
 
 def _placed_change(change: Changepoint, history: SeriesHistory) -> StoredChange:
     commits = history.commits
+
+    def before(index: int) -> int:
+        return index - 1 if change.adjusted is not None else history.before(index)
+
     return StoredChange(
         change=change,
         commit_id=int(commits[change.index]),
-        previous_commit_id=int(commits[history.before(change.index)]),
-        range_start_commit_id=int(commits[history.before(change.first)]),
+        previous_commit_id=int(commits[before(change.index)]),
+        range_start_commit_id=int(commits[before(change.first)]),
         range_end_commit_id=int(commits[change.last]),
         posterior=tuple((int(commits[index]), probability) for index, probability in change.posterior),
     )

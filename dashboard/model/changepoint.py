@@ -52,6 +52,8 @@ class SeriesChange:
     share: ControlShare | None = None  # None: no controls
     q_value: float | None = None  # among all series of its run; None: not classified
     below_limit: float | None = None  # of a step below its threshold: that threshold
+    is_across_gpus: bool = False  # no GPU measured both the commit and the one before; values are GPU-adjusted
+    gpus: int | None = None  # that measured the new level, of GPU-adjusted values
 
     @property
     def without_machine(self) -> Magnitude | None:

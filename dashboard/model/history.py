@@ -151,6 +151,7 @@ class ShownHistory:
     without_number: tuple[Point, ...] = ()  # the newest ones
     points_without_number: int = 0
     gpus: int = 0  # number that measured
+    adjusted: tuple[tuple[Commit, float], ...] = ()  # GPU-adjusted values: as the newest session would have measured
     listed: tuple[Point, ...] = ()  # a page of all points, the newest first
 
     @property

@@ -25,6 +25,7 @@ class Cell:
     reason: str | None
     gpus: frozenset[str] = frozenset()  # that measured the value, if known
     run: str = ""  # the newest one of the commit
+    adjusted: float | None = None  # as the newest session would have measured it (GPU-adjusted), where known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +120,11 @@ class KernelLine:
         """Whether every implementation has a row for every workload, so that the counts add up."""
         others = sum(number for _, number in self.others)
         return len(self.rows) == self.workloads * max(1, len(self.implementations)) + others
+
+    def is_across_gpus(self, state: RowState) -> bool:
+        """Whether all rows in this state, one or more, are so across GPUs."""
+        found = [each.is_across_gpus_as(state) for each in self.rows if state in each.states]
+        return bool(found) and all(found)
 
     @property
     def others(self) -> tuple[tuple[str, int], ...]:

@@ -24,6 +24,7 @@ class MovedMetric:
     series: Series
     value: float | None
     verdict: Verdict
+    is_across_gpus: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,10 @@ class OverviewRow:
     change_is_step: bool
     change_kind: ChangeKind | None  # of the step; None where there is none
     change_q: float | None  # the step's false discovery rate, where that is known
+    is_across_gpus: bool  # no GPU measured the step's commit and the one before
+    gpus: int | None  # that measured the step's new level, of GPU-adjusted values
+    gpu_spread: float | None  # GPU-to-GPU, of a series that several GPUs measured: 95 % of unchanged code is within it
+    gpu_references: int | None  # of such a series: what the newest session was compared with
     speed_of_light: SpeedOfLight | None
     baseline: BaselineRatio | None  # the best baseline of the same run
     sparkline: tuple[float | None, ...]
@@ -92,7 +97,7 @@ class RowState(StrEnum):
     IMPROVED = "improved"
     NOT_SIGNIFICANT = "not-significant"  # a step with q > 0.05
     UNCHANGED = "unchanged"
-    NEW_GPU = "new-gpu"  # too few commits on this GPU
+    FEW_REFERENCES = "few-references"  # nothing tells how its GPU differs from the others
     NEW = "new"  # too few commits
     MISSING = "missing"
 
@@ -110,8 +115,8 @@ _OF_VERDICT = {
 class OverviewEntry:
     """An overview row with its state.
 
-    `month` and `year`: total change of the steps in the 30 and 365 days before the newest commit, within one GPU and
-    without the machine's part. 0.0 is no step.
+    `month` and `year`: total change of the steps in the 30 and 365 days before the newest commit, GPU-adjusted or
+    within one GPU, without the machine's part. 0.0 is no step.
     """
 
     row: OverviewRow
@@ -131,12 +136,24 @@ class OverviewEntry:
             return _OF_VERDICT[self.row.verdict]
         if self.row.change_kind is not None:
             return RowState.NOT_SIGNIFICANT if self.row.change_kind is ChangeKind.NOT_SIGNIFICANT else RowState.UNJUDGED
-        return RowState.NEW_GPU if self.gpu is not None and self.numbers > self.gpu_commits else RowState.NEW
+        is_elsewhere = self.gpu is not None and self.numbers > self.gpu_commits
+        return RowState.FEW_REFERENCES if is_elsewhere and self.numbers > 1 else RowState.NEW
 
     @property
     def states(self) -> frozenset[RowState]:
         """Its state, and those of the other metrics."""
         return frozenset({self.state, *(_OF_VERDICT[other.verdict] for other in self.row.other_metrics)})
+
+    @property
+    def is_across_gpus(self) -> bool:
+        """Whether its state is that of a step across GPUs."""
+        return self.row.is_across_gpus and self.state in {RowState.REGRESSED, RowState.IMPROVED}
+
+    def is_across_gpus_as(self, state: RowState) -> bool:
+        """Whether all of its metrics in this state, one or more, are so across GPUs."""
+        found = [other.is_across_gpus for other in self.row.other_metrics if _OF_VERDICT[other.verdict] is state]
+        found += [self.is_across_gpus] if self.state is state else []
+        return bool(found) and all(found)
 
     @property
     def numbers(self) -> int:

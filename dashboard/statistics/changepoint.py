@@ -24,6 +24,15 @@ FEWEST = 8  # values, to detect a change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Adjusted:
+    """What a change of GPU-adjusted values rests on (gpu_history.py)."""
+
+    is_across: bool  # no GPU measured the last commit before and the first after
+    gpus: int  # that measured the new level
+    family: int  # series of ours that were compared at its commit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Changepoint:
     """A shift of the level. Relative magnitudes: 0.04 is 4 % more than before."""
 
@@ -38,6 +47,7 @@ class Changepoint:
     p_value: float  # of the rank test between the segments; too small, as the data selected the index
     p_adjusted: float  # adjusted for that selection
     posterior: tuple[tuple[int, float], ...]  # indices from `first` to `last`, with the probability of each
+    adjusted: Adjusted | None = None  # None: of values as one GPU measured them
 
     def among(self, indices: Sequence[int]) -> "Changepoint":
         """The same change in a longer series, of which this one has the values at `indices`."""
@@ -170,8 +180,15 @@ def _posterior(
     path = np.cumsum(gain)[:-1] / evidence.variance
     weights = np.exp(path.min() - path)
     probability = (weights / weights.sum()).tolist()
-    first = last = after[0] - start - 1
-    total = probability[first]
+    first, last = credible_set(probability, after[0] - start - 1)
+    posterior = tuple((start + 1 + at, probability[at]) for at in range(first, last + 1))
+    return nats / evidence.variance, posterior
+
+
+def credible_set(probability: Sequence[float], around: int) -> tuple[int, int]:
+    """First and last of the smallest set of neighbours of `around` with 95 % of the probability."""
+    first = last = around
+    total = probability[around]
     while total < 1 - _UNSURE and (first > 0 or last < len(probability) - 1):
         earlier = probability[first - 1] if first > 0 else -1.0
         later = probability[last + 1] if last < len(probability) - 1 else -1.0
@@ -179,5 +196,4 @@ def _posterior(
             first, total = first - 1, total + earlier
         else:
             last, total = last + 1, total + later
-    posterior = tuple((start + 1 + at, probability[at]) for at in range(first, last + 1))
-    return nats / evidence.variance, posterior
+    return first, last

@@ -8,13 +8,14 @@ from ..model.metric import Metric
 from .changepoint import Changepoint, Detection, find_changes
 from .comparison import RunValue, compare, sample_scatter
 from .episodes import Episode
+from .gpu_history import SessionChain, detect_across_gpus
 from .machine_noise import ENOUGH_ALONE
 from .noise import Noise
 from .short_series import short_changepoints
 
 # Raise with every change of the findings, here or in the classification (classify.py): stores are then analysed anew.
 # tests/dashboard/test_analysis_version.py compares a digest.
-ANALYSIS_VERSION = 3
+ANALYSIS_VERSION = 4
 
 LONG_ENOUGH = 8  # commits, for the segmentation
 SMALLEST_CHANGE = 0.01
@@ -26,7 +27,12 @@ _STILL = 0.8  # share of equal neighbours of such a quantity
 _COUNTED_CHANGE = 0.05  # smallest change of a quantity with fewer values
 
 
-def detect(commits: Sequence[Sequence[RunValue]], metric: Metric, machine_noise: float | None = None) -> Detection:
+def detect(
+    commits: Sequence[Sequence[RunValue]],
+    metric: Metric,
+    machine_noise: float | None = None,
+    chain: SessionChain | None = None,
+) -> Detection:
     """Changes and episodes of a series given as runs by commit, in order; each commit has one run or more.
 
     Exact quantities (registers, launches) have no noise: every difference is a change, from the second commit on; so
@@ -34,11 +40,12 @@ def detect(commits: Sequence[Sequence[RunValue]], metric: Metric, machine_noise:
     (`machine_scale`): `short_changepoints`. Others of up to seven commits: neighbours are compared, and only large
     changes are found (11 % or more if samples scatter little). All others: `find_changes` on the commits' medians.
 
-    Runs of different GPUs are never compared: each GPU's history is analysed alone.
+    Runs of different GPUs are compared by the `chain` of their sessions alone (`gpu_history.py`). What it cannot tell,
+    across its breaks and from a GPU's own long history, is found in each GPU's commits.
     """
     gpus = {run.gpu for runs in commits for run in runs}
     if len(gpus) > 1 and not metric.is_exact:
-        return _by_gpu(commits, metric, machine_noise, sorted(gpus, key=str))
+        return _by_gpu(commits, metric, machine_noise, sorted(gpus, key=str), chain)
     levels = [median(run.value for run in runs) for runs in commits]
     if _counted_threshold(levels, metric) is None and len(levels) < ENOUGH_ALONE:
         if machine_noise is not None and metric.is_time and min(levels, default=0) > 0:
@@ -63,23 +70,45 @@ def detect_in_levels(levels: Sequence[float], metric: Metric) -> Detection:
 
 
 def _by_gpu(
-    commits: Sequence[Sequence[RunValue]], metric: Metric, machine_noise: float | None, gpus: Sequence[str | None]
+    commits: Sequence[Sequence[RunValue]],
+    metric: Metric,
+    machine_noise: float | None,
+    gpus: Sequence[str | None],
+    chain: SessionChain | None,
 ) -> Detection:
-    """The findings of every GPU's commits.
+    """The findings of the GPU-adjusted history and of every GPU's commits.
 
-    A change lies after the GPU's previous commit. Changes of two GPUs in the same direction whose ranges overlap are
-    one, taken from the GPU with the narrower range.
+    A change lies after the GPU's previous commit. Changes in the same direction whose ranges overlap are one, taken
+    from where the range is narrowest; of equal ranges, from a GPU of which the p-value is smaller.
     """
     changes: list[tuple[int, Changepoint]] = []  # with the index of the GPU's commit before
+    elsewhere: list[tuple[int, Changepoint]] = []
     episodes: list[Episode] = []
+    breaks = list(range(1, len(commits)))
+    if chain is not None:
+        adjusted, breaks = detect_across_gpus(chain, smallest_change=SMALLEST_CHANGE), chain.broken_commits
+        elsewhere += [(change.first - 1, change) for change in adjusted.changes]
+        episodes += adjusted.episodes
     for gpu in gpus:
         indices = [index for index, runs in enumerate(commits) if any(run.gpu == gpu for run in runs)]
+        is_long = chain is None or len(indices) >= ENOUGH_ALONE
         own = [[run for run in commits[index] if run.gpu == gpu] for index in indices]
         detection = detect(own, metric, machine_noise)
-        changes += [(indices[change.index - 1], change.among(indices)) for change in detection.changes]
-        episodes += [episode.among(indices) for episode in detection.episodes]
+        for change in detection.changes:
+            before, moved = indices[change.index - 1], change.among(indices)
+            is_better = any(
+                before + 1 == moved.index == other.index
+                and (other.magnitude > 0) == (moved.magnitude > 0)
+                and moved.p_adjusted <= other.p_adjusted
+                for _, other in elsewhere
+            )
+            if is_long or is_better:
+                changes.append((before, moved))
+            elif any(before < each <= moved.index for each in breaks):
+                elsewhere.append((before, moved))
+        episodes += [episode.among(indices) for episode in detection.episodes if is_long]
     distinct: list[tuple[int, Changepoint]] = []
-    for before, change in sorted(changes, key=lambda pair: pair[1].index - pair[0]):
+    for before, change in sorted(changes + elsewhere, key=lambda pair: pair[1].index - pair[0]):
         if not any(
             before < other.index and start < change.index and (change.magnitude > 0) == (other.magnitude > 0)
             for start, other in distinct
@@ -87,8 +116,16 @@ def _by_gpu(
             distinct.append((before, change))
     return Detection(
         changes=tuple(sorted((change for _, change in distinct), key=lambda change: change.index)),
-        episodes=tuple(sorted(episodes, key=lambda episode: episode.first)),
+        episodes=_once(episodes),
     )
+
+
+def _once(episodes: Sequence[Episode]) -> tuple[Episode, ...]:
+    """One episode of a kind at a commit, in order."""
+    first: dict[tuple[int, str], Episode] = {}
+    for each in episodes:
+        first.setdefault((each.first, each.kind.value), each)
+    return tuple(first[key] for key in sorted(first))
 
 
 def _counted_threshold(levels: Sequence[float], metric: Metric) -> float | None:

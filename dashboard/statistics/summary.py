@@ -29,6 +29,7 @@ RECENT_DAYS = 30
 SPARKLINE_COMMITS = 40
 ENOUGH_COMMITS = 4  # with a number on one GPU, for a verdict on a measured series
 _ENOUGH_IF_EXACT = 2
+_ENOUGH_IF_ADJUSTED = 2  # references tell how far two sessions differ
 
 _DAY_MS = 24 * 3600 * 1000
 
@@ -41,7 +42,16 @@ class CommitLevels:
     date_ms: Ints
     level: Floats  # median over runs; NaN: no number
     comparable: NDArray[np.bool_]  # has a number of a GPU that also measured the newest number
+    is_adjusted: bool = False  # to the newest session's GPU and software
     newest_failed: bool  # the newest commit has no number, for another reason than that it was unavailable
+
+
+class GpuFacts(NamedTuple):
+    """What is known of a series that several GPUs measured."""
+
+    ratios: tuple[float | None, ...]  # GPU-adjusted over measured value of each commit with a number; None: unknown
+    spread: float | None  # GPU-to-GPU: 95 % half-width of what unchanged code shows; None: too few references
+    references: int  # that the newest session was compared with
 
 
 class Summary(NamedTuple):
@@ -59,14 +69,14 @@ def summarise(commits: CommitLevels, last: Changepoint | None, metric: Metric) -
     """Summary of a series: its last step if at most 30 days older than the newest commit, else the change in 30 days.
 
     `last` is the last changepoint; its index counts the commits with a number. Without a commit at least 30 days old
-    there is no change. Of measured quantities only the commits of the newest one's GPUs count; exact quantities do not
-    depend on the GPU.
+    there is no change. Of measured quantities only the commits of the newest one's GPUs count, or those adjusted to it;
+    exact quantities do not depend on the GPU.
     """
     numbers = np.flatnonzero(~np.isnan(commits.level))
     comparable = numbers if metric.is_exact else np.flatnonzero(commits.comparable)
     sparkline = tuple(None if value != value else value for value in commits.level[-SPARKLINE_COMMITS:].tolist())
     value, since_ms = sparkline[-1], int(commits.date_ms[-1]) - RECENT_DAYS * _DAY_MS
-    enough = _ENOUGH_IF_EXACT if metric.is_exact else ENOUGH_COMMITS
+    enough = _ENOUGH_IF_EXACT if metric.is_exact else _ENOUGH_IF_ADJUSTED if commits.is_adjusted else ENOUGH_COMMITS
     verdict = Verdict.UNCHANGED if len(comparable) >= enough else Verdict.INCONCLUSIVE
     change, change_commit, is_step = None, None, False
     if last is not None and commits.date_ms[numbers[last.index]] >= since_ms:

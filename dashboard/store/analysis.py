@@ -12,7 +12,7 @@ from ..model.verdict import Verdict
 from ..statistics.changepoint import Changepoint
 from ..statistics.detection import ANALYSIS_VERSION
 from ..statistics.episodes import Episode
-from ..statistics.summary import Summary
+from ..statistics.summary import GpuFacts, Summary
 from . import schema
 from .chunks import Columns, decode, join
 from .classification import UNCLASSIFIED, Classifications, read_classifications, verdict_of
@@ -79,7 +79,8 @@ class SeriesAnalysis:
     episodes: tuple[StoredEpisode, ...]
     newest: Newest | None
     summary: Summary | None  # None for a series without points
-    uses_machine_noise: bool = False  # too short to estimate its own noise
+    uses_machine_noise: bool = False  # too short to estimate its own noise, or measured by several GPUs
+    gpu_facts: GpuFacts | None = None
 
 
 def invalidate_outdated(store: Store, only: str | None) -> None:
@@ -114,9 +115,9 @@ def stale_projects(store: Store) -> tuple[StaleProject, ...]:
 
 
 def mark_peers_stale(store: Store, project: StaleProject) -> None:
-    """Mark series stale that use the noise of a machine and environment with stale series.
+    """Mark series stale that use what a machine's other series show, in an environment with stale series.
 
-    Otherwise findings in short histories would depend on the order of imports.
+    Otherwise findings in short histories, and in those of several GPUs, would depend on the order of imports.
     """
     series, peer = schema.series, schema.series.alias()
     query = select(series.c.id).where(
@@ -135,6 +136,28 @@ def mark_peers_stale(store: Store, project: StaleProject) -> None:
     if ids:
         with store.write(project.name, of_project=True) as connection:
             mark_stale(connection, ids)
+
+
+def machines_of_several_gpus(store: Store, project: StaleProject) -> tuple[str, ...]:
+    """Names of the machines with stale series that several GPUs measured."""
+    run, series, machine = schema.run, schema.series, schema.machine
+    several = (
+        select(run.c.machine_id)
+        .where(run.c.project_id == project.id)
+        .group_by(run.c.machine_id)
+        .having(func.count(func.coalesce(run.c.gpu, "").distinct()) > 1)
+    )
+    stale = select(series.c.machine_id).where(series.c.project_id == project.id, series.c.stale)
+    with store.read() as connection:
+        names = select(machine.c.name).where(machine.c.id.in_(several), machine.c.id.in_(stale))
+        return tuple(connection.execute(names.order_by(machine.c.name)).scalars())
+
+
+def newest_run(store: Store, project: StaleProject) -> int:
+    """The largest id of a project's runs; 0 without any."""
+    run = schema.run
+    with store.read() as connection:
+        return connection.execute(select(func.max(run.c.id)).where(run.c.project_id == project.id)).scalar() or 0
 
 
 def count_stale(store: Store, project: StaleProject) -> int:
@@ -241,6 +264,9 @@ def _changepoint_rows(analysis: SeriesAnalysis, classified: Classifications) -> 
             "p_adjusted": change.p_adjusted,
             "posterior": [[commit, round(probability, 4)] for commit, probability in stored.posterior],
             "is_worse": (change.after > change.before) == (analysis.better is Better.LOWER),
+            "is_across_gpus": change.adjusted.is_across if change.adjusted is not None else None,
+            "gpus": change.adjusted.gpus if change.adjusted is not None else None,
+            "family": change.adjusted.family if change.adjusted is not None else None,
             **classified.get((analysis.series_id, stored.commit_id), UNCLASSIFIED),
         }
         for stored in analysis.changes
@@ -277,10 +303,10 @@ def _summary_rows(analysis: SeriesAnalysis, classified: Classifications) -> list
     if summary.change_commit_id is not None and summary.change_is_step and summary.value is not None:
         change = classified.get((analysis.series_id, summary.change_commit_id), UNCLASSIFIED)
         summary = summary._replace(verdict=verdict_of(change["kind"], summary.verdict is Verdict.REGRESSED))
-    return [summary_row(analysis.series_id, analysis.newest, summary)]
+    return [summary_row(analysis.series_id, analysis.newest, summary, analysis.gpu_facts)]
 
 
-def summary_row(series: int, newest: Newest, summary: Summary) -> dict[str, Any]:
+def summary_row(series: int, newest: Newest, summary: Summary, gpus: GpuFacts | None) -> dict[str, Any]:
     """The row of a series' summary."""
     return {
         "series_id": series,
@@ -298,6 +324,9 @@ def summary_row(series: int, newest: Newest, summary: Summary) -> dict[str, Any]
         "change_is_step": summary.change_is_step,
         "sparkline": list(summary.sparkline),
         "verdict": summary.verdict.value,
+        "gpu_ratios": None if gpus is None else [None if ratio is None else round(ratio, 6) for ratio in gpus.ratios],
+        "gpu_spread": None if gpus is None else gpus.spread,
+        "gpu_references": None if gpus is None else gpus.references,
     }
 
 

@@ -93,6 +93,7 @@ class MachineChange(NamedTuple):
     low: float
     high: float
     chance: float
+    family: int | None  # of GPU-adjusted values: series of ours that were compared at the commit
     stored: tuple[Any, ...]  # CLASSIFICATION_COLUMNS
 
 
@@ -282,6 +283,7 @@ def _changes(
             table.c.low,
             table.c.high,
             table.c.p_adjusted,
+            table.c.family,
             *(table.c[name] for name in CLASSIFICATION_COLUMNS),
         )
         .join(schema.series, schema.series.c.id == table.c.series_id)
@@ -290,8 +292,8 @@ def _changes(
     ids = np.array([row[1:4] for row in rows], dtype=np.int64).reshape(-1, 3)
     places = index.position[np.searchsorted(index.commits, ids)].tolist()
     return tuple(
-        MachineChange(series[number], commit, place, start, end, magnitude, low, high, chance, tuple(stored))
-        for (number, commit, _, _, magnitude, low, high, chance, *stored), (place, start, end) in zip(
+        MachineChange(series[number], commit, place, start, end, magnitude, low, high, chance, family, tuple(stored))
+        for (number, commit, _, _, magnitude, low, high, chance, family, *stored), (place, start, end) in zip(
             rows, places, strict=True
         )
     )

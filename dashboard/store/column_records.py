@@ -6,6 +6,7 @@ from datetime import datetime
 
 from ..model.series import Series, Status
 from .chunks import Floats, Ints
+from .commit_index import CommitIndex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,6 +41,7 @@ class MachineHistory:
     commits: int  # number of newest commits considered
     missing_commits: int  # measured elsewhere between this machine's first and last commit
     unmeasured_commits: int | None  # in the repository between commits with results; None without a repository
+    index: CommitIndex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,11 @@ class CommitIndex:
     gpu: Ints  # index in `gpus`, from one; 0: unknown
     gpus: tuple[str, ...]
 
+    @property
+    def gpu_names(self) -> tuple[str | None, ...]:
+        """UUID by the number in `gpu`."""
+        return (None, *self.gpus)
+
     def order(self, points: Columns) -> Ints:
         """Indices that sort the points by commit, then by run."""
         commit = np.searchsorted(self.commits, points.commit)

@@ -4,8 +4,8 @@ Records are made only for the few series whose single runs matter: a record for 
 than the detector.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import NamedTuple
 
@@ -65,6 +65,28 @@ class SeriesHistory:
     def is_of_one_gpu(self) -> bool:
         """Whether all numbers come from one physical GPU."""
         return bool((self.gpu == self.gpu[:1]).all())
+
+    @property
+    def sessions(self) -> set[tuple[int, str | None]]:
+        """The commits with a number, each on each of its GPUs."""
+        names = (None, *self.gpus)
+        return {
+            (commit, names[gpu]) for commit, gpu in zip(self.values.commit.tolist(), self.gpu.tolist(), strict=True)
+        }
+
+    def adjusted(self, ratios: Floats, breaks: Sequence[int]) -> "SeriesHistory":
+        """With levels by commit as the newest session would have measured them; comparable from the last break on.
+
+        Unchanged, and thus comparable by GPU, if the newest commit follows a break.
+        """
+        numbers = np.flatnonzero(~np.isnan(self.by_commit.level))
+        if len(numbers) - max(breaks, default=0) < 2:
+            return self
+        level, comparable = self.by_commit.level.copy(), np.zeros(len(self.by_commit.level), dtype=bool)
+        level[numbers] *= ratios
+        comparable[numbers[max(breaks, default=0) :]] = True
+        by_commit = replace(self.by_commit, level=level, comparable=comparable, is_adjusted=True)
+        return replace(self, by_commit=by_commit)
 
     def runs(self) -> list[tuple[RunValue, ...]]:
         """The runs of each commit with a number."""

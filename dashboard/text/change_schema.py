@@ -67,6 +67,10 @@ class ChangeSchema(Schema):
     q_value: float | None
     """False discovery rate among the changes of all series of its run; null where not determined."""
     is_worse: bool
+    is_across_gpus: bool
+    """No GPU measured both the commit and the previous one: levels and change are GPU-adjusted."""
+    gpus: int | None
+    """Number of GPUs that measured the new level, of GPU-adjusted values; null of values of one GPU."""
     below_limit: float | None
     """Of a step too small to count by what the project states: the smallest relative change that would."""
     control_share: ControlShareSchema | None
@@ -96,6 +100,8 @@ def change_schema(series: Series, change: SeriesChange) -> ChangeSchema:
         p_adjusted=change.p_adjusted,
         q_value=change.q_value,
         is_worse=bool(change.is_worse),
+        is_across_gpus=change.is_across_gpus,
+        gpus=change.gpus,
         below_limit=change.below_limit,
         control_share=_share(change.share) if change.share is not None else None,
         without_machine=_magnitude(rest) if rest is not None else None,
@@ -122,5 +128,5 @@ def _measure_again(wanted: MeasureAgain) -> MeasureAgainSchema:
 
 def classification_json(series: Series, change: SeriesChange) -> dict[str, Any]:
     """The part of the schema that all findings of a machine together determine, for an alert."""
-    parts = {"kind", "q_value", "control_share", "without_machine", "measure_again"}
+    parts = {"kind", "q_value", "is_across_gpus", "gpus", "control_share", "without_machine", "measure_again"}
     return change_schema(series, change).model_dump(mode="json", include=parts)

@@ -7,11 +7,12 @@ from urllib.parse import urlsplit
 from markupsafe import Markup
 
 from ..model import quantities
-from ..model.changepoint import ControlShare
+from ..model.changepoint import ControlShare, SeriesChange
 from ..model.metric import Metric, MetricRole
-from ..model.overview import OverviewEntry, RowState
+from ..model.overview import OverviewEntry, OverviewRow, RowState
 from ..model.quantities import change, number
 from ..model.verdict import ChangeKind, Control, NoiseSource, Verdict
+from ..statistics.gpu_effects import FEWEST
 from ..statistics.summary import ENOUGH_COMMITS
 
 _VERDICT_WORDS = {
@@ -26,8 +27,8 @@ _VERDICT_MEANINGS = {
     Verdict.REGRESSED: "The level got worse within the last 30 days",
     Verdict.IMPROVED: "The level got better within the last 30 days",
     Verdict.UNCHANGED: "No change of level within the last 30 days",
-    Verdict.INCONCLUSIVE: "Too few commits on this GPU, too much noise, or a change that is not significant or not yet"
-    " classified",
+    Verdict.INCONCLUSIVE: "Too few commits, too few references on another GPU, or a change that is not significant or"
+    " not yet classified",
     Verdict.INVALID: "Measured without a valid value: throttled, wrong or failed",
     Verdict.MISSING: "Not recorded, or not available on this machine",
 }
@@ -91,6 +92,13 @@ def kind_word(kind: ChangeKind) -> str:
 def kind_name(kind: ChangeKind) -> str:
     """A change of this kind, within a sentence."""
     return "insignificant step" if kind is ChangeKind.NOT_SIGNIFICANT else kind.value
+
+
+def across_words(change: SeriesChange) -> str:
+    """How a change of GPU-adjusted values was seen: "across GPUs, held on 4"; empty on one GPU."""
+    if not change.is_across_gpus:
+        return ""
+    return "across GPUs" + (f", held on {change.gpus}" if change.gpus is not None and change.gpus > 1 else "")
 
 
 def kind_meaning(kind: ChangeKind) -> str:
@@ -236,7 +244,7 @@ _WORDS = {
     RowState.IMPROVED: "Improved",
     RowState.NOT_SIGNIFICANT: "Not significant",
     RowState.UNCHANGED: "Unchanged",
-    RowState.NEW_GPU: "New GPU",
+    RowState.FEW_REFERENCES: "Few references",
     RowState.NEW: "Too new",
     RowState.MISSING: "Missing",
 }
@@ -250,8 +258,8 @@ _MEANINGS = {
         "The level changed within the last 30 days, but not significantly: q > 0.05 over all series"
     ),
     RowState.UNCHANGED: "No change of level within the last 30 days",
-    RowState.NEW_GPU: "Another GPU measures it now. GPUs are not compared: a verdict needs"
-    f" {ENOUGH_COMMITS} commits on the new one",
+    RowState.FEW_REFERENCES: f"Another GPU measures it now, and fewer than {FEWEST} references (canaries, baselines,"
+    " unchanged kernels) were measured on both. Measure the previous commit on this GPU, or more of the suite on both",
     RowState.NEW: f"Fewer than {ENOUGH_COMMITS} commits have a value: no verdict yet",
     RowState.MISSING: "Not recorded, or not available on this machine",
 }
@@ -270,10 +278,30 @@ def state_meaning(state: RowState) -> str:
 def state_detail(standing: OverviewEntry) -> str:
     """Numbers of a state; empty without any."""
     row = standing.row
+    if standing.is_across_gpus:
+        held = f", held on {row.gpus}" if row.gpus is not None and row.gpus > 1 else ""
+        return f"{change(row.change)} across GPUs{held}"
+    if standing.state is RowState.UNCHANGED and row.gpu_spread is not None:
+        return f"GPU-to-GPU spread ±{share_apart(row.gpu_spread)}"
     if standing.state is RowState.NOT_SIGNIFICANT and row.change is not None and row.change_q is not None:
         return f"{change(row.change)}, q {number(row.change_q)}"
-    if standing.state is RowState.NEW_GPU:
+    if standing.state is RowState.FEW_REFERENCES and row.gpu_references is not None:
+        return f"{row.gpu_references} of {FEWEST}"
+    if standing.state is RowState.FEW_REFERENCES:
         return f"{standing.gpu_commits} of {ENOUGH_COMMITS} commits on this GPU"
     if standing.state is RowState.NEW:
         return f"{standing.numbers} of {ENOUGH_COMMITS} commits"
     return ""
+
+
+def inconclusive_reason(row: OverviewRow) -> str | None:
+    """Why a series has no verdict; None if it has one."""
+    if row.verdict is not Verdict.INCONCLUSIVE:
+        return None
+    if row.change_kind is ChangeKind.NOT_SIGNIFICANT and row.change_q is not None:
+        return f"a step of {change(row.change)} is not significant: {q_words(row.change_q)}"
+    if row.change_kind is not None:
+        return "its step is not yet classified"
+    if row.gpu_references is not None and row.gpu_references < FEWEST:
+        return f"another GPU measures it now, with {row.gpu_references} of {FEWEST} references"
+    return f"fewer than {ENOUGH_COMMITS} commits have a value on its GPU"

@@ -12,6 +12,7 @@ from ..model.naming import alike, gpu_name, name_in_module, series_name
 from ..model.quantities import relative_change
 from ..text.comparison_labels import drift_sentence, remark, short_remark
 from ..text.labels import (
+    across_words,
     as_utc,
     breakable,
     change_word,
@@ -60,6 +61,7 @@ def register(app: Flask) -> None:
         ratio=quantities.ratio,
         number=quantities.number,
         change_word=change_word,
+        across_words=across_words,
         kind_word=kind_word,
         kind_name=kind_name,
         kind_meaning=kind_meaning,

@@ -10,6 +10,7 @@ from dataclasses import astuple
 from statistics import NormalDist
 from typing import Any
 
+import numpy as np
 import pytest
 from sqlalchemy import event, select, update
 
@@ -21,11 +22,12 @@ from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.statistics.detection import ANALYSIS_VERSION, detect
+from warpwatch.dashboard.statistics.gpu_history import SessionChain
 from warpwatch.dashboard.store import Store, queries, schema
 
 # Of each version the digest of its answers. Where yours differs, what is told of people's histories has changed: raise
 # ANALYSIS_VERSION and add a line. Never change a line: stores that were analysed so would keep their old findings.
-ANSWERS = {1: "6090f860788578c5", 2: "f83e60d83a464957", 3: "5b01dda6b9b49189"}
+ANSWERS = {1: "6090f860788578c5", 2: "f83e60d83a464957", 3: "5b01dda6b9b49189", 4: "6535540c872f73c9"}
 
 
 def _histories() -> Iterator[tuple[str, str, float | None, list[list[float]]]]:
@@ -78,6 +80,38 @@ def _told() -> list[Any]:
     return found
 
 
+def _told_of_several_gpus() -> list[Any]:
+    """What is found in the sessions of four GPUs: a step, a transient, a small step, a break."""
+    dice = random.Random(11)
+    found: list[Any] = []
+    for count in (12, 60):
+        level = [1.0 if n < 5 else 0.8 if n != 8 else 1.1 for n in range(count)]
+        values = np.array([each * math.exp(dice.gauss(0, 0.003)) for each in level])
+        deviation = np.concatenate([[math.nan], np.diff(np.log(values))])
+        deviation[10] = math.nan
+        error = np.full(count, 0.005)
+        chain = SessionChain(
+            commits=np.arange(count),
+            gpus=tuple(f"GPU-{n % 4}" for n in range(count)),
+            levels=values,
+            deviation=deviation,
+            variance=error**2 / 25,
+            scatter=error,
+            df=np.full(count, 4),
+            q_value=np.where(np.abs(deviation) > 0.05, 1e-3, 1.0),
+            family=np.full(count, 100),
+            references=np.full(count, 50),
+        )
+        runs = [[RunValue(value=value, gpu=gpu)] for value, gpu in zip(values.tolist(), chain.gpus, strict=True)]
+        told = detect(runs, metric("latency", "s"), None, chain)
+        for change in told.changes:
+            numbers = _rounded(change.before, change.after, change.magnitude, change.ci_low, change.ci_high)
+            adjusted = None if change.adjusted is None else astuple(change.adjusted)
+            found.append([change.index, change.first, change.last, *numbers, adjusted])
+        found += [[each.kind.value, each.first, each.last, *_rounded(each.magnitude)] for each in told.episodes]
+    return found
+
+
 def _judged(store: Store, asv: AsvResults) -> list[Any]:
     """What is said of a machine on which a kernel, then the machine, and then both moved."""
     history = Suite(asv, workloads=("w1", "w2", "w3"), scatter=0.004)
@@ -108,7 +142,7 @@ def _said(store: Store) -> list[Any]:
 
 
 def test_the_answers_change_only_with_the_version(sqlite_store: Store, asv: AsvResults) -> None:
-    told, judged = _told(), _judged(sqlite_store, asv)
+    told, judged = [*_told(), *_told_of_several_gpus()], _judged(sqlite_store, asv)
     assert len(told) > 30
     assert {each[1] for each in judged} >= {"step", "machine state", "not significant"}
     digest = hashlib.sha256(json.dumps([told, judged]).encode()).hexdigest()[:16]

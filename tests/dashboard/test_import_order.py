@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from tests.asv_results import AsvResults
+from tests.dashboard.suite_results import Suite
 from warpwatch.dashboard.store import Store, schema
 
 LATENCY, COUNT, NEW = "suite.Bench.track_latency", "suite.Count.track_it", "suite.New.track_latency"
@@ -105,6 +106,34 @@ def test_any_split_of_a_history_into_imports_gives_the_same_findings(imports: li
     assert at_once["changepoint"]
     for table, expected in at_once.items():
         assert found[table] == expected
+
+
+@pytest.mark.outside
+@settings(max_examples=5)
+@given(order=st.permutations(range(9)), cuts=st.sets(st.integers(1, 8), max_size=3))
+def test_the_order_of_imports_does_not_change_what_several_gpus_found(order: list[int], cuts: set[int]) -> None:
+    """The effects of each pair of sessions come from all series, so all of them are analysed again."""
+    imports = [order[start:end] for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), 9], strict=True)]
+    found, at_once = _fleet_findings(imports), _fleet_findings([list(range(9))])
+    assert {row["is_across_gpus"] for _, *columns in at_once["changepoint"] for row in [dict(columns)]} == {True}
+    for table, expected in at_once.items():
+        assert found[table] == expected
+
+
+def _fleet_findings(imports: list[list[int]]) -> dict[str, list[Any]]:
+    """Of nine commits on three GPUs, with two steps of ours."""
+    with tempfile.TemporaryDirectory() as folder:
+        asv, store = AsvResults(Path(folder, "results")), Store(str(Path(folder, "history.db")))
+        history = Suite(asv, workloads=tuple(f"w{number}" for number in range(20)))
+        for parts in imports:
+            for number in parts:
+                moved = dict.fromkeys(history.levels, 1 + 0.02 * (number % 3))
+                moved["warpwatch"] *= (0.7 if number >= 5 else 1.0) * (1.2 if number >= 3 else 1.0)
+                history.commit(number, moved, card=f"GPU-{'abc'[number % 3] * 8}-1")
+            asv.load(store)
+        found = _stored(store)
+        store.close()
+    return found
 
 
 @pytest.mark.outside

@@ -80,7 +80,7 @@ def test_the_machines_own_movement_is_in_no_kernels_change(store: Store, asv: An
     assert (standing.month, standing.year) == (0.0, 0.0)
 
 
-def test_a_new_gpu_starts_a_history_anew_and_a_young_one_is_too_new(store: Store, asv: Any) -> None:
+def test_a_new_gpu_without_references_has_no_verdict_and_a_young_history_is_too_new(store: Store, asv: Any) -> None:
     history = Suite(asv)
     for number in range(2):
         history.commit(number)
@@ -92,7 +92,7 @@ def test_a_new_gpu_starts_a_history_anew_and_a_young_one_is_too_new(store: Store
     asv.load(store)
     line = _line(store)
     (standing,) = line.rows
-    assert (line.state, standing.gpu, standing.gpu_commits) == (RowState.NEW_GPU, "GPU-bbbbbbbb-2", 1)
+    assert (line.state, standing.gpu, standing.gpu_commits) == (RowState.FEW_REFERENCES, "GPU-bbbbbbbb-2", 1)
 
 
 def test_what_wants_attention_names_the_line_and_what_was_never_there_is_apart(store: Store, asv: Any) -> None:

@@ -1,4 +1,4 @@
-"""Two physical cards under one machine's name are two machines to every judgement."""
+"""Two physical GPUs under one machine's name are two machines to every judgement, where references are too few."""
 
 from collections.abc import Callable
 from typing import Any

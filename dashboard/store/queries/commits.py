@@ -1,5 +1,6 @@
 """Commits with results: lists, and everything recorded at one of them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -240,8 +241,8 @@ def _changes(connection: Connection, commit_id: int, known: Workloads) -> tuple[
         key=lambda one: (
             not one.series.is_ours,
             not one.series.metric.is_judged,
-            not one.change.is_worse,
-            -abs(one.change.magnitude),
+            one.change.kind is not ChangeKind.STEP,
+            -abs(math.log1p(one.change.magnitude)) if one.change.magnitude > -1 else -math.inf,
         )
     )
     return tuple(changes)

@@ -18,7 +18,7 @@ from ..engine import Store
 from ..mappers import Workloads, changes_of, commits_by_id, project_id, select_series, series_record, workloads
 from ..statements import STATUS_OF_CODE, id_in
 from .latest import verdicts_within_limits
-from .series_lines import SeriesLine, lines, project_order
+from .series_lines import SeriesLine, gpu_ratios, lines, project_order
 
 _MOST_ROWS = 200
 
@@ -66,6 +66,7 @@ def kernel(
         runs = _run_names(connection, histories.values(), shown)
         changes = changes_of(connection, ids)
         verdicts = _verdicts(connection, known, ids)
+        ratios = gpu_ratios(connection, ids)
         return Kernel(
             name=name,
             machines=machines,
@@ -79,7 +80,7 @@ def kernel(
             rows=tuple(
                 ShapeRow(
                     series=one,
-                    cells=_cells(histories[number], shown, order.commit_index, runs),
+                    cells=_cells(histories[number], shown, order.commit_index, runs, ratios.get(number)),
                     changes=changes.get(number, ()),
                     verdict=verdicts.get(number, Verdict.MISSING),
                 )
@@ -147,7 +148,11 @@ def _run_names(connection: Connection, histories: Iterable[SeriesLine], shown: I
 
 
 def _cells(
-    line: SeriesLine, shown: Ints, commit_index: CommitIndex, runs: Mapping[int, str]
+    line: SeriesLine,
+    shown: Ints,
+    commit_index: CommitIndex,
+    runs: Mapping[int, str],
+    ratios: Sequence[float | None] | None,
 ) -> tuple[Cell | None, ...]:
     """Each commit's median, or the reason why it has none."""
     is_shown = np.isin(line.rank, shown)
@@ -156,6 +161,7 @@ def _cells(
     medians = medians_of_groups(group, line.points.value[good]) if len(ranks) else np.empty(0)
     value = dict(zip(ranks.tolist(), medians.tolist(), strict=True))
     gpus = _gpus(line, good, commit_index)
+    ratio_of = line.ratios(ratios)
     last = dict(zip(line.rank[is_shown].tolist(), np.flatnonzero(is_shown).tolist(), strict=True))
     reasons = (None, *line.points.reasons)
 
@@ -166,6 +172,7 @@ def _cells(
         status = STATUS_OF_CODE[0] if rank in value else STATUS_OF_CODE[int(line.points.status[index])]
         return Cell(
             value=value.get(rank),
+            adjusted=value[rank] * ratio if rank in value and (ratio := ratio_of.get(rank)) is not None else None,
             status=status,
             reason=reasons[int(line.points.reason[index])],
             gpus=frozenset(gpus.get(rank, ())),

@@ -42,7 +42,7 @@ class Latest:
 def latest(connection: Connection, known: Workloads, *where: Any) -> list[Latest]:
     """Analysed series under the conditions, by machine, operator, benchmark and parameters."""
     summary, step = schema.summary, schema.changepoint
-    columns = [column for column in summary.c if column.name != "series_id"]
+    columns = [column for column in summary.c if column.name not in {"series_id", "gpu_ratios"}]
     rows = connection.execute(
         select_series(
             *columns,
@@ -52,6 +52,8 @@ def latest(connection: Connection, known: Workloads, *where: Any) -> list[Latest
             schema.run.c.gpu,
             step.c.kind.label("change_kind"),
             step.c.q_value.label("change_q"),
+            step.c.is_across_gpus,
+            step.c.gpus,
         )
         .join(summary, summary.c.series_id == schema.series.c.id)
         .outerjoin(

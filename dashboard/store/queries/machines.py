@@ -218,17 +218,17 @@ _OK = STATUS_CODES[Status.OK]
 _NUMBERS = re.compile(r"(?<![A-Za-z_.])[0-9][0-9a-f.+-]*")
 
 
-def machine_history(store: Store, project: str, machine: str) -> MachineHistory | None:
-    """A machine's listed, judged times at the newest commits, cached; None for an unknown machine."""
+def machine_history(store: Store, project: str, machine: str, *, commits: int = COMMITS) -> MachineHistory | None:
+    """A machine's listed, judged times at the project's newest commits, cached; None for an unknown machine."""
     return store.cached(
         project,
-        ("machine history", machine),
-        lambda: _machine_history(store, project, machine),
+        ("machine history", machine, commits),
+        lambda: _machine_history(store, project, machine, commits),
         size=lambda history: _SERIES_BYTES * len(history.series) if history is not None else 0,
     )
 
 
-def _machine_history(store: Store, project: str, machine: str) -> MachineHistory | None:
+def _machine_history(store: Store, project: str, machine: str, commits: int) -> MachineHistory | None:
     run = schema.run
     cached, indexed = project_points(store, project), series_index(store, project)
     with store.read() as connection:
@@ -247,7 +247,7 @@ def _machine_history(store: Store, project: str, machine: str) -> MachineHistory
             and entry.series.metric.is_time
         }
         index = cached.commit_index if cached is not None else read_commit_index(connection, owner)
-        newest = _newest(index)
+        newest = _newest(index, commits)
         measured = set(connection.execute(select(run.c.commit_id).where(run.c.machine_id == number)).scalars())
         code_of = codes(connection, owner, newest & measured)
         runs: list[SeriesRuns] = []
@@ -270,12 +270,13 @@ def _machine_history(store: Store, project: str, machine: str) -> MachineHistory
         commits=len(newest),
         missing_commits=_missing(index, measured),
         unmeasured_commits=unmeasured,
+        index=index,
     )
 
 
-def _newest(index: CommitIndex) -> set[int]:
+def _newest(index: CommitIndex, commits: int) -> set[int]:
     order = np.lexsort((index.date_ms, index.position))
-    return set(index.commits[order][-COMMITS:].tolist())
+    return set(index.commits[order][-commits:].tolist())
 
 
 def _runs(series: Any, points: Columns, index: CommitIndex, code: dict[int, str]) -> SeriesRuns:

@@ -69,7 +69,12 @@ def overview_row(item: Latest, others: Sequence[Latest], commits: dict[int, Comm
     """A headline with the other metrics that changed."""
     row = item.summary
     moved = [
-        MovedMetric(series=other.series, value=other.summary.value, verdict=other.verdict)
+        MovedMetric(
+            series=other.series,
+            value=other.summary.value,
+            verdict=other.verdict,
+            is_across_gpus=bool(other.summary.is_across_gpus),
+        )
         for other in others
         if other.verdict in {Verdict.REGRESSED, Verdict.IMPROVED} - {item.verdict}
     ]
@@ -85,6 +90,10 @@ def overview_row(item: Latest, others: Sequence[Latest], commits: dict[int, Comm
         change_is_step=row.change_is_step,
         change_kind=ChangeKind(row.change_kind) if row.change_kind is not None else None,
         change_q=row.change_q,
+        is_across_gpus=bool(row.is_across_gpus),
+        gpus=row.gpus,
+        gpu_spread=row.gpu_spread,
+        gpu_references=row.gpu_references,
         speed_of_light=item.speed_of_light,
         baseline=item.ratios[0] if item.ratios else None,
         sparkline=tuple(row.sparkline),

@@ -86,6 +86,13 @@ class SeriesLine:
     def has_number(self) -> NDArray[np.bool_]:
         return (self.points.status == _OK) & ~np.isnan(self.points.value)
 
+    def ratios(self, by_commit: Sequence[float | None] | None) -> Mapping[int, float]:
+        """GPU-adjusted over measured value, by the rank of the commit; empty if they are those of another history."""
+        ranks = np.unique(self.rank[self.has_number]).tolist()
+        if by_commit is None or len(by_commit) != len(ranks):
+            return {}
+        return {rank: ratio for rank, ratio in zip(ranks, by_commit, strict=True) if ratio is not None}
+
     def whole_commits(self, kept: Ints) -> Ints:
         """Indices of all points of the commits of these points: a commit's value is the median of its runs."""
         return np.flatnonzero(np.isin(self.rank, self.rank[kept]))
@@ -115,6 +122,17 @@ def lines(connection: Connection, order: ProjectOrder, ids: Sequence[int]) -> di
         points = points.take(order.commit_index.order(points))
         lines_of[number] = SeriesLine(points=points, rank=order.ranks(points.commit))
     return lines_of
+
+
+def gpu_ratios(connection: Connection, ids: Sequence[int]) -> dict[int, list[float | None]]:
+    """GPU-adjusted over measured value of each commit with a number, of the series that several GPUs measured."""
+    summary = schema.summary
+    rows = connection.execute(
+        select(summary.c.series_id, summary.c.gpu_ratios).where(
+            id_in(connection, summary.c.series_id, ids), summary.c.gpu_ratios.is_not(None)
+        )
+    )
+    return {row.series_id: row.gpu_ratios for row in rows}
 
 
 class Records:

@@ -29,7 +29,7 @@ from ..mappers import changes_of, episodes_of, select_series, series_record, wor
 from ..notes import RELEASES
 from .run_facts import CommitRun, FactsOfRuns, machine_marks, run_facts
 from .series import canaries_of, others_of, profile_of
-from .series_lines import EMPTY, Records, SeriesLine, lines, project_order
+from .series_lines import EMPTY, Records, SeriesLine, gpu_ratios, lines, project_order
 
 
 class MarkRow(NamedTuple):
@@ -97,6 +97,7 @@ class _HistoryView:
         shown = [row.id, *(number for number, _ in (*self.others, *self.added))]
         self.lines = lines(connection, self.order, [*shown, *(number for number, _ in self.canaries)])
         self.own = self.lines.get(row.id)
+        self.ratios = self.own.ratios(gpu_ratios(connection, [row.id]).get(row.id)) if self.own is not None else {}
         ranks = [self.lines[number].rank for number in shown if number in self.lines]
         self.ranks = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *ranks]))  # of the commits shown
         self.window = self._window()
@@ -203,6 +204,7 @@ class _HistoryView:
             "page": page,
         }
         levels, band = self._levels(own), self._band(own)
+        adjusted = self._adjusted(own, drawn.get(self.row.id, own.points.commit))
         window = [self._commit_at(index) for index in self.window or ()]
         commits = {
             *marked.tolist(),
@@ -210,6 +212,7 @@ class _HistoryView:
             *(self._commit_at(n) for n in (0, -1) if len(self.ranks)),
             *(commit for first, last, _ in levels for commit in (first, last)),
             *(commit for commit, *_ in band),
+            *(commit for commit, _ in adjusted),
         }
         choices = [(self.lines[number], places) for number, places in drawn.items()]
         records = Records(self.connection, [*choices, *((own, places) for places in chosen.values())], commits)
@@ -229,6 +232,7 @@ class _HistoryView:
             newest_number=next(iter(listed["newest_number"]), None),
             without_number=listed["bad"],
             points_without_number=len(bad),
+            adjusted=tuple((at[commit], value) for commit, value in adjusted),
             gpus=len(np.unique(self._gpus(own)[self._gpus(own) > 0])),
             listed=listed["page"],
         )
@@ -252,8 +256,26 @@ class _HistoryView:
             for number, one in self.added
         )
 
+    def _adjusted(self, own: SeriesLine, drawn: Ints) -> list[tuple[int, float]]:
+        """The drawn commits whose values are known GPU-adjusted, and these."""
+        if not self.ratios:
+            return []
+        good = np.flatnonzero(own.has_number)
+        rank, group = np.unique(own.rank[good], return_inverse=True)
+        medians = medians_of_groups(group, own.points.value[good])
+        commit = np.empty(len(rank), dtype=np.int64)
+        commit[group] = own.points.commit[good]
+        shown = np.isin(rank, own.rank[drawn])
+        return [
+            (number, value * self.ratios[at])
+            for number, value, at in zip(
+                commit[shown].tolist(), medians[shown].tolist(), rank[shown].tolist(), strict=True
+            )
+            if at in self.ratios
+        ]
+
     def _levels(self, own: SeriesLine) -> list[tuple[int, int, float]]:
-        """First and last commit of each segment, and its level."""
+        """First and last commit of each segment, and its level: GPU-adjusted, else by GPU."""
         good = own.points.take(own.has_number)
         if not self.changes or not len(good):
             return []
@@ -261,10 +283,13 @@ class _HistoryView:
         gpus = np.zeros(len(rank), dtype=np.int64)
         if not self.series.metric.is_exact:
             gpus[group] = self._gpus(own)[own.has_number]
+        ratio = np.array([self.ratios.get(each, np.nan) for each in rank.tolist()])
+        gpus[~np.isnan(ratio)] = -1  # comparable
         edges = np.array([change.index for change in self.changes], dtype=np.int64)
         commit = np.empty(len(rank), dtype=np.int64)
         commit[group] = good.commit
-        levels = segments(medians_of_groups(group, good.value), gpus, np.sort(edges))
+        values = medians_of_groups(group, good.value) * np.where(np.isnan(ratio), 1.0, ratio)
+        levels = segments(values, gpus, np.sort(edges))
         return [(int(commit[each.first]), int(commit[each.last]), each.level) for each in levels]
 
     def _band(self, own: SeriesLine) -> list[tuple[int, float, float]]:

@@ -22,6 +22,10 @@ changepoint = Table(
     Column("p_adjusted", Float, nullable=False),
     Column("posterior", JSON, nullable=False),  # [[commit id, probability], ...] of the range
     Column("is_worse", Boolean, nullable=False),
+    # Of GPU-adjusted values, else NULL (changepoint.Adjusted):
+    Column("is_across_gpus", Boolean),
+    Column("gpus", Integer),
+    Column("family", Integer),
     # Classification (classification.py):
     Column("kind", Text, nullable=False),  # ChangeKind
     Column("control", Text),  # verdict.Control
@@ -73,4 +77,10 @@ summary = Table(
     Column("change_is_step", Boolean, nullable=False),
     Column("sparkline", JSON, nullable=False),
     Column("verdict", Text, nullable=False),
+    # Of a series that several GPUs measured, else NULL (summary.GpuFacts):
+    Column(
+        "gpu_ratios", JSON(none_as_null=True)
+    ),  # GPU-adjusted over measured value of each commit with a number; null: unknown
+    Column("gpu_spread", Float),
+    Column("gpu_references", Integer),
 )

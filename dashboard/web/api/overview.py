@@ -12,6 +12,7 @@ from ...model.schema import CommitSchema, Schema, SeriesSchema, commit_schema, s
 from ...model.series import Status
 from ...model.verdict import ChangeKind, Verdict
 from ...store import queries
+from ...text.labels import inconclusive_reason
 from ..request_context import project_or_404, store
 from .operation import operation
 from .query_params import PageParams, Text
@@ -54,6 +55,8 @@ class SeriesStateSchema(Schema):
     series: SeriesSchema
     operator: str | None
     verdict: Verdict
+    inconclusive_reason: str | None
+    """Why there is no verdict."""
     value: float | None
     """In `series.unit`; null unless the status is ok."""
     latency_s: float | None
@@ -68,6 +71,10 @@ class SeriesStateSchema(Schema):
     """Kind of the change; only steps set `verdict`. Null without a change."""
     change_q: float | None
     """False discovery rate among all series of the run; null for changes of the machine."""
+    change_is_across_gpus: bool
+    """No GPU measured both the step's commit and the one before it."""
+    gpu_spread: float | None
+    """Of a series that several GPUs measured: 95 % of unchanged code changes by less between two of them."""
     speed_of_light_of_peak: float | None
     """Shortest latency by the datasheet, as a fraction of ours."""
     speed_of_light_of_ceiling: float | None
@@ -106,6 +113,7 @@ def series_state_schema(row: OverviewRow) -> SeriesStateSchema:
         series=series_schema(row.series),
         operator=row.operator,
         verdict=row.verdict,
+        inconclusive_reason=inconclusive_reason(row),
         value=row.value,
         latency_s=in_seconds(row.value, metric.unit) if metric.is_latency else None,
         status=row.status,
@@ -115,6 +123,8 @@ def series_state_schema(row: OverviewRow) -> SeriesStateSchema:
         change_is_step=bool(row.change_is_step),
         change_kind=row.change_kind,
         change_q=row.change_q,
+        change_is_across_gpus=row.is_across_gpus,
+        gpu_spread=row.gpu_spread,
         speed_of_light_of_peak=light.of_peak if light else None,
         speed_of_light_of_ceiling=light.of_ceiling if light else None,
         best_baseline=BestBaselineSchema(implementation=best.implementation, ratio=best.ratio, series=best.series_key)

@@ -1,6 +1,7 @@
 """Heat map of a kernel: relative difference of each workload from its reference level, by commit.
 
-A reference is the level on one GPU; cells of another GPU are pale, and their numbers have a star.
+Values are GPU-adjusted where references tell how GPUs differ. Otherwise a reference is the level on one GPU; cells of
+another GPU are pale, and their numbers have a star.
 """
 
 import itertools
@@ -27,6 +28,7 @@ _MAX_SPAN = 0.7
 _MAX_NUMBERED = 16  # commits up to which cells have numbers
 _PALE = 0.65
 _REFERENCE_COMMITS = 3  # median of up to so many commits
+_ADJUSTED = "adjusted"  # in place of the GPUs of a cell
 _AXIS = {"type": "linear", "tickmode": "array", "showgrid": False, "fixedrange": True}
 
 
@@ -47,6 +49,11 @@ class HeatRow:
     level: float | None
     change: tuple[float | None, ...]
     is_other_gpu: tuple[bool, ...]  # measured on another GPU than the reference
+
+    @property
+    def is_adjusted(self) -> bool:
+        """Whether any value is known GPU-adjusted."""
+        return any(cell is not None and cell.adjusted is not None for cell in self.shape.cells)
 
 
 def heat_rows(kernel: Kernel, reference: Reference) -> tuple[HeatRow, ...]:
@@ -123,8 +130,12 @@ def _cells(kernel: Kernel, rows: Sequence[HeatRow], labels: Sequence[str]) -> li
 
 
 def _row(kernel: Kernel, shape: ShapeRow, reference: Reference) -> HeatRow:
-    value = {place: cell.value for place, cell in enumerate(shape.cells) if cell is not None and cell.value is not None}
-    gpus = [_gpus_of(shape, place) for place in range(len(shape.cells))]
+    value = {
+        place: cell.value if reference is Reference.OWN_GPU or cell.adjusted is None else cell.adjusted
+        for place, cell in enumerate(shape.cells)
+        if cell is not None and cell.value is not None
+    }
+    gpus = [_gpus_of(shape, place, reference) for place in range(len(shape.cells))]
     in_order = list(value) if reference is not Reference.NEWEST else list(value)[::-1]
     home = {place: gpus[place if reference is Reference.OWN_GPU else in_order[0]] for place in value}
     level = {
@@ -145,10 +156,12 @@ def _row(kernel: Kernel, shape: ShapeRow, reference: Reference) -> HeatRow:
     )
 
 
-def _gpus_of(shape: ShapeRow, place: int) -> frozenset[str]:
-    """GPUs that measured the cell; empty for exact metrics."""
+def _gpus_of(shape: ShapeRow, place: int, reference: Reference = Reference.OWN_GPU) -> frozenset[str]:
+    """GPUs that measured the cell; empty for exact metrics, and for GPU-adjusted values unless GPUs are the subject."""
     cell = shape.cells[place]
-    return frozenset() if cell is None or shape.series.metric.is_exact else cell.gpus
+    if cell is None or shape.series.metric.is_exact:
+        return frozenset()
+    return frozenset({_ADJUSTED}) if reference is not Reference.OWN_GPU and cell.adjusted is not None else cell.gpus
 
 
 def _level(kernel: Kernel, shape: ShapeRow, places: Sequence[int]) -> float:

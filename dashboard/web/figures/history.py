@@ -9,7 +9,16 @@ import plotly.graph_objects as go
 from ...model import quantities
 from ...model.history import History, ShownHistory
 from ...model.series import Commit, Point, Status
-from .history_lines import band, beside_axes, beside_headings, beside_lines, level_lines, other_lines, own_values
+from .history_lines import (
+    adjusted_line,
+    band,
+    beside_axes,
+    beside_headings,
+    beside_lines,
+    level_lines,
+    other_lines,
+    own_values,
+)
 from .history_markers import (
     canary_axis,
     canary_lines,
@@ -51,7 +60,8 @@ def history_figure(shown: ShownHistory, view: HistoryView) -> go.Figure:
     is_ours = history.series.is_ours
     data = [
         *band(shown.band, frame),
-        *own_values(history, frame),
+        *own_values(history, frame, is_thin=bool(shown.adjusted)),
+        *adjusted_line(shown, frame),
         *level_lines(shown.levels, frame),
         *other_lines(history, frame, typical),
         *change_traces(history, frame),

@@ -8,11 +8,11 @@ from typing import Any
 import plotly.graph_objects as go
 
 from ...model import quantities
-from ...model.history import AddedSeries, History, LevelLine, Spread
+from ...model.history import AddedSeries, History, LevelLine, ShownHistory, Spread
 from ...model.naming import gpu_name, name_in_module
 from ...model.series import Commit, Point, Series, Status
 from .history_view import RUN_DIGITS, Frame, Scale, by_commit, runs_of
-from .hover import SHOW_TEXT, no_number_text, point_text
+from .hover import SHOW_TEXT, commit_text, no_number_text, point_text
 from .layout import Domain, plain
 from .palette import BAND, INK, MUTED, SURFACE, look
 
@@ -39,14 +39,14 @@ def band(spread: Sequence[Spread], frame: Frame) -> list[go.Scatter]:
     ]
 
 
-def own_values(history: History, frame: Frame) -> list[go.Scatter]:
-    """One point per run; the line connects the medians of commits."""
+def own_values(history: History, frame: Frame, *, is_thin: bool = False) -> list[go.Scatter]:
+    """One point per run; the line connects the medians of commits. Thin: beside a GPU-adjusted line."""
     own = look(history.series.implementation)
     numbers = [point for point in history.points if point.status is Status.OK]
     line = by_commit(numbers)
     single = len(line) == len(numbers)
     size = 7 if len(numbers) < 60 else 5 if len(numbers) < 300 else 4
-    stroke = {"color": own.colour, "width": 1.2 if len(line) < 200 else 0.5}
+    stroke = {"color": own.colour, "width": 1.2 if len(line) < 200 and not is_thin else 0.5}
     points = go.Scatter(
         name=plain(own.label if history.series.implementation else "value"),
         legendgroup="own",
@@ -100,6 +100,28 @@ def _compared(history: History, numbers: Sequence[Point], line: Sequence[tuple[C
         if point.gpu is not None:
             lines.append(f"on {gpu_name(point.gpu)}")
         yield lines
+
+
+def adjusted_line(shown: ShownHistory, frame: Frame) -> list[go.Scatter]:
+    """The values as the newest session's GPU and software would have measured them."""
+    if not shown.adjusted:
+        return []
+    series = shown.history.series
+    return [
+        go.Scatter(
+            name="GPU-adjusted",
+            mode="lines",
+            x=[frame.x(commit) for commit, _ in shown.adjusted],
+            y=[frame.y(value) for _, value in shown.adjusted],
+            line={"color": look(series.implementation).colour, "width": 3.5},
+            opacity=0.55,
+            hovertemplate=SHOW_TEXT,
+            text=[
+                f"<b>{quantities.quantity(value, series.metric.unit)}</b> GPU-adjusted<br>{commit_text(commit)}"
+                for commit, value in shown.adjusted
+            ],
+        )
+    ]
 
 
 def level_lines(levels: Sequence[LevelLine], frame: Frame) -> list[go.Scatter]:

@@ -1,9 +1,11 @@
 """The list of commits, and the page of one commit."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from statistics import fmean
 
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -13,6 +15,7 @@ from ...analysis.thresholds import step_thresholds
 from ...model.comparison import ComparedBy, ComparisonRow, MachineDrift
 from ...model.compiled_code import CompiledDifference, compiled_difference
 from ...model.history import CommitPage, CommitPoint
+from ...model.metric import Metric
 from ...model.naming import kernel_of, natural
 from ...model.quantities import change
 from ...model.series import Commit, Series, Status, workload_of
@@ -27,7 +30,20 @@ from ..request_context import Pagination, commit_or_404, page_number, pagination
 
 _CHANGED = (Verdict.REGRESSED, Verdict.IMPROVED)
 _SHOWN_ROWS = 12  # of each comparison
+_SHOWN_KERNELS = 8
 _SHOWN_REASONS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelMean:
+    """The change of a kernel by our implementation: geometric mean over its latencies."""
+
+    kernel: str
+    implementation: str
+    change: float
+    rows: int
+    is_across_gpus: bool  # of all rows
+    metric: Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +54,9 @@ class CommitVerdict:
     base: Commit | None  # None for the first commit
     compared: Compared | None
     counts: tuple[tuple[Verdict, int], ...]
-    changed: tuple[ComparisonRow, ...]  # the first ones, regressions before improvements
+    changed: tuple[ComparisonRow, ...]  # the largest ones, regressions before improvements
     more_changed: int
+    kernels: tuple[KernelMean, ...]  # with changed rows, the largest change first
     inconclusive_reasons: tuple[tuple[str, int], ...]  # the most common ones
 
     @property
@@ -89,7 +106,7 @@ def _state(drift: MachineDrift | None, base: Commit | None, has_controls: bool, 
     if base is None:
         return "–"
     if is_other_gpu:
-        return "another GPU than before: times are not compared"
+        return "another GPU than before: times are compared by references"
     if drift is not None:
         return f"changed by {change(drift.change)}, taken off" if drift.change else "changed, its controls disagree"
     return "its controls did not change" if has_controls else "no controls"
@@ -139,7 +156,8 @@ def _verdict(
     compared = compared_commits(project, base, commit) if base is not None else None
     rows = [row for row in compared.rows if machine in {None, row.series.machine}] if compared is not None else []
     counts = Counter([row.verdict for row in rows])
-    changed = [row for verdict in _CHANGED if counts[verdict] for row in rows if row.verdict is verdict]
+    changed = [row for row in rows if row.verdict in _CHANGED]
+    shown = _largest(changed)
     reasons = Counter(
         row.reason or "too few runs for their noise" for row in rows if row.verdict is Verdict.INCONCLUSIVE
     )
@@ -148,10 +166,45 @@ def _verdict(
         base=base,
         compared=compared,
         counts=tuple((verdict, counts[verdict]) for verdict in Verdict if counts[verdict]),
-        changed=tuple(changed[:_SHOWN_ROWS]),
-        more_changed=max(len(changed) - _SHOWN_ROWS, 0),
+        changed=shown,
+        more_changed=len(changed) - len(shown),
+        kernels=_kernel_means(rows)[:_SHOWN_KERNELS],
         inconclusive_reasons=tuple(reasons.most_common(_SHOWN_REASONS)),
     )
+
+
+def _largest(changed: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
+    """The largest regressions, then the largest improvements; half of the rows each, if there are as many."""
+    ordered = sorted(changed, key=lambda row: -_size(row))
+    worse, better = ([row for row in ordered if row.verdict is verdict] for verdict in _CHANGED)
+    room = max(_SHOWN_ROWS // 2, _SHOWN_ROWS - len(better))
+    return (*worse[:room], *better[: _SHOWN_ROWS - len(worse[:room])])
+
+
+def _size(row: ComparisonRow) -> float:
+    change = row.estimate.change if row.estimate is not None else 0.0
+    return abs(math.log1p(change)) if change > -1 else math.inf
+
+
+def _kernel_means(rows: Iterable[ComparisonRow]) -> tuple[KernelMean, ...]:
+    """The kernels of which a latency changed."""
+    groups: dict[tuple[str, str], list[ComparisonRow]] = {}
+    for row in rows:
+        if row.series.metric_record.is_latency and row.estimate is not None and row.estimate.change > -1:
+            groups.setdefault((row.kernel, row.series.implementation or ""), []).append(row)
+    means = [
+        KernelMean(
+            kernel=kernel,
+            implementation=implementation,
+            change=math.expm1(fmean(math.log1p(row.estimate.change) for row in own if row.estimate is not None)),
+            rows=len(own),
+            is_across_gpus=all(row.across_gpus is not None for row in own),
+            metric=own[0].series.metric_record,
+        )
+        for (kernel, implementation), own in groups.items()
+        if any(row.verdict in _CHANGED for row in own)
+    ]
+    return tuple(sorted(means, key=lambda mean: -abs(math.log1p(mean.change))))
 
 
 bp = Blueprint("commits", __name__)

@@ -1,0 +1,23 @@
+"""Columns of GPU-adjusted histories."""
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+
+
+def upgrade() -> None:
+    """Add nullable columns; the next analysis fills them."""
+    columns: tuple[tuple[str, str, sa.types.TypeEngine[Any]], ...] = (
+        ("changepoint", "is_across_gpus", sa.Boolean()),
+        ("changepoint", "gpus", sa.Integer()),
+        ("changepoint", "family", sa.Integer()),
+        ("summary", "gpu_ratios", sa.JSON()),
+        ("summary", "gpu_spread", sa.Float()),
+        ("summary", "gpu_references", sa.Integer()),
+    )
+    for table, name, kind in columns:
+        op.add_column(table, sa.Column(name, kind))
