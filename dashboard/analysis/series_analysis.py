@@ -16,6 +16,7 @@ from ..executors import in_order, local_workers
 from ..model.error_location import located
 from ..model.metric import Metric, metric
 from ..statistics.changepoint import Changepoint, Detection
+from ..statistics.confirmed_step import ConfirmedStep, with_confirmed
 from ..statistics.detection import detect, detect_in_levels
 from ..statistics.episodes import Episode
 from ..statistics.level_path import Ints
@@ -41,6 +42,7 @@ from ..store.engine import Store
 from ..store.machine_peers import MachinePeers
 from ..store.series_history import SeriesHistory, series_history
 from .classify import classify_machines
+from .confirmation import confirmed_steps
 
 _log = logging.getLogger(__name__)
 _AT_ONCE, _FEWEST = 200, 50  # series in one task and transaction, at most and at least
@@ -56,6 +58,7 @@ class _Task:
     series: tuple[StaleSeries, ...]
     commit_index: CommitIndex
     noise: Mapping[int, float | None] = field(default_factory=dict)  # of their machines, once known
+    confirmed: Mapping[int, Sequence[ConfirmedStep]] = field(default_factory=dict)  # by series
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,13 +117,13 @@ def _analyse_project(
     while idle_rounds < _MOST_ROUNDS and (stale := count_stale(store, project)) > len(failed):
         written = 0
         at_once = _at_once(stale, workers[1])
-        machines = MachinePeers(project_id=project.id)
+        machines, confirmed = MachinePeers(project_id=project.id), confirmed_steps(store, project)
         short: list[_Findings] = []
-        answers = in_order(workers, _work, _without(set(failed), _tasks(store, project, at_once)))
+        answers = in_order(workers, _work, _without(set(failed), _tasks(store, project, at_once, confirmed)))
         for analyses in _batched(answers, failed, short):
             written += _write(store, project, analyses)
             progress(done + written)
-        answers = in_order(workers, _work, _tasks_with_noise(store, project, machines, short))
+        answers = in_order(workers, _work, _tasks_with_noise(store, project, machines, confirmed, short))
         for analyses in _batched(answers, failed, []):
             written += _write(store, project, analyses)
             progress(done + written)
@@ -158,7 +161,9 @@ def _without(failed: Collection[int], tasks: Iterable[_Task]) -> Iterator[_Task]
         yield replace(task, series=tuple(stale for stale in task.series if stale.id not in failed))
 
 
-def _tasks(store: Store, project: StaleProject, at_once: int) -> Iterator[_Task]:
+def _tasks(
+    store: Store, project: StaleProject, at_once: int, confirmed: Mapping[int, Sequence[ConfirmedStep]]
+) -> Iterator[_Task]:
     after, calendar = 0, ProjectCommitIndex(project.id)
     while True:
         with store.read() as connection:
@@ -167,11 +172,16 @@ def _tasks(store: Store, project: StaleProject, at_once: int) -> Iterator[_Task]
                 return
             current = calendar.read(connection)
         after = series[-1].id
-        yield _Task(series=tuple(series), commit_index=current)
+        steps = {stale.id: confirmed[stale.id] for stale in series if stale.id in confirmed}
+        yield _Task(series=tuple(series), commit_index=current, confirmed=steps)
 
 
 def _tasks_with_noise(
-    store: Store, project: StaleProject, machines: MachinePeers, short: Sequence[_Findings]
+    store: Store,
+    project: StaleProject,
+    machines: MachinePeers,
+    confirmed: Mapping[int, Sequence[ConfirmedStep]],
+    short: Sequence[_Findings],
 ) -> Iterator[_Task]:
     calendar = ProjectCommitIndex(project.id)
     for findings in short:
@@ -179,7 +189,8 @@ def _tasks_with_noise(
             noise = machines.scales(connection, dict(findings.levels))
             current = calendar.read(connection)
         noise_of = {series.id: noise.get(series.id) for series in findings.waiting}
-        yield _Task(series=findings.waiting, commit_index=current, noise=noise_of)
+        steps = {number: confirmed[number] for number in noise_of if number in confirmed}
+        yield _Task(series=findings.waiting, commit_index=current, noise=noise_of, confirmed=steps)
 
 
 def _write(store: Store, project: StaleProject, analyses: Sequence[SeriesAnalysis]) -> int:
@@ -221,6 +232,7 @@ def _analysis(stale: StaleSeries, task: _Task) -> SeriesAnalysis | float:
     if stale.id not in task.noise and (level := _short_level(history, own_metric)) is not None:
         return level
     detection = _detect(history, own_metric, task.noise.get(stale.id))
+    detection = with_confirmed(detection, task.confirmed.get(stale.id, ()), history.commits)
     return SeriesAnalysis(
         series_id=stale.id,
         revision=stale.revision,

@@ -52,6 +52,7 @@ class SeriesChange:
     share: ControlShare | None = None  # None: no controls
     q_value: float | None = None  # among all series of its run; None: not classified
     below_limit: float | None = None  # of a step below its threshold: that threshold
+    is_confirmed: bool = False  # by runs of both commits in turns
 
     @property
     def without_machine(self) -> Magnitude | None:

@@ -38,6 +38,7 @@ class Changepoint:
     p_value: float  # of the rank test between the segments; too small, as the data selected the index
     p_adjusted: float  # adjusted for that selection
     posterior: tuple[tuple[int, float], ...]  # indices from `first` to `last`, with the probability of each
+    is_confirmed: bool = False  # by runs of both commits in turns (confirmed_step.py)
 
     def among(self, indices: Sequence[int]) -> "Changepoint":
         """The same change in a longer series, of which this one has the values at `indices`."""

@@ -14,7 +14,7 @@ from .short_series import short_changepoints
 
 # Raise with every change of the findings, here or in the classification (classify.py): stores are then analysed anew.
 # tests/dashboard/test_analysis_version.py compares a digest.
-ANALYSIS_VERSION = 3
+ANALYSIS_VERSION = 4
 
 LONG_ENOUGH = 8  # commits, for the segmentation
 SMALLEST_CHANGE = 0.01

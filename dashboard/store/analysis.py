@@ -241,6 +241,7 @@ def _changepoint_rows(analysis: SeriesAnalysis, classified: Classifications) -> 
             "p_adjusted": change.p_adjusted,
             "posterior": [[commit, round(probability, 4)] for commit, probability in stored.posterior],
             "is_worse": (change.after > change.before) == (analysis.better is Better.LOWER),
+            "is_confirmed": change.is_confirmed,
             **classified.get((analysis.series_id, stored.commit_id), UNCLASSIFIED),
         }
         for stored in analysis.changes

@@ -94,6 +94,7 @@ class MachineChange(NamedTuple):
     high: float
     chance: float
     stored: tuple[Any, ...]  # CLASSIFICATION_COLUMNS
+    is_confirmed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -282,6 +283,7 @@ def _changes(
             table.c.low,
             table.c.high,
             table.c.p_adjusted,
+            table.c.is_confirmed,
             *(table.c[name] for name in CLASSIFICATION_COLUMNS),
         )
         .join(schema.series, schema.series.c.id == table.c.series_id)
@@ -290,8 +292,10 @@ def _changes(
     ids = np.array([row[1:4] for row in rows], dtype=np.int64).reshape(-1, 3)
     places = index.position[np.searchsorted(index.commits, ids)].tolist()
     return tuple(
-        MachineChange(series[number], commit, place, start, end, magnitude, low, high, chance, tuple(stored))
-        for (number, commit, _, _, magnitude, low, high, chance, *stored), (place, start, end) in zip(
+        MachineChange(
+            series[number], commit, place, start, end, magnitude, low, high, chance, tuple(stored), is_confirmed
+        )
+        for (number, commit, _, _, magnitude, low, high, chance, is_confirmed, *stored), (place, start, end) in zip(
             rows, places, strict=True
         )
     )

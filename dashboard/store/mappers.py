@@ -285,6 +285,7 @@ def change_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange:
         posterior=tuple((commits[commit], probability) for commit, probability in row.posterior),
         share=_share(row),
         q_value=row.q_value,
+        is_confirmed=row.is_confirmed,
     )
 
 

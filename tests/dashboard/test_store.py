@@ -40,16 +40,16 @@ def test_a_database_of_an_older_schema_is_migrated(
         connection.execute(insert(project).values(name="kept"))
     store.close()
     folder = shutil.copytree(migrate.MIGRATIONS, tmp_path / "migrations")
-    (folder / "versions" / "0003_owner.py").write_text(
+    (folder / "versions" / "0004_owner.py").write_text(
         "from alembic import op\nimport sqlalchemy as sa\n"
-        "revision = '0003'\ndown_revision = '0002'\n"
+        "revision = '0004'\ndown_revision = '0003'\n"
         "def upgrade() -> None:\n    op.add_column('project', sa.Column('owner', sa.String, server_default='us'))\n"
     )
     monkeypatch.setattr(migrate, "MIGRATIONS", folder)
     store = Store(database)
     with store.read() as connection:
         assert connection.execute(text("SELECT name, owner FROM project")).all() == [("kept", "us")]
-        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all() == ["0003"]
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all() == ["0004"]
     store.close()
 
 
@@ -63,6 +63,7 @@ def test_the_first_schema_is_migrated_to_the_current_names(database: str) -> Non
             ("set_aside", "told", "message"),
         ):
             connection.execute(text(f"ALTER TABLE {table} RENAME COLUMN {new} TO {old}"))
+        connection.execute(text("ALTER TABLE changepoint DROP COLUMN is_confirmed"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
     store.close()
     store = Store(database)

@@ -1,6 +1,6 @@
 """Findings of the analysis."""
 
-from sqlalchemy import JSON, Boolean, Column, Float, Index, Integer, SmallInteger, Table, Text
+from sqlalchemy import JSON, Boolean, Column, Float, Index, Integer, SmallInteger, Table, Text, false
 
 from .base import metadata, reference
 
@@ -22,6 +22,7 @@ changepoint = Table(
     Column("p_adjusted", Float, nullable=False),
     Column("posterior", JSON, nullable=False),  # [[commit id, probability], ...] of the range
     Column("is_worse", Boolean, nullable=False),
+    Column("is_confirmed", Boolean, nullable=False, server_default=false()),  # by runs of both commits in turns
     # Classification (classification.py):
     Column("kind", Text, nullable=False),  # ChangeKind
     Column("control", Text),  # verdict.Control
