@@ -107,8 +107,8 @@ def _measure_and_confirm(
             _asv(folder, "run", "--record-samples", *([] if is_rerun else ["--skip-existing"]), *benches, f"{commit}^!")
             measured_s = time.monotonic() - began
             confirmation.store_results(commit)
-            if confirmation.newest_run(commit) == before:
-                continue
+            if confirmation.newest_run(commit) == before and commit != newest[0]:
+                continue  # the newest commit's confirmation may have been interrupted
             try:
                 confirmation.confirm(commit, measured_s)
             except GateError as error:  # the results are stored; the other commits are measured

@@ -506,7 +506,7 @@ def test_a_merge_queue_gets_the_required_checks():
             {"inputs.folder": ".", "inputs.bench": "rope"},
             [
                 "python -m asv machine --yes",
-                "warpwatch runner with-gpu-lock warpwatch runner measure --no-fetch --commits 3 --bench rope",
+                "warpwatch runner with-gpu-lock warpwatch runner measure --no-fetch --confirm --commits 3 --bench rope",
             ],
         ),
     ],
