@@ -18,8 +18,24 @@ _DIGITS = 10
 _KEPT_DAYS = 30  # so long may a push be away
 
 
+class ArchiveError(Exception):
+    """A run cannot be archived; the message names the file."""
+
+
 def archive_run(results: Path, commit: str) -> None:
-    """Archives the result files of a commit (full hash) as they are now. Raises OSError."""
+    """Archives the result files of a commit (full hash) as they are now, if there are any. Raises ArchiveError."""
+    try:
+        _archive(results, commit)
+    except OSError as error:
+        raise ArchiveError(
+            f"cannot archive the results of {commit[:8]} before a run overwrites them: {error.filename or results}:"
+            f" {error.strerror}"
+        ) from error
+
+
+def _archive(results: Path, commit: str) -> None:
+    if not results.is_dir():
+        return
     own = [found for found in find_results(results) if commit.startswith(Path(found.name).name.partition("-")[0])]
     loaded = [read for found in own if (read := load_result(found)) is not None]
     if not loaded:

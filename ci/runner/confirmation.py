@@ -49,11 +49,6 @@ class Confirmation:
     say: Callable[[str], None]
     _longest_s: float = field(default=0.0)  # of the runs of one confirmation
 
-    def store_results(self, commit: str) -> None:
-        """Imports and archives what asv has just measured."""
-        self.runs.import_earlier()
-        archive_run(self.results, commit)
-
     def newest_run(self, commit: str) -> datetime | None:
         """The start of the newest run of a commit (full hash) on this machine."""
         found = queries.measured_on(self.runs.store, self.runs.project, commit)
@@ -76,7 +71,7 @@ class Confirmation:
                 self._confirm_against(base, head)
         except _BudgetSpentError:
             self.say(
-                f"{commit[:8]}: no further runs, as {self.budget.seconds / 60:.0f} minutes of confirmations are spent"
+                f"{commit[:8]}: no further runs, as {self.budget.seconds / 60:g} minutes of confirmations are spent"
                 " today ([confirm] minutes_per_day in warpwatch.toml)"
             )
 
@@ -186,6 +181,7 @@ class Confirmation:
         """One run, unless it would likely end after the day's budget. The first of a confirmation may."""
         if self.budget.remaining_s() <= self._longest_s:
             raise _BudgetSpentError
+        archive_run(self.results, commit)
         started = time.monotonic()
         try:
             self.runs.run(commit, series)
@@ -193,7 +189,6 @@ class Confirmation:
             seconds = time.monotonic() - started
             self.budget.spend(seconds)
             self._longest_s = max(self._longest_s, seconds)
-        archive_run(self.results, commit)
 
     def _recorded(self, commit: str) -> Commit | None:
         return queries.find_commit(self.runs.store, self.runs.project, commit)

@@ -20,6 +20,7 @@ from ..gate.asv_runner import AsvRuns, GateError
 from ..host_lock import HostLockError, gpu_lock, with_gpu_lock
 from ..policy.policy_file import find_policy, read_usable_policy
 from ..policy.policy_model import Policy
+from ..push.run_archives import ArchiveError, archive_run
 from .clock_lock import locked, reset
 from .confirmation import Confirmation
 from .day_budget import day_budget
@@ -102,18 +103,20 @@ def _measure_and_confirm(
         confirmation.runs.import_earlier()
         for commit in reversed(newest):
             is_rerun = rerun_newest and commit == newest[0]
+            if is_rerun:
+                archive_run(confirmation.results, commit)
             before = confirmation.newest_run(commit)
             began = time.monotonic()
             _asv(folder, "run", "--record-samples", *([] if is_rerun else ["--skip-existing"]), *benches, f"{commit}^!")
             measured_s = time.monotonic() - began
-            confirmation.store_results(commit)
+            confirmation.runs.import_earlier()
             if confirmation.newest_run(commit) == before and commit != newest[0]:
                 continue  # the newest commit's confirmation may have been interrupted
             try:
                 confirmation.confirm(commit, measured_s)
             except GateError as error:  # the results are stored; the other commits are measured
                 _say(f"{commit[:8]}: no further runs: {error}")
-    except (HostLockError, NoResultsError) as error:
+    except (ArchiveError, HostLockError, NoResultsError) as error:
         raise CannotTellError(str(error)) from error
 
 

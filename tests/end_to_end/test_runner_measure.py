@@ -81,6 +81,35 @@ def test_a_timer_measures_what_came_and_the_newest_again(tmp_path: Path) -> None
     assert "git merge" in refused.stderr
 
 
+def test_a_false_suspicion_is_measured_again_within_the_days_budget(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    subprocess.run(["git", "init", "--quiet", "--initial-branch=main", str(project)], check=True)
+    (project / "warpwatch.toml").write_text("[confirm]\nminutes_per_day = 0.0001\n")
+    first = _commit(project, 1)
+    environ = {**os.environ, "HOME": str(tmp_path), "WARPWATCH_LOCK_FOLDER": str(tmp_path)}
+    environ |= {"CUDA_VISIBLE_DEVICES": "", "WARPWATCH_DATABASE": f"sqlite:///{tmp_path / 'runner.db'}"}
+    subprocess.run([sys.executable, "-m", "asv", "machine", "--yes", "--machine", "box"], cwd=project, env=environ,
+                   check=True, capture_output=True)  # fmt: skip
+
+    def measure() -> str:
+        command = [sys.executable, "-m", "warpwatch.ci.cli", "runner", "measure", "--no-fetch", "--confirm"]
+        done = subprocess.run(command, cwd=project, env=environ, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stderr
+
+    assert measure() == ""  # the first commit has none before it
+    second = _commit(project, 2)
+    said = measure()
+    assert f"{second[:8]} against {first[:8]}: 1 suspicious series, measured again:" in said
+    assert "no further runs, as 0.0001 minutes of confirmations are spent today" in said
+    archives = [*project.glob(".asv/results/.runs/*.tar.zst")]
+    assert len(archives) == 1  # base's first run, before one further run, which may end after the budget
+    (budget,) = tmp_path.glob("*.confirmations")
+    assert json.loads(budget.read_text())["seconds"] > 0.006
+    assert "no further runs" in measure()  # nor now
+    assert [*project.glob(".asv/results/.runs/*.tar.zst")] == archives
+
+
 def test_an_asv_that_goes_on_after_its_trust_was_killed_keeps_the_lock(tmp_path: Path) -> None:
     project, mark = tmp_path / "project", tmp_path / "measuring"
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main", str(project)], check=True)

@@ -15,7 +15,7 @@ import requests
 from tests.asv_results import hash_of
 from tests.ci.push.conftest import BENCH, Runner
 from tools.push_faults import trial
-from warpwatch.ci.push.run_archives import archive_run, archived_runs
+from warpwatch.ci.push.run_archives import ArchiveError, archive_run, archived_runs
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.policy import stated_limits
 from warpwatch.dashboard.store.tokens import Scope, create_token
@@ -87,7 +87,15 @@ def test_archives_of_runs_are_kept_for_a_month(runner: Runner) -> None:
     assert (old.path.name[:10], new.path.name[:10]) == ("0000000001", "0000000002")
     assert new.path.stat().st_mode & 0o777 == 0o644  # the user that pushes is another one
     archive_run(runner.asv.folder, "f" * 40)  # nothing was measured
+    archive_run(runner.asv.folder / "none", "f" * 40)
     assert [*archived_runs(runner.asv.folder)] == [new]
+    runner.measure(2, 1.6e-3)
+    (runner.asv.folder / ".runs").rename(runner.asv.folder.parent / "archives")
+    (runner.asv.folder / ".runs").touch()
+    with pytest.raises(
+        ArchiveError, match=f"the results of {hash_of(2)[:8]} before a run overwrites them: .*File exists"
+    ):
+        archive_run(runner.asv.folder, hash_of(2))
 
 
 def test_an_invalid_token_is_reported_and_nothing_lost(runner: Runner) -> None:
