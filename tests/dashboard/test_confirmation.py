@@ -144,23 +144,41 @@ def _changepoint(index: int, first: int, last: int, magnitude: float) -> Changep
     ends = {"magnitude": magnitude, "ci_low": magnitude - 0.01, "ci_high": magnitude + 0.01}
     posterior = tuple((place, 1 / (last - first + 1)) for place in range(first, last + 1))
     return Changepoint(
-        index=index, first=first, last=last, before=1.0, after=1 + magnitude, p_value=1e-4, p_adjusted=1e-3,
-        posterior=posterior, **ends,
-    )  # fmt: skip
+        index=index,
+        first=first,
+        last=last,
+        before=1.0,
+        after=1 + magnitude,
+        p_value=1e-4,
+        p_adjusted=1e-3,
+        posterior=posterior,
+        **ends,
+    )
 
 
 def test_a_confirmed_step_replaces_the_changepoint_whose_range_contains_it() -> None:
     estimate = Estimate(
-        change=0.05, ci_low=0.04, ci_high=0.06, p_value=1e-6, noise=0.003, noise_source=NoiseSource.RERUNS,
-        degrees_of_freedom=8, base_runs=3, head_runs=3, runs_needed=0, equivalence_bound=0.06,
-    )  # fmt: skip
+        change=0.05,
+        ci_low=0.04,
+        ci_high=0.06,
+        p_value=1e-6,
+        noise=0.003,
+        noise_source=NoiseSource.RERUNS,
+        degrees_of_freedom=8,
+        base_runs=3,
+        head_runs=3,
+        runs_needed=0,
+        equivalence_bound=0.06,
+    )
     step = ConfirmedStep(base=102, head=105, before=1.0, after=1.05, estimate=estimate, p_adjusted=1e-5)
     commits = np.arange(100, 120)
     same, opposite, elsewhere = _changepoint(4, 3, 7, 0.06), _changepoint(8, 4, 9, -0.06), _changepoint(15, 15, 15, 0.1)
     found = with_confirmed(Detection(changes=(same, opposite, elsewhere)), [step], commits)
     assert [(each.index, each.first, each.is_confirmed) for each in found.changes] == [
-        (5, 3, True), (8, 4, False), (15, 15, False),
-    ]  # fmt: skip
+        (5, 3, True),
+        (8, 4, False),
+        (15, 15, False),
+    ]
     assert sum(chance for _, chance in found.changes[0].posterior) == pytest.approx(1)
     gone = ConfirmedStep(base=1, head=105, before=1.0, after=1.05, estimate=estimate, p_adjusted=1e-5)
     assert with_confirmed(found, [gone], commits) is found
