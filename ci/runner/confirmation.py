@@ -21,6 +21,7 @@ from warpwatch.dashboard.model.schema import SeriesSchema
 from warpwatch.dashboard.model.series import Commit
 from warpwatch.dashboard.model.verdict import NoiseSource, Verdict
 from warpwatch.dashboard.store import queries
+from warpwatch.dashboard.store.queries.comparison_pairs import Pair
 from warpwatch.dashboard.text.labels import count
 
 from ..gate.alpha_spending import analysis_schedule
@@ -31,6 +32,7 @@ from ..push.run_archives import archive_run
 from .day_budget import DayBudget
 
 _CHANGED = {Verdict.REGRESSED, Verdict.IMPROVED}
+_MOST_FAILED = 20  # earlier commits without a number, such as those that do not build
 
 
 class _BudgetSpentError(Exception):
@@ -62,7 +64,7 @@ class Confirmation:
         """
         if self.budget.seconds <= 0:
             return
-        head = self._recorded(commit)
+        head = queries.find_commit(self.runs.store, self.runs.project, commit)
         if head is None:
             return  # nothing was measured; asv has printed why
         try:
@@ -76,29 +78,47 @@ class Confirmation:
             )
 
     def _base(self, head: Commit, measured_s: float) -> Commit | None:
-        """The newest earlier commit with results here; the parent is measured if there is none on this GPU."""
-        base = self._newest_before(head)
-        if base is not None and self._is_comparable(base, head):
+        """The newest earlier commit with numbers here; measured first if this GPU has none of it, or of any.
+
+        None without anything to compare: head has no number, or it is the first commit.
+        """
+        base, is_on_this_gpu = self._newest_before(head)
+        if base is not None and is_on_this_gpu:
             return base
-        try:
-            parent = git(self.repository, "rev-parse", "--verify", "--quiet", f"{head.hash}^").strip()
-        except GitError:
-            return None  # the first commit
-        why = "was measured on another GPU" if base is not None else "has no results here"
-        self.say(f"{head.hash[:8]}: measuring {(base.hash if base else parent)[:8]} first, which {why}")
+        if not any(pair.head.runs for pair in self._pairs(head, head)):
+            return None
+        if base is not None:
+            name, why = base.hash, "was measured on another GPU"
+        else:
+            try:
+                name = git(self.repository, "rev-parse", "--verify", "--quiet", f"{head.hash}^").strip()
+            except GitError:
+                return None
+            why = "has no results here"
+        self.say(f"{head.hash[:8]}: measuring {name[:8]} first, which {why}")
         self._longest_s = measured_s
-        name = base.hash if base is not None else parent
         self._measure(name, None)
-        return self._recorded(name)
+        return queries.find_commit(self.runs.store, self.runs.project, name)
 
-    def _newest_before(self, head: Commit) -> Commit | None:
-        found = queries.measured_on(self.runs.store, self.runs.project, head.hash)
-        return next((runs.before for runs in found if runs.machine == self.machine and runs.before is not None), None)
+    def _newest_before(self, head: Commit) -> tuple[Commit | None, bool]:
+        """The newest earlier commit that has a number where head has one, and whether one GPU measured both."""
+        base = self._before(head)
+        for _ in range(_MOST_FAILED):
+            if base is None:
+                break
+            compared = [pair for pair in self._pairs(base, head) if pair.base.runs and pair.head.runs]
+            if compared:
+                timed = [pair for pair in compared if not pair.series.metric.is_exact]
+                return base, not timed or any(pair.other_gpus is None for pair in timed)
+            base = self._before(base)
+        return None, False
 
-    def _is_comparable(self, base: Commit, head: Commit) -> bool:
-        """Whether one GPU measured a series at both commits."""
-        pairs = queries.pairs(self.runs.store, self.runs.project, base.hash, head.hash, machine=self.machine)
-        return any(pair.base.runs and pair.head.runs and pair.other_gpus is None for pair in pairs)
+    def _before(self, commit: Commit) -> Commit | None:
+        found = queries.measured_on(self.runs.store, self.runs.project, commit.hash)
+        return next((runs.before for runs in found if runs.machine == self.machine), None)
+
+    def _pairs(self, base: Commit, head: Commit) -> tuple[Pair, ...]:
+        return queries.pairs(self.runs.store, self.runs.project, base.hash, head.hash, machine=self.machine)
 
     def _confirm_against(self, base: Commit, head: Commit) -> None:
         store, project = self.runs.store, self.runs.project
@@ -189,9 +209,6 @@ class Confirmation:
             seconds = time.monotonic() - started
             self.budget.spend(seconds)
             self._longest_s = max(self._longest_s, seconds)
-
-    def _recorded(self, commit: str) -> Commit | None:
-        return queries.find_commit(self.runs.store, self.runs.project, commit)
 
 
 def is_suspicious(row: ComparisonRow) -> bool:

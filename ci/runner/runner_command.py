@@ -98,6 +98,7 @@ def _measure_and_confirm(
     database: str | None,
 ) -> None:
     """Measures the commits from the oldest on, and confirms suspicions after each."""
+    failed = []
     try:
         confirmation = _confirmation(folder, patterns, database)
         confirmation.runs.import_earlier()
@@ -107,7 +108,12 @@ def _measure_and_confirm(
                 archive_run(confirmation.results, commit)
             before = confirmation.newest_run(commit)
             began = time.monotonic()
-            _asv(folder, "run", "--record-samples", *([] if is_rerun else ["--skip-existing"]), *benches, f"{commit}^!")
+            try:
+                skipping = () if is_rerun else ("--skip-existing",)
+                _asv(folder, "run", "--record-samples", *skipping, *benches, f"{commit}^!")
+            except click.ClickException:  # asv has printed why; a later commit may build
+                failed.append(commit[:8])
+                continue
             measured_s = time.monotonic() - began
             confirmation.runs.import_earlier()
             if confirmation.newest_run(commit) == before and commit != newest[0]:
@@ -116,8 +122,11 @@ def _measure_and_confirm(
                 confirmation.confirm(commit, measured_s)
             except GateError as error:  # the results are stored; the other commits are measured
                 _say(f"{commit[:8]}: no further runs: {error}")
+        confirmation.runs.store.close()
     except (ArchiveError, HostLockError, NoResultsError) as error:
         raise CannotTellError(str(error)) from error
+    if failed:
+        raise click.ClickException(f"asv could not measure {', '.join(failed)}; its output above has the reasons")
 
 
 def _confirmation(folder: Path, patterns: tuple[str, ...], database: str | None) -> Confirmation:
