@@ -1,6 +1,6 @@
 """Steps that measuring base and head again in turns has confirmed, among the changepoints of a history."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,11 +29,16 @@ def with_confirmed(detection: Detection, steps: Sequence[ConfirmedStep], commits
     step, which has the narrower range, replaces it.
     """
     places = {int(commit): index for index, commit in enumerate(commits.tolist())}
-    confirmed = [_changepoint(step, places) for step in steps if step.base in places and step.head in places]
+    confirmed = [_changepoint(step, places) for step in steps if _is_in_order(step, places)]
     if not confirmed:
         return detection
     others = [change for change in detection.changes if not any(_is_same(change, each) for each in confirmed)]
     return replace(detection, changes=tuple(sorted([*others, *confirmed], key=lambda change: change.index)))
+
+
+def _is_in_order(step: ConfirmedStep, places: Mapping[int, int]) -> bool:
+    """Whether the history has both commits in this order, which another process may have changed meanwhile."""
+    return step.base in places and step.head in places and places[step.base] < places[step.head]
 
 
 def _is_same(change: Changepoint, confirmed: Changepoint) -> bool:
@@ -41,7 +46,7 @@ def _is_same(change: Changepoint, confirmed: Changepoint) -> bool:
     return change.index == confirmed.index or (is_alike and change.first <= confirmed.index <= change.last)
 
 
-def _changepoint(step: ConfirmedStep, places: dict[int, int]) -> Changepoint:
+def _changepoint(step: ConfirmedStep, places: Mapping[int, int]) -> Changepoint:
     first, last = places[step.base] + 1, places[step.head]
     return Changepoint(
         index=last,

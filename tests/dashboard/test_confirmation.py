@@ -190,6 +190,7 @@ def test_a_confirmed_step_replaces_the_changepoint_whose_range_contains_it() -> 
     assert sum(chance for _, chance in found.changes[0].posterior) == pytest.approx(1)
     gone = ConfirmedStep(base=1, head=105, before=1.0, after=1.05, estimate=estimate, p_adjusted=1e-5)
     assert with_confirmed(found, [gone], commits) is found
+    assert with_confirmed(found, [step], commits[::-1]) is found
 
 
 def test_holms_p_values_are_those_of_the_procedure() -> None:
