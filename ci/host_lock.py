@@ -77,7 +77,7 @@ def gpu_lock(
         for name in names:
             path = folder / f"warpwatch-{name}.lock"
             try:
-                descriptor = _open(path)
+                descriptor = open_shared(path)
             except OSError as error:
                 raise HostLockError(
                     f"cannot lock {name}: {path}: {error.strerror}; see WARPWATCH_LOCK_FOLDER"
@@ -101,8 +101,8 @@ def lock_folder() -> Path:
     return run_lock if run_lock.is_dir() and run_lock.stat().st_mode & 0o002 else Path("/tmp")
 
 
-def _open(path: Path) -> int:
-    """Opens the lock's file, which is writable for every user and never removed."""
+def open_shared(path: Path) -> int:
+    """Opens a file that is writable for every user and never removed. Raises OSError."""
     while True:
         try:
             # Without O_CREAT, which the kernel refuses in a sticky folder for another user's file.

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,7 +99,8 @@ def planted_repository(
 ) -> PlantedRepository:
     """So many commits after a good one, each of which changes the source, but for `notes`, which change a text.
 
-    From `culprit` on the library takes 1 + `change` times as long; the `broken` do not compile.
+    From `culprit` on the library takes 1 + `change` times as long; the `broken` do not compile. The commits are a
+    minute apart, as a dashboard without the repository orders them by date.
     """
     folder.mkdir(parents=True)
     (folder / "benchmarks").mkdir()
@@ -108,7 +110,7 @@ def planted_repository(
     (folder / "library.py").write_text(_BUILDING)
     (folder / ".gitignore").write_text(".asv/\n.warpwatch/\n.home/\n__pycache__/\n")
     _git(folder, "init", "--quiet", "--initial-branch", "main")
-    made = []
+    made, began = [], time.time()
     for number in range(commits + 1):
         rounds = round(_ROUNDS * (1 + change)) if number >= culprit else _ROUNDS
         if number in notes:
@@ -117,7 +119,7 @@ def planted_repository(
             text = _SOURCE.format(number=number, rounds=rounds, missing=" +" if number in broken else "")
             (folder / "work.c").write_text(text)
         _git(folder, "add", "--all")
-        _git(folder, "commit", "--quiet", "--message", f"change {number}")
+        _git(folder, "commit", "--quiet", "--message", f"change {number}", date_s=int(began) + 60 * (number - commits))
         made.append(_git(folder, "rev-parse", "HEAD"))
     home = folder / ".home"  # asv keeps its machine file there
     home.mkdir()
@@ -130,7 +132,10 @@ def planted_repository(
     return PlantedRepository(folder=folder, commits=tuple(made), environment=environment)
 
 
-def _git(folder: Path, *words: str) -> str:
+def _git(folder: Path, *words: str, date_s: int | None = None) -> str:
     identity = ["-c", "user.name=A. Tester", "-c", "user.email=tester@example.org", "-c", "commit.gpgsign=false"]
-    done = subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True)
+    dated = {} if date_s is None else {f"GIT_{who}_DATE": f"{date_s} +0000" for who in ("AUTHOR", "COMMITTER")}
+    done = subprocess.run(
+        ["git", *identity, *words], cwd=folder, env=os.environ | dated, check=True, capture_output=True, text=True
+    )
     return done.stdout.strip()

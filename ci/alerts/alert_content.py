@@ -161,9 +161,10 @@ def _row(regression: Regression) -> str:
     unit = series.metric.unit
     interval = f" ({change(moved.ci_low)} to {change(moved.ci_high)})" if moved.ci_low < moved.ci_high else ""
     across = f", {across_words(moved)}" if moved.is_across_gpus else ""
+    confirmed = "; confirmed by further runs of both commits in turns" if moved.is_confirmed else ""
     return (
         f"{code_span(series.title)}: {inert(quantity(moved.before, unit))} → {inert(quantity(moved.after, unit))}, "
-        f"{change(moved.magnitude, moved.before)}{interval}{across}{_of_the_machine(regression)}"
+        f"{change(moved.magnitude, moved.before)}{interval}{across}{_of_the_machine(regression)}{confirmed}"
     )
 
 
@@ -203,6 +204,7 @@ def _payload(group: RegressionGroup) -> dict[str, Any]:
                 "relative_change": regression.change.magnitude,
                 "interval_95": [regression.change.ci_low, regression.change.ci_high],
                 "p_value": regression.change.p_value,
+                "is_confirmed": regression.change.is_confirmed,
                 **classification_json(regression.series, regression.change),
             }
             for regression in group.regressions

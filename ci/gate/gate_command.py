@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from warpwatch.dashboard.analysis.compare_commits import check
+from warpwatch.dashboard.analysis.confirmation import CONFIRMING_RUNS
 from warpwatch.dashboard.cli.output import OutputFile, table_width, write
 from warpwatch.dashboard.cli.store_access import CannotTellError, open_or_create_store, read_settings
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
@@ -25,7 +26,7 @@ from .alpha_spending import analysis_schedule
 from .artefact_builder import BenchmarkSources, gate_artefact, write_artefact
 from .asv_runner import AsvRuns, GateError
 from .comparison_policy import exit_status, read_committed_policy, read_comparison_policy
-from .gate_loop import CONFIRMING_RUNS, Gate, run_gate
+from .gate_loop import Gate, run_gate
 
 
 @click.command()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from warpwatch.dashboard.analysis.compare_commits import in_order
+from warpwatch.dashboard.analysis.confirmation import CONFIRMING_RUNS
 from warpwatch.dashboard.model.comparison import Comparison, ComparisonRow
 from warpwatch.dashboard.model.schema import SeriesSchema
 from warpwatch.dashboard.model.verdict import Verdict
@@ -16,7 +17,6 @@ from warpwatch.dashboard.text.labels import count
 from .alpha_spending import InterimAnalysis, run_order
 
 SMALLEST_POWER = 0.05  # conditional power at the remaining analyses; below it a series is futile
-CONFIRMING_RUNS = 3  # of each commit: two equal outliers in two runs look like a change without noise
 _DECIDED = {Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED}
 _CHANGED = {Verdict.REGRESSED, Verdict.IMPROVED}
 Measure = Callable[[bool, Collection[SeriesSchema] | None], None]
@@ -65,20 +65,22 @@ def run_gate(
     check: Callable[[float], Comparison],
     *,
     budget_s: float,
+    series: Sequence[SeriesSchema] | None = None,
     clock: Callable[[], float] = time.monotonic,
     say: Callable[[str], None] = lambda line: None,
 ) -> Gate:
     """Measure until no series is inconclusive, or the remaining runs would decide none of the inconclusive ones.
 
-    `check` compares all series with the given family-wise error. No run starts that would likely end after the budget,
-    except those before the first analysis. Decided series keep their row; they and futile series are not measured
-    again. A change needs CONFIRMING_RUNS, unless the schedule has fewer. Raises ValueError for an empty schedule.
+    `check` compares all series with the given family-wise error; the first runs measure `series`, or all. No run
+    starts that would likely end after the budget, except those before the first analysis. Decided series keep their
+    row; they and futile series are not measured again. A change needs CONFIRMING_RUNS, unless the schedule has fewer.
+    Raises ValueError for an empty schedule.
     """
     started, remaining = clock(), tuple(schedule)
     if not remaining:
         raise ValueError("a gate needs at least one interim analysis")
     decided: dict[str, ComparisonRow] = {}
-    measured: list[SeriesSchema] | None = None
+    measured = series
     runs = 0
     while True:
         analysis, remaining = remaining[0], remaining[1:]

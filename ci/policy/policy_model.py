@@ -46,6 +46,20 @@ class GateTable(GeneralLimits):
     )
 
 
+# `[confirm]`: what a runner measures again.
+
+
+class ConfirmTable(Table):
+    """The limit of `warpwatch runner measure --confirm`."""
+
+    minutes_per_day: float = Field(
+        default=120.0,
+        ge=0,
+        le=24 * 60,
+        description="minutes of each GPU's day that confirmations may take, such as 120",
+    )
+
+
 # `[alerts]`: alerts of the main branch and their destinations. Secrets are in the environment; the file names them.
 
 _GLOBS = 'a glob or several, such as "rope*" or ["rope", "*attention*"]'
@@ -175,6 +189,7 @@ class Policy(Table):
     gate: GateTable = Field(default_factory=GateTable)
     rule: TupleOf[LimitRule] = Field(default=(), description="[[rule]] tables")
     alerts: AlertsTable = Field(default_factory=AlertsTable)
+    confirm: ConfirmTable = Field(default_factory=ConfirmTable)
 
     @property
     def limits(self) -> LimitRules:

@@ -98,14 +98,14 @@ class PushQueue:
                 return batch
         number = waiting[-1].number + 1 if waiting else 1
         path = self._waiting / f"{number:0{_DIGITS}d}-{digest}{_SUFFIX}"
-        _write_atomically(path, body)
+        write_atomically(path, body)
         return Batch(path=path)
 
     def replace(self, batch: Batch, bodies: Sequence[bytes]) -> None:
         """Replaces a batch by others at its position. Raises OSError and loses nothing."""
         for part, body in enumerate(bodies):
             digest = hashlib.sha256(body).hexdigest()[:32]
-            _write_atomically(self._waiting / f"{batch.number:0{_DIGITS}d}-{part}-{digest}{_SUFFIX}", body)
+            write_atomically(self._waiting / f"{batch.number:0{_DIGITS}d}-{part}-{digest}{_SUFFIX}", body)
         self.remove(batch)
 
     def remove(self, batch: Batch) -> None:
@@ -117,7 +117,7 @@ class PushQueue:
         """Moves a batch with rejected files to `refused/`, with the reasons."""
         target = self.refused / f"{batch.path.name.split('-')[-1]}"
         with suppress(OSError):  # a full disk; the batch itself matters more
-            _write_atomically(target.with_name(f"{target.name}.txt"), "".join(f"{each}\n" for each in reasons).encode())
+            write_atomically(target.with_name(f"{target.name}.txt"), "".join(f"{each}\n" for each in reasons).encode())
         batch.path.replace(target)
         _sync(self.refused)
         _sync(self._waiting)
@@ -147,10 +147,11 @@ class PushQueue:
 
     def write(self, name: str, text: bytes) -> None:
         """Writes a file of the queue atomically. Raises OSError."""
-        _write_atomically(self.folder / name, text)
+        write_atomically(self.folder / name, text)
 
 
-def _write_atomically(path: Path, text: bytes) -> None:
+def write_atomically(path: Path, text: bytes) -> None:
+    """Writes a whole file or none, which survives a power failure. Raises OSError."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=_TEMPORARY)
     temporary = Path(name)
     try:

@@ -10,6 +10,7 @@ from pathlib import Path
 from ..retries import Backoff, UnavailableError, retry
 from .batch import LoadedResult, count_results, find_results, group_results, listing_files, load_result, pack, split
 from .queue import Batch, KnownFile, PushQueue
+from .run_archives import archived_runs
 from .upload import RefusedError, Upload, UploadResult, UploadTooLargeError
 
 _BACKOFF = Backoff(first_s=1.0, longest_s=300.0, longest_requested_s=3600.0)
@@ -40,7 +41,7 @@ class PushResult:
 
 
 def queue_new(results: Path, queue: PushQueue, *, again: bool = False) -> int:
-    """Queues every result file that is new or changed since it was last queued; returns how many.
+    """Queues archived runs, and result files that are new or changed since they were last queued; returns how many.
 
     With `again` queues all files and the refused batches. Raises OSError if results or queue cannot be read or written;
     the queue loses nothing.
@@ -50,6 +51,12 @@ def queue_new(results: Path, queue: PushQueue, *, again: bool = False) -> int:
             queue.requeue_refused()
         before = {} if again else queue.known()
         known, count = dict(before), 0
+        for archive in archived_runs(results):  # first: the result files have the newest runs
+            if archive.name not in known:
+                queue.add(archive.path.read_bytes())
+                known[archive.name] = KnownFile(stamp=archive.stamp, digest="")
+                queue.save_known(known)
+                count += 1
         for group in group_results(_changed(results, known)):
             machines = {str(Path(each.result.name).parent) for each in group}
             members = [member for each in group for member in each.members]

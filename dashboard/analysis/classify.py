@@ -73,6 +73,8 @@ def classified(findings: MachineFindings) -> tuple[Classification, ...]:
     """Kind, machine's share and q-value of each change."""
     attributable: dict[tuple[int, str], list[MachineChange]] = defaultdict(list)
     for change in findings.changes:
+        if change.is_confirmed:  # the controls of the same session were taken into account
+            continue
         is_adjusted = change.family is not None  # to what the machine's references show
         if change.series.family is not None and change.low < change.high and change.low > -1 and not is_adjusted:
             attributable[change.series.environment, change.series.family].append(change)
@@ -122,6 +124,8 @@ def _with_q(attributed: Sequence[_Attributed], families: Mapping[int, int]) -> t
         if kind is ChangeKind.STEP and change.series.is_ours:
             if change.series.is_exact:
                 q[number] = 0.0
+            elif change.is_confirmed:
+                q[number] = change.chance  # its family are the series that were measured again
             else:
                 family_name = change.series.family if change.family is not None else None
                 runs[change.series.environment, change.commit_id, family_name].append(number)

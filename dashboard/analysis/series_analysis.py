@@ -16,6 +16,7 @@ from ..executors import in_order, local_workers
 from ..model.error_location import located
 from ..model.metric import Metric, metric
 from ..statistics.changepoint import Changepoint, Detection
+from ..statistics.confirmed_step import ConfirmedStep, with_confirmed
 from ..statistics.detection import detect, detect_in_levels
 from ..statistics.episodes import Episode
 from ..statistics.gpu_history import SessionChain
@@ -45,6 +46,7 @@ from ..store.machine_peers import MachinePeers
 from ..store.queries.series_list import series_index
 from ..store.series_history import SeriesHistory, series_history
 from .classify import classify_machines
+from .confirmation import confirmed_steps
 from .gpu_history import session_chains
 
 _log = logging.getLogger(__name__)
@@ -62,6 +64,7 @@ class _Task:
     commit_index: CommitIndex
     sessions: "_Sessions"
     noise: Mapping[int, float | None] = field(default_factory=dict)  # of their machines, once known
+    confirmed: Mapping[int, Sequence[ConfirmedStep]] = field(default_factory=dict)  # by series
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,13 +136,14 @@ def _analyse_project(
         sessions = _sessions(store, project)
         written = 0
         at_once = _at_once(stale, workers[1])
-        machines = MachinePeers(project_id=project.id)
+        machines, confirmed = MachinePeers(project_id=project.id), confirmed_steps(store, project)
         short: list[_Findings] = []
-        answers = in_order(workers, _work, _without(set(failed), _tasks(store, project, at_once, sessions)))
+        answers = in_order(workers, _work, _without(set(failed), _tasks(store, project, at_once, sessions, confirmed)))
         for analyses in _batched(answers, failed, short):
             written += _write(store, project, analyses)
             progress(done + written)
-        answers = in_order(workers, _work, _tasks_with_noise(store, project, machines, short, sessions))
+        with_noise = _tasks_with_noise(store, project, machines, short, sessions, confirmed)
+        answers = in_order(workers, _work, with_noise)
         for analyses in _batched(answers, failed, []):
             written += _write(store, project, analyses)
             progress(done + written)
@@ -186,7 +190,13 @@ def _sessions(store: Store, project: StaleProject) -> _Sessions:
     return _Sessions(newest_run=newest, chains={ids[key]: chain for key, chain in chains.items()})
 
 
-def _tasks(store: Store, project: StaleProject, at_once: int, sessions: _Sessions) -> Iterator[_Task]:
+def _tasks(
+    store: Store,
+    project: StaleProject,
+    at_once: int,
+    sessions: _Sessions,
+    confirmed: Mapping[int, Sequence[ConfirmedStep]],
+) -> Iterator[_Task]:
     after, calendar = 0, ProjectCommitIndex(project.id)
     while True:
         with store.read() as connection:
@@ -195,11 +205,17 @@ def _tasks(store: Store, project: StaleProject, at_once: int, sessions: _Session
                 return
             current = calendar.read(connection)
         after = series[-1].id
-        yield _Task(series=tuple(series), commit_index=current, sessions=sessions.of(series))
+        steps = {stale.id: confirmed[stale.id] for stale in series if stale.id in confirmed}
+        yield _Task(series=tuple(series), commit_index=current, sessions=sessions.of(series), confirmed=steps)
 
 
 def _tasks_with_noise(
-    store: Store, project: StaleProject, machines: MachinePeers, short: Sequence[_Findings], sessions: _Sessions
+    store: Store,
+    project: StaleProject,
+    machines: MachinePeers,
+    short: Sequence[_Findings],
+    sessions: _Sessions,
+    confirmed: Mapping[int, Sequence[ConfirmedStep]],
 ) -> Iterator[_Task]:
     calendar = ProjectCommitIndex(project.id)
     for findings in short:
@@ -208,7 +224,8 @@ def _tasks_with_noise(
             current = calendar.read(connection)
         noise_of = {series.id: noise.get(series.id) for series in findings.waiting}
         own = sessions.of(findings.waiting)
-        yield _Task(series=findings.waiting, commit_index=current, noise=noise_of, sessions=own)
+        steps = {number: confirmed[number] for number in noise_of if number in confirmed}
+        yield _Task(series=findings.waiting, commit_index=current, noise=noise_of, sessions=own, confirmed=steps)
 
 
 def _write(store: Store, project: StaleProject, analyses: Sequence[SeriesAnalysis]) -> int:
@@ -261,6 +278,7 @@ def _analysis(stale: StaleSeries, task: _Task) -> SeriesAnalysis | float | None:
     if stale.id not in task.noise and (level := _short_level(history, own_metric)) is not None:
         return level
     detection = _detect(history, own_metric, task.noise.get(stale.id), chain)
+    detection = with_confirmed(detection, task.confirmed.get(stale.id, ()), history.commits)
     return SeriesAnalysis(
         series_id=stale.id,
         revision=stale.revision,

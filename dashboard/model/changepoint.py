@@ -54,6 +54,7 @@ class SeriesChange:
     below_limit: float | None = None  # of a step below its threshold: that threshold
     is_across_gpus: bool = False  # no GPU measured both the commit and the one before; values are GPU-adjusted
     gpus: int | None = None  # that measured the new level, of GPU-adjusted values
+    is_confirmed: bool = False  # by runs of both commits in turns
 
     @property
     def without_machine(self) -> Magnitude | None:

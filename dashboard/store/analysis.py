@@ -267,6 +267,7 @@ def _changepoint_rows(analysis: SeriesAnalysis, classified: Classifications) -> 
             "is_across_gpus": change.adjusted.is_across if change.adjusted is not None else None,
             "gpus": change.adjusted.gpus if change.adjusted is not None else None,
             "family": change.adjusted.family if change.adjusted is not None else None,
+            "is_confirmed": change.is_confirmed,
             **classified.get((analysis.series_id, stored.commit_id), UNCLASSIFIED),
         }
         for stored in analysis.changes

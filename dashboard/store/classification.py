@@ -95,6 +95,7 @@ class MachineChange(NamedTuple):
     chance: float
     family: int | None  # of GPU-adjusted values: series of ours that were compared at the commit
     stored: tuple[Any, ...]  # CLASSIFICATION_COLUMNS
+    is_confirmed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -284,6 +285,7 @@ def _changes(
             table.c.high,
             table.c.p_adjusted,
             table.c.family,
+            table.c.is_confirmed,
             *(table.c[name] for name in CLASSIFICATION_COLUMNS),
         )
         .join(schema.series, schema.series.c.id == table.c.series_id)
@@ -292,10 +294,25 @@ def _changes(
     ids = np.array([row[1:4] for row in rows], dtype=np.int64).reshape(-1, 3)
     places = index.position[np.searchsorted(index.commits, ids)].tolist()
     return tuple(
-        MachineChange(series[number], commit, place, start, end, magnitude, low, high, chance, family, tuple(stored))
-        for (number, commit, _, _, magnitude, low, high, chance, family, *stored), (place, start, end) in zip(
-            rows, places, strict=True
+        MachineChange(
+            series[number],
+            commit,
+            place,
+            start,
+            end,
+            magnitude,
+            low,
+            high,
+            chance,
+            family,
+            tuple(stored),
+            is_confirmed,
         )
+        for (number, commit, _, _, magnitude, low, high, chance, family, is_confirmed, *stored), (
+            place,
+            start,
+            end,
+        ) in zip(rows, places, strict=True)
     )
 
 

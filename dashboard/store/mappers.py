@@ -287,6 +287,7 @@ def change_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange:
         q_value=row.q_value,
         is_across_gpus=bool(row.is_across_gpus),
         gpus=row.gpus,
+        is_confirmed=row.is_confirmed,
     )
 
 

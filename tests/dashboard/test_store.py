@@ -64,7 +64,7 @@ def test_the_first_schema_is_migrated_to_the_current_names(database: str) -> Non
         ):
             connection.execute(text(f"ALTER TABLE {table} RENAME COLUMN {new} TO {old}"))
         for table, column in (
-            *(("changepoint", column) for column in ("is_across_gpus", "gpus", "family")),
+            *(("changepoint", column) for column in ("is_across_gpus", "gpus", "family", "is_confirmed")),
             *(("summary", column) for column in ("gpu_ratios", "gpu_spread", "gpu_references")),
         ):
             connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from tests.asv_results import hash_of
 from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.alert_candidates import new_regressions
 
 SUITE = "benchmarks.rope.Rope"
 UNITS = {
@@ -65,7 +67,7 @@ def test_a_workload_has_one_row_with_its_latency_and_its_page_leads_to_the_rest(
 def test_a_launch_and_a_byte_more_are_regressions_beside_a_latency_that_stood_still(
     sqlite_store: Store, asv: Any
 ) -> None:
-    _write(asv, [{}] * 4 + [{"kernels_launched": 2.0, "peak_memory": 4096.0}] * 2)
+    _write(asv, [{}] * 4 + [{"kernels_launched": 2.0, "peak_memory": 4096.0}])  # one commit suffices
     asv.load(sqlite_store)
     (row,) = queries.overview(sqlite_store, "demo")
     assert row.verdict is Verdict.UNCHANGED
@@ -73,7 +75,8 @@ def test_a_launch_and_a_byte_more_are_regressions_beside_a_latency_that_stood_st
         "kernels_launched": Verdict.REGRESSED,
         "peak_memory": Verdict.REGRESSED,
     }
-    (group,) = queries.regressions(sqlite_store, "demo")
+    (group,) = new_regressions(sqlite_store, "demo")
+    assert group.commit.hash == hash_of(4)
     assert {one.series.metric.name for one in group.regressions} == {"kernels_launched", "peak_memory"}
 
 

@@ -26,11 +26,11 @@ def _git(folder: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-def _commit(folder: Path, value: int) -> str:
+def _commit(folder: Path, value: int, **more: object) -> str:
     (folder / "benchmarks").mkdir(exist_ok=True)
     (folder / "benchmarks/__init__.py").touch()
     (folder / "benchmarks/tiny.py").write_text(_BENCHMARK.format(value=value))
-    (folder / "asv.conf.json").write_text(json.dumps(_CONF))
+    (folder / "asv.conf.json").write_text(json.dumps({**_CONF, **more}))
     (folder / ".gitignore").write_text(".asv\n__pycache__\n")
     _git(folder, "add", "--all")
     _git(folder, "commit", "--quiet", "--message", f"the value is {value}")
@@ -79,6 +79,56 @@ def test_a_timer_measures_what_came_and_the_newest_again(tmp_path: Path) -> None
     refused = measure()
     assert refused.returncode == 1
     assert "git merge" in refused.stderr
+
+
+def test_a_commit_that_does_not_build_is_passed_over(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    subprocess.run(["git", "init", "--quiet", "--initial-branch=main", str(project)], check=True)
+    build = {"build_command": ["python {conf_dir}/build.py {build_dir}"]}
+    (project / "build.py").write_text("import sys, pathlib\nsys.exit(pathlib.Path(sys.argv[1], 'broken').exists())\n")
+    first = _commit(project, 1, **build)
+    (project / "broken").touch()
+    broken = _commit(project, 2, **build)
+    (project / "broken").unlink()
+    third = _commit(project, 3, **build)
+    environ = {**os.environ, "HOME": str(tmp_path), "WARPWATCH_LOCK_FOLDER": str(tmp_path)}
+    environ |= {"CUDA_VISIBLE_DEVICES": "", "WARPWATCH_DATABASE": f"sqlite:///{tmp_path / 'runner.db'}"}
+    subprocess.run([sys.executable, "-m", "asv", "machine", "--yes", "--machine", "box"], cwd=project, env=environ,
+                   check=True, capture_output=True)  # fmt: skip
+    command = [sys.executable, "-m", "warpwatch.ci.cli", "runner", "measure", "--no-fetch", "--confirm"]
+    done = subprocess.run(command, cwd=project, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{third[:8]} against {first[:8]}: no suspicion" in done.stderr
+    assert broken[:8] not in done.stderr
+
+
+def test_a_false_suspicion_is_measured_again_within_the_days_budget(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    subprocess.run(["git", "init", "--quiet", "--initial-branch=main", str(project)], check=True)
+    (project / "warpwatch.toml").write_text("[confirm]\nminutes_per_day = 0.0001\n")
+    first = _commit(project, 1)
+    environ = {**os.environ, "HOME": str(tmp_path), "WARPWATCH_LOCK_FOLDER": str(tmp_path)}
+    environ |= {"CUDA_VISIBLE_DEVICES": "", "WARPWATCH_DATABASE": f"sqlite:///{tmp_path / 'runner.db'}"}
+    subprocess.run([sys.executable, "-m", "asv", "machine", "--yes", "--machine", "box"], cwd=project, env=environ,
+                   check=True, capture_output=True)  # fmt: skip
+
+    def measure() -> str:
+        command = [sys.executable, "-m", "warpwatch.ci.cli", "runner", "measure", "--no-fetch", "--confirm"]
+        done = subprocess.run(command, cwd=project, env=environ, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stderr
+
+    assert measure() == ""  # the first commit has none before it
+    second = _commit(project, 2)
+    said = measure()
+    assert f"{second[:8]} against {first[:8]}: 1 suspicious series, measured again:" in said
+    assert "no further runs, as 0.0001 minutes of confirmations are spent today" in said
+    archives = [*project.glob(".asv/results/.runs/*.tar.zst")]
+    assert len(archives) == 1  # base's first run, before one further run, which may end after the budget
+    (budget,) = tmp_path.glob("*.confirmations")
+    assert json.loads(budget.read_text())["seconds"] > 0.006
+    assert "no further runs" in measure()  # nor now; the interrupted confirmation of the newest commit goes on
+    assert [*project.glob(".asv/results/.runs/*.tar.zst")] == archives
 
 
 def test_an_asv_that_goes_on_after_its_trust_was_killed_keeps_the_lock(tmp_path: Path) -> None:

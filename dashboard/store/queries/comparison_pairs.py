@@ -183,10 +183,12 @@ def pairs(
     machine: str | None = None,
     all_metrics: bool = False,
     since_ms: int | None = None,
+    further_runs: bool = False,
 ) -> tuple[Pair, ...]:
     """Series of judged metrics (or all) with a record at either commit, by full hash; controls included.
 
-    `since_ms`: only series with a record of a run started since then, when both commits were measured.
+    `since_ms`: only series with a record of a run started since then, when both commits were measured. `further_runs`:
+    of each series without its first number at either commit, which raised the suspicion that the others test.
     """
     chosen = {
         number: indexed
@@ -207,7 +209,7 @@ def pairs(
         around = points_around(connection, owner, chosen.keys(), list(id_of.values()), HISTORY_COMMITS, cached)
         code_of = codes(connection, owner, around.commits)
     compared = (
-        _pair(indexed.series, points, id_of[base], id_of[head], code_of.get(indexed.code, _NO_CODE))
+        _pair(indexed.series, points, id_of[base], id_of[head], code_of.get(indexed.code, _NO_CODE), further_runs)
         for number, indexed in chosen.items()
         if (points := around.series.get(number)) is not None and _has_run_since(points, since_ms)
     )
@@ -218,10 +220,14 @@ def _has_run_since(points: SeriesPoints, since_ms: int | None) -> bool:
     return since_ms is None or any(row.started_ms is not None and row.started_ms >= since_ms for row in points.ends)
 
 
-def _pair(series: Series, points: SeriesPoints, base: int, head: int, code_of: Mapping[int, str]) -> Pair:
+def _pair(
+    series: Series, points: SeriesPoints, base: int, head: int, code_of: Mapping[int, str], further_runs: bool
+) -> Pair:
     sides = (_measured_as(points, base, code_of), _measured_as(points, head, code_of))
     rows = points.ends if sides == (base, head) else points.rows()
     numbers: list[_Rows] = [[row for row in rows if row.commit_id == side and row.value is not None] for side in sides]
+    if further_runs:
+        numbers = [side[1:] for side in numbers]
     is_exact = series.metric.is_exact
     gpu, other_gpus = (None, None) if is_exact else _common_gpu(*numbers)
     commits, levels = points.levels(other_gpus[1] if other_gpus else gpu)

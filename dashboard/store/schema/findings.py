@@ -1,6 +1,6 @@
 """Findings of the analysis."""
 
-from sqlalchemy import JSON, Boolean, Column, Float, Index, Integer, SmallInteger, Table, Text
+from sqlalchemy import JSON, Boolean, Column, Float, Index, Integer, SmallInteger, Table, Text, false
 
 from .base import metadata, reference
 
@@ -26,6 +26,7 @@ changepoint = Table(
     Column("is_across_gpus", Boolean),
     Column("gpus", Integer),
     Column("family", Integer),
+    Column("is_confirmed", Boolean, nullable=False, server_default=false()),  # by runs of both commits in turns
     # Classification (classification.py):
     Column("kind", Text, nullable=False),  # ChangeKind
     Column("control", Text),  # verdict.Control

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 import requests
 
+from tests.asv_results import hash_of
 from tests.ci.push.conftest import BENCH, Runner
 from tools.push_faults import trial
+from warpwatch.ci.push.run_archives import ArchiveError, archive_run, archived_runs
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.policy import stated_limits
 from warpwatch.dashboard.store.tokens import Scope, create_token
@@ -57,6 +59,43 @@ def test_while_the_server_is_away_every_version_of_a_file_waits_on_disk(runner: 
         batch.rename(there / "waiting" / batch.name)
     assert "accepted 3 files, 1 of them unchanged, with 2 new points" in runner.push().output
     assert runner.arrived() == [0.0, 0.5, 1.0]
+
+
+def test_runs_that_later_ones_overwrote_are_sent_first(any_runner: Runner) -> None:
+    first, other, second = 1.5e-3, 1.1e-3, 1.7e-3
+    for number, value, run in ((1, first, 1), (2, other, 2), (1, second, 3)):
+        path = any_runner.measure(number, value, run=run)
+        archive_run(any_runner.asv.folder, hash_of(number))
+        archive_run(any_runner.asv.folder, hash_of(number))  # the same again is no other run
+    assert len([*archived_runs(any_runner.asv.folder)]) == 3
+    assert path.is_file()
+    assert "5 files" in any_runner.push().output
+    assert any_runner.arrived() == [first, second, other]
+    assert "0 files" in any_runner.push().output  # each is sent once
+    assert any_runner.push("--again").exit_code == 0
+    assert any_runner.arrived() == [first, second, other]
+
+
+def test_archives_of_runs_are_kept_for_a_month(runner: Runner) -> None:
+    runner.measure(1, 1.5e-3)
+    archive_run(runner.asv.folder, hash_of(1))
+    (old,) = archived_runs(runner.asv.folder)
+    os.utime(old.path, (time.time() - 31 * 24 * 3600,) * 2)
+    runner.measure(1, 1.6e-3, run=2)
+    archive_run(runner.asv.folder, hash_of(1))
+    (new,) = archived_runs(runner.asv.folder)
+    assert (old.path.name[:10], new.path.name[:10]) == ("0000000001", "0000000002")
+    assert new.path.stat().st_mode & 0o777 == 0o644  # the user that pushes is another one
+    archive_run(runner.asv.folder, "f" * 40)  # nothing was measured
+    archive_run(runner.asv.folder / "none", "f" * 40)
+    assert [*archived_runs(runner.asv.folder)] == [new]
+    runner.measure(2, 1.6e-3)
+    (runner.asv.folder / ".runs").rename(runner.asv.folder.parent / "archives")
+    (runner.asv.folder / ".runs").touch()
+    with pytest.raises(
+        ArchiveError, match=f"the results of {hash_of(2)[:8]} before a run overwrites them: .*File exists"
+    ):
+        archive_run(runner.asv.folder, hash_of(2))
 
 
 def test_an_invalid_token_is_reported_and_nothing_lost(runner: Runner) -> None:

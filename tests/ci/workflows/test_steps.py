@@ -474,7 +474,7 @@ def test_each_commit_of_a_push_is_measured(before, count, tmp_path):
         environment={"GITHUB_ENV": str(tmp_path / "env")},
     )
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "env").read_text() == f"COMMITS={count}\n"
+    assert (tmp_path / "env").read_text() == f"COMMITS={count}\nCONFIRM={'--confirm' if before else ''}\n"
 
 
 def test_a_merge_queue_gets_the_required_checks():
@@ -506,7 +506,7 @@ def test_a_merge_queue_gets_the_required_checks():
             {"inputs.folder": ".", "inputs.bench": "rope"},
             [
                 "python -m asv machine --yes",
-                "warpwatch runner with-gpu-lock warpwatch runner measure --no-fetch --commits 3 --bench rope",
+                "warpwatch runner with-gpu-lock warpwatch runner measure --no-fetch --confirm --commits 3 --bench rope",
             ],
         ),
     ],
@@ -520,6 +520,7 @@ def test_the_measuring_step_gets_outputs_of_earlier_steps(workflow, title, value
     environment = {
         "PATH": f"{programs}:/usr/bin:/bin",
         "COMMITS": "3",
+        "CONFIRM": "--confirm",
         "WARPWATCH_ASV_PYTHON": str(programs / "set-up"),
     }
     done = run_step(

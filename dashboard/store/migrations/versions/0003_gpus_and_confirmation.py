@@ -1,4 +1,4 @@
-"""Columns of GPU-adjusted histories."""
+"""Columns of GPU-adjusted histories, and of steps that runs of both commits in turns confirmed."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Add nullable columns; the next analysis fills them."""
+    """Add columns; the next analysis fills them."""
     columns: tuple[tuple[str, str, sa.types.TypeEngine[Any]], ...] = (
         ("changepoint", "is_across_gpus", sa.Boolean()),
         ("changepoint", "gpus", sa.Integer()),
@@ -21,3 +21,4 @@ def upgrade() -> None:
     )
     for table, name, kind in columns:
         op.add_column(table, sa.Column(name, kind))
+    op.add_column("changepoint", sa.Column("is_confirmed", sa.Boolean(), nullable=False, server_default=sa.false()))
