@@ -71,8 +71,8 @@ def test_commits_that_are_put_in_order_during_the_analysis_are_seen_in_order(
     """Neither those that were taken before keep the place they had then, nor do later ones get it."""
     original = series_analysis._tasks
 
-    def tasks_while_another_orders(store: Store, project: Any, at_once: int) -> Iterator[Any]:
-        for number, task in enumerate(original(store, project, at_once)):
+    def tasks_while_another_orders(store: Store, project: Any, at_once: int, sessions: Any) -> Iterator[Any]:
+        for number, task in enumerate(original(store, project, at_once, sessions)):
             if number == batch:
                 unordered()
             yield task
