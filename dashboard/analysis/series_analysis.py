@@ -252,8 +252,8 @@ def _analysis(stale: StaleSeries, task: _Task) -> SeriesAnalysis | float | None:
     if len(points) and int(points.run.max()) > task.sessions.newest_run:
         return None
     history, chain = series_history(points, task.commit_index), task.sessions.chains.get(stale.id)
-    if (history.values.value <= 0).any():  # no time
-        chain = None
+    if (history.values.value <= 0).any() or len({*history.commits.tolist()}) < len(history):
+        chain = None  # no times, or commits without an order
     if chain is not None and not _is_of(history, chain):
         return None
     if chain is not None:
