@@ -253,7 +253,7 @@ def _work(task: _Task) -> _Findings:
 def _analysis(stale: StaleSeries, task: _Task) -> SeriesAnalysis | float | None:
     """Findings of a series, the level of one that waits for the noise of its machine, or None.
 
-    None: an import has added runs since the sessions were read. The series stays stale for the next round.
+    None: runs were added or commits reordered since the sessions were read. It stays stale for the next round.
     """
     points, own_metric = points_of(stale), metric(stale.metric, stale.unit)
     if points is None:
@@ -269,9 +269,9 @@ def _analysis(stale: StaleSeries, task: _Task) -> SeriesAnalysis | float | None:
     if len(points) and int(points.run.max()) > task.sessions.newest_run:
         return None
     history, chain = series_history(points, task.commit_index), task.sessions.chains.get(stale.id)
-    if chain is not None and min(history.levels, default=0) <= 0:
-        chain = None
-    if chain is not None and {*zip(chain.commits.tolist(), chain.gpus, strict=True)} != history.sessions:
+    if (history.values.value <= 0).any() or len({*history.commits.tolist()}) < len(history):
+        chain = None  # no times, or commits without an order
+    if chain is not None and not _is_of(history, chain):
         return None
     if chain is not None:
         history = history.adjusted(chain.ratios, chain.broken_commits)
@@ -290,6 +290,13 @@ def _analysis(stale: StaleSeries, task: _Task) -> SeriesAnalysis | float | None:
         uses_machine_noise=stale.id in task.noise or chain is not None,
         gpu_facts=_gpu_facts(chain) if chain is not None else None,
     )
+
+
+def _is_of(history: SeriesHistory, chain: SessionChain) -> bool:
+    """Whether the chain has the history's sessions in its order of commits."""
+    commits = list(dict.fromkeys(chain.commits.tolist()))
+    sessions = {*zip(chain.commits.tolist(), chain.gpus, strict=True)}
+    return commits == history.commits.tolist() and sessions == history.sessions
 
 
 def _gpu_facts(chain: SessionChain) -> GpuFacts:
