@@ -5,8 +5,8 @@ import statistics
 import pytest
 import torch
 
-from perf_suite.timing import cuda_events, l2
-from perf_suite.timing.timing import TimedCall, TimingError
+from perf_suite.timing import l2
+from perf_suite.timing.timing import TimingError
 
 triton = pytest.importorskip("triton", reason="Triton is not installed")
 language = pytest.importorskip("triton.language")
@@ -40,18 +40,29 @@ def read(x, out, policy: language.constexpr, block: language.constexpr):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
-def test_kept_lines_do_not_outlast_the_flush(monkeypatch):
-    """A kernel that reads 8 MB and asks the L2 to keep them is timed as cold as one that does not ask."""
+def test_kept_lines_do_not_outlast_a_flush_behind_the_release() -> None:
+    """A kernel reads 8 MB and asks the L2 to keep them: behind a flush it finds them there, behind a release not."""
     if torch.cuda.get_device_capability() < (8, 0):
         pytest.skip("the L2 of this GPU keeps no lines")
     x = torch.randn(2 << 20, device="cuda")
     out = torch.empty(x.numel() // 4096, device="cuda")
+    flush = torch.empty(torch.cuda.get_device_properties(0).L2_cache_size, dtype=torch.uint8, device="cuda")
 
-    def seconds(policy: str) -> float:
-        call = TimedCall(run=lambda: read[(out.numel(),)](x, out, policy, 4096), after=lambda result: None)
-        return statistics.median(cuda_events.sample_latency([call], quick=False).samples_s)
+    def seconds(policy: str, *, releases: bool) -> float:
+        taken = []
+        for _ in range(50):
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            if releases:
+                l2.release_kept_lines()
+            torch.cuda._sleep(1_000_000)  # while the host enqueues what follows
+            flush.zero_()
+            start.record()
+            read[(out.numel(),)](x, out, policy, 4096)
+            end.record()
+            end.synchronize()
+            taken.append(start.elapsed_time(end))
+        return statistics.median(taken[10:])
 
-    plain = seconds("")
-    assert seconds("evict_last") > 0.95 * plain
-    monkeypatch.setattr(cuda_events, "release_kept_lines", lambda: None)
-    assert seconds("evict_last") < 0.95 * plain, "the release is what makes them equal"
+    cold = seconds("", releases=True)
+    assert seconds("evict_last", releases=False) < 0.95 * cold
+    assert seconds("evict_last", releases=True) > 0.95 * cold
