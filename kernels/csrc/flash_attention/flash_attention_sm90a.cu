@@ -23,7 +23,8 @@ cudaError_t launch_128(const FlashAttentionParams& p, int64_t heads, int process
   if (p.causal && heads * ceil_div(p.seq_q, 64) <= kFlashAttentionSm90aFewTilesAnSm * processors) {
     return launch_sm90a<Element, 128, kFlashAttentionSm90aFewTile128, false>(p, stream);
   }
-  if (heads * ceil_div(p.seq_q, 128) <= kFlashAttentionSm90aDeepRounds128 * processors) {
+  if (p.seq_kv <= kFlashAttentionSm90aDeepKeys128 &&
+      heads * ceil_div(p.seq_q, 128) <= kFlashAttentionSm90aDeepRounds128 * processors) {
     return launch_sm90a<Element, 128, kFlashAttentionSm90aDeepTile128, false>(p, stream);
   }
   return launch_sm90a<Element, 128, kFlashAttentionSm90aTile128, false>(p, stream);

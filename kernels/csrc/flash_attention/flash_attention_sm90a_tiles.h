@@ -66,8 +66,9 @@ constexpr FlashAttentionSm90aTile kFlashAttentionSm90aFewTile64{1, 128, 2, 2, 2}
 // Few: tiles of 64 queries that two blocks on each SM have done in one round; of head_dim 64 and under its causal mask in two.
 constexpr int kFlashAttentionSm90aFewTilesAnSm = 2;
 constexpr int kFlashAttentionSm90aFewCausalTilesAnSm64 = 4;
-// Deep: no more rounds than this of tiles of 128 queries. Keys that come from memory at first are then asked for earlier.
+// Deep: no more rounds than this of tiles of 128 queries, and no more keys: those that come from memory are asked for earlier.
 constexpr int kFlashAttentionSm90aDeepRounds128 = 2;
+constexpr int kFlashAttentionSm90aDeepKeys128 = 1024;
 // Short: causal sequences of fewer keys than this, whose masked corners weigh more, the more queries a tile has.
 constexpr int kFlashAttentionSm90aLongKeys64 = 2048;
 
