@@ -130,10 +130,12 @@ WATCHED: dict[str, Watched] = {
             "flash_attention_dkdv_sm90a_kernel",
             "flash_attention_dkdv_tf32_kernel",
             "flash_attention_dq_fp32_kernel",
+            "flash_attention_dq_of_ds_sm90a_kernel",
             "flash_attention_dq_sm75_kernel",
             "flash_attention_dq_sm80_kernel",
             "flash_attention_dq_sm90a_kernel",
             "flash_attention_dq_tf32_kernel",
+            "flash_attention_wide_gradient_sm90a_kernel",
         ),
         twins=("_flash_attention_delta", "_flash_attention_dq", "_flash_attention_dkdv"),
         sources=(
@@ -144,6 +146,7 @@ WATCHED: dict[str, Watched] = {
             "flash_attention/flash_attention_backward_sm80.cu",
             "flash_attention/flash_attention_backward_sm90a.cu",
             "flash_attention/flash_attention_backward_tf32_hbm.cu",
+            "flash_attention/flash_attention_backward_wide_sm90a.cu",
         ),
     ),
     "flash_attention_varlen": Watched(  # flash_attention's kernels

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from ..samples import thinned
+from .l2 import release_kept_lines
 from .timing import TimedCall, Timing, TimingError
 
 _SAMPLES = 200
@@ -49,6 +50,7 @@ def sample_latency(calls: Sequence[TimedCall], *, quick: bool, visits: int = 1) 
 def _sample(call: TimedCall, flush: torch.Tensor) -> tuple[float, bool]:
     """Seconds, and whether the flush still ran when the whole call was enqueued."""
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    release_kept_lines()
     flush.zero_()
     start.record()
     out = call.run()

@@ -12,6 +12,7 @@ import torch
 
 from ..launches import capture
 from ..output import Output
+from .l2 import release_kept_lines
 from .timing import TimedCall
 
 _REPLAY_S = 1e-3  # rounds of the copies are captured together until a replay lasts this long
@@ -57,6 +58,7 @@ def sample_steady_latency(
 
     check(replay)
     replay_s = latency_s * count
+    release_kept_lines()  # of the implementation before this one
     for _ in range(max(1, round(_WARM_UP_S / replay_s))):
         captured.replay()
     marks = [torch.cuda.Event(enable_timing=True) for _ in range(samples(replay_s, quick=quick) + 1)]

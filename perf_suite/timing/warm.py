@@ -11,6 +11,7 @@ import torch
 
 from ..launches import capture
 from ..output import Output
+from .l2 import release_kept_lines
 from .timing import TimedCall
 
 _REPLAY_S = 1e-3  # calls are captured together until a replay lasts this long
@@ -31,6 +32,7 @@ def sample_warm_latency(
     calls = max(1, min(_MOST_CALLS, round(_REPLAY_S / latency_s)))
     captured = capture(call.run, calls=calls)
     check(captured.replay)
+    release_kept_lines()  # of the implementation before this one
     for _ in range(_WARM_UP):
         captured.replay()
     marks = [torch.cuda.Event(enable_timing=True) for _ in range((_QUICK_SAMPLES if quick else _SAMPLES) + 1)]

@@ -86,6 +86,30 @@ def test_agrees_with_float64_at_the_edges_of_tiles(
 
 
 @pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("head_dim", [128, 256])
+@pytest.mark.parametrize("seq", SEQ, ids=str)
+def test_the_edges_of_tiles_of_wider_heads(seq: tuple[int, int], head_dim: int, mask: str, cuda: str) -> None:
+    assert_gradients(inputs(cuda, torch.float16, seq, head_dim=head_dim, heads=(4, 2), batch=1), **MASKS[mask])
+
+
+@pytest.mark.parametrize("mask", ["full", "causal", "window of 40"])
+@pytest.mark.parametrize("heads", [(32, 32), (40, 10)], ids=str)
+@pytest.mark.parametrize("head_dim", [64, 128, 256])
+def test_more_tiles_than_blocks_fit_on_the_gpu(head_dim: int, heads: tuple[int, int], mask: str, cuda: str) -> None:
+    assert_gradients(inputs(cuda, torch.float16, (1000, 1100), head_dim=head_dim, heads=heads, batch=1), **MASKS[mask])
+
+
+@pytest.mark.parametrize("mask", ["full", "causal", "scaled"])
+@pytest.mark.parametrize(
+    ("heads", "seq"), [((40, 10), (2000, 2000)), ((24, 3), (2100, 2100)), ((5, 5), (4097, 4100))], ids=str
+)
+def test_more_scores_than_are_kept_at_one_time(
+    heads: tuple[int, int], seq: tuple[int, int], mask: str, cuda: str
+) -> None:
+    assert_gradients(inputs(cuda, torch.float16, seq, head_dim=128, heads=heads, batch=1), **MASKS[mask])
+
+
+@pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("head_dim", [64, 96, 128, 256])
 def test_every_head_dim(head_dim: int, dtype: torch.dtype, mask: str, device: str) -> None:
@@ -157,8 +181,9 @@ def test_transposed_and_expanded_gradients_are_taken(dtype: torch.dtype, device:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
-def test_the_same_input_gives_the_same_gradients(dtype: torch.dtype, device: str) -> None:
-    tensors = inputs(device, dtype, (200, 200), heads=(4, 2))
+@pytest.mark.parametrize("head_dim", [64, 256])
+def test_the_same_input_gives_the_same_gradients(head_dim: int, dtype: torch.dtype, device: str) -> None:
+    tensors = inputs(device, dtype, (200, 200), head_dim=head_dim, heads=(4, 2))
     d_out = torch.randn_like(tensors[0])
     first = gradients(kernels.flash_attention, tensors, d_out, causal=True)
     for _ in range(3):

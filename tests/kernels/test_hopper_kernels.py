@@ -61,4 +61,22 @@ def test_gradients(dtype: torch.dtype, head_dim: int, cuda: str) -> None:
     q, k, v = inputs(cuda, dtype, (130, 130), head_dim=head_dim)
     out, lse = kernels.flash_attention_with_lse(q, k, v)
     found = launched(lambda: kernels.flash_attention_backward(torch.ones_like(out), q, k, v, out, lse))
+    dq = "flash_attention_dq_sm90a_kernel" if head_dim == 64 else "flash_attention_dq_of_ds_sm90a_kernel"
+    assert {dq, "flash_attention_dkdv_sm90a_kernel"} <= found
+
+
+def test_gradients_with_a_window(cuda: str) -> None:
+    q, k, v = inputs(cuda, torch.float16, (130, 130), head_dim=128)
+    out, lse = kernels.flash_attention_with_lse(q, k, v, causal=True, window=50)
+    found = launched(
+        lambda: kernels.flash_attention_backward(torch.ones_like(out), q, k, v, out, lse, causal=True, window=50)
+    )
     assert {"flash_attention_dq_sm90a_kernel", "flash_attention_dkdv_sm90a_kernel"} <= found
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_gradients_of_wide_heads(dtype: torch.dtype, cuda: str) -> None:
+    q, k, v = inputs(cuda, dtype, (130, 130), head_dim=256)
+    out, lse = kernels.flash_attention_with_lse(q, k, v)
+    found = launched(lambda: kernels.flash_attention_backward(torch.ones_like(out), q, k, v, out, lse))
+    assert {"flash_attention_numbers_sm90a_kernel", "flash_attention_wide_gradient_sm90a_kernel"} <= found

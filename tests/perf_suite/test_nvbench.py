@@ -76,6 +76,7 @@ def timed(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (100 * GIB, 140 * GIB))
     monkeypatch.setattr(nvbench, "version", lambda: "0")
+    monkeypatch.setattr(nvbench, "release_kept_lines", lambda: events.append("release"))
     instrument = nvbench.NVBench()
     instrument._report = tmp_path / "report.json"
     instrument._state = FakeState(instrument._report, events)
@@ -108,7 +109,7 @@ def test_each_stream_makes_its_untimed_calls_before_its_timed_ones(timed):
         untimed = ["synchronize", *["run", "after"] * 3, "synchronize"]
         assert events[index - len(untimed) - 1 : index - 1] == untimed
         assert events[index - 1][0] == "stream"
-        assert events[index + 1 : index + 5] == ["start", "run", "stop", "after"]
+        assert events[index + 1 : index + 6] == ["release", "start", "run", "stop", "after"]
     assert max(most) == 3, "so many outputs are alive at once, as at worst while the gate watches"
 
 

@@ -88,7 +88,16 @@ Tensor run_on_cpu(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* lse
 
 #if WARPWATCH_WITH_CUDA
 
-cudaError_t launch_backward(const FlashAttentionBackwardParams& p, int compute_capability, cudaStream_t stream) {
+// Bytes that launch_backward() wants room for.
+int64_t backward_room([[maybe_unused]] const FlashAttentionBackwardParams& p, [[maybe_unused]] int compute_capability) {
+#if WARPWATCH_HAS_SM90A
+  if (compute_capability == 90) return flash_attention_backward_sm90a_room(p);
+#endif
+  return 0;
+}
+
+cudaError_t launch_backward(const FlashAttentionBackwardParams& p, [[maybe_unused]] void* room, int compute_capability,
+                            cudaStream_t stream) {
   const bool fp32 = p.forward.dtype == Dtype::kFloat32;
 #if WARPWATCH_HAS_HBM
   // As launch_attention; of head_dim 256, gradients do not fit in the registers of a warp.
@@ -99,7 +108,9 @@ cudaError_t launch_backward(const FlashAttentionBackwardParams& p, int compute_c
 #endif
 #if WARPWATCH_HAS_SM90A
   if (compute_capability == 90 && fp32) return flash_attention_backward_fp32_sm90a(p, stream);
-  if (compute_capability == 90 && flash_attention_backward_sm90a_takes(p)) return flash_attention_backward_sm90a(p, stream);
+  if (compute_capability == 90 && flash_attention_backward_sm90a_takes(p)) {
+    return flash_attention_backward_sm90a(p, room, stream);
+  }
 #endif
 #if WARPWATCH_HAS_SM80
   if (compute_capability >= 80) {
@@ -134,7 +145,11 @@ Gradients backward_on_cuda(const Tensor& d_out, const Tensor& q, const Tensor& k
       attention_parameters(q_aligned, k_aligned, v_aligned, out_aligned, &lse, causal, scale, window);
   const FlashAttentionBackwardParams p =
       backward_parameters(forward, d_out_aligned, to, static_cast<float*>(delta.data_ptr()));
-  check_launch(kBackward, launch_backward(p, gpu.compute_capability(), gpu.stream()));
+  std::optional<Tensor> room;
+  if (const int64_t bytes = backward_room(p, gpu.compute_capability()); bytes > 0) {
+    room = torch::stable::new_empty(q, {bytes}, ScalarType::Byte);
+  }
+  check_launch(kBackward, launch_backward(p, room ? room->data_ptr() : nullptr, gpu.compute_capability(), gpu.stream()));
   return to;
 }
 

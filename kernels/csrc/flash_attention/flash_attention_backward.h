@@ -5,7 +5,8 @@
 //   element size * 4 batch (heads_q seq_q + heads_kv seq_kv) head_dim bytes: q, out, d_out, dq and k, v, dk, dv, once each
 //
 // Weights and ds are computed again from the log-sum-exp, once by who owns queries (dq) and once by who owns keys (dk, dv):
-// seven products instead of five. Nothing is added up by several owners, so the same input gives the same bits.
+// seven products instead of five. Hopper's kernels for head_dim 96 and 128 leave ds of some heads in memory instead, and dq's
+// reads it. Nothing is added up by several owners, so the same input gives the same bits.
 // After Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning" (2023), section 3.1.
 #pragma once
 
@@ -47,13 +48,14 @@ cudaError_t flash_attention_backward_sm80(const FlashAttentionBackwardParams& p,
 cudaError_t flash_attention_backward_fp32_sm75(const FlashAttentionBackwardParams& p, cudaStream_t stream);
 cudaError_t flash_attention_backward_fp32_sm80(const FlashAttentionBackwardParams& p, cudaStream_t stream);
 cudaError_t flash_attention_backward_fp32_sm90a(const FlashAttentionBackwardParams& p, cudaStream_t stream);
-cudaError_t flash_attention_backward_sm90a(const FlashAttentionBackwardParams& p, cudaStream_t stream);  // what it takes
 // fp32, on tensor cores; head_dim 64, 96 or 128.
 cudaError_t flash_attention_backward_tf32_hbm(const FlashAttentionBackwardParams& p, cudaStream_t stream);
 
-// Whether flash_attention_backward_sm90a does: what flash_attention_sm90a takes, head_dim up to 128. The rest is
-// flash_attention_backward_sm80's.
+// What flash_attention_sm90a takes; the rest is flash_attention_backward_sm80's. `room` is memory of so many bytes for what its
+// kernels leave for each other, 144 MB at most, on a boundary of 16; null where that is 0.
 bool flash_attention_backward_sm90a_takes(const FlashAttentionBackwardParams& p);
+int64_t flash_attention_backward_sm90a_room(const FlashAttentionBackwardParams& p);
+cudaError_t flash_attention_backward_sm90a(const FlashAttentionBackwardParams& p, void* room, cudaStream_t stream);
 
 }  // namespace warpwatch
 #endif

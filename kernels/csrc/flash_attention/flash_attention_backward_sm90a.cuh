@@ -1,4 +1,4 @@
-// What the backward kernels for Hopper share (fp16 and bf16, head_dim 64 to 128, by wgmma and TMA; sm_90a alone).
+// What the backward kernels for Hopper share (fp16 and bf16, by wgmma and TMA; sm_90a alone).
 //
 // As on the other architectures, one kernel owns queries and sums dq over the keys, another owns keys and sums dk and dv over
 // the queries of all heads that share them. A block is some groups of four warps, which own 64 rows each, and one warp that
@@ -7,12 +7,14 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <climits>
 
 #include "flash_attention/flash_attention_backward.h"
 #include "flash_attention/flash_attention_backward_launch.cuh"
 #include "flash_attention/flash_attention_backward_sm90a_tiles.h"
 #include "flash_attention/flash_attention_schedule.cuh"
+#include "flash_attention/flash_attention_sm90a_rounds.h"
 #include "flash_attention/flash_attention_sm90a_rows.h"
 #include "flash_attention/flash_attention_split_softmax.cuh"
 #include "primitives/attributes.h"
@@ -145,6 +147,72 @@ struct BackwardSm90a {
     }
   }
 
+  // Sets to -inf what is hidden where rows are keys from first_key on and columns queries from first_query on.
+  static __device__ __forceinline__ void mask_keys(float (&scores)[1][kColumnTiles][4], int first_key, int first_query,
+                                                   int diagonal, int window) {
+    const bool all_new_seen = first_key + 15 <= first_query + diagonal;
+    const bool all_old_seen = first_key > first_query + kColumns - 1 + diagonal - window;
+    if (all_new_seen && all_old_seen) return;
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int n = 0; n < kColumnTiles; ++n) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        // How many keys this one is behind the newest that the query sees.
+        const int behind = first_query + 8 * n + 2 * (lane % 4) + c % 2 + diagonal - first_key - lane / 4 - 8 * (c / 2);
+        if (behind < 0 || behind >= window) scores[0][n][c] = -INFINITY;
+      }
+    }
+  }
+
+  // Scores become weights, and weights the gradients of scores. Columns are queries; `numbers` points to those of the lane's
+  // first two.
+  static __device__ __forceinline__ void weigh_columns(float (&scores)[1][kColumnTiles][4], const float* numbers,
+                                                       float scale) {
+#pragma unroll
+    for (int n = 0; n < kColumnTiles; ++n) {
+      const float2 high = *reinterpret_cast<const float2*>(numbers + 8 * n);
+      const float2 rest = *reinterpret_cast<const float2*>(numbers + kColumns + 8 * n);
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        scores[0][n][c] = exp2_approximate(QueryNumbers::exponent(scores[0][n][c], scale, c % 2 == 0 ? high.x : high.y,
+                                                                  c % 2 == 0 ? rest.x : rest.y));
+      }
+    }
+  }
+  static __device__ __forceinline__ void differentiate_columns(float (&weights)[1][kColumnTiles][4],
+                                                               const float (&d_weights)[1][kColumnTiles][4],
+                                                               const float* numbers) {
+#pragma unroll
+    for (int n = 0; n < kColumnTiles; ++n) {
+      const float2 delta = *reinterpret_cast<const float2*>(numbers + 2 * kColumns + 8 * n);
+#pragma unroll
+      for (int c = 0; c < 4; ++c) weights[0][n][c] *= d_weights[0][n][c] - (c % 2 == 0 ? delta.x : delta.y);
+    }
+  }
+
+  // The same of rows that are queries: `high`, `rest` and `delta` are those of the lane's two rows.
+  static __device__ __forceinline__ void weigh_rows(float (&scores)[1][kColumnTiles][4], const float (&high)[2],
+                                                    const float (&rest)[2], float scale) {
+#pragma unroll
+    for (int n = 0; n < kColumnTiles; ++n) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        scores[0][n][c] =
+            exp2_approximate(QueryNumbers::exponent(scores[0][n][c], scale, high[c / 2], rest[c / 2]));
+      }
+    }
+  }
+  static __device__ __forceinline__ void differentiate_rows(float (&weights)[1][kColumnTiles][4],
+                                                            const float (&d_weights)[1][kColumnTiles][4],
+                                                            const float (&delta)[2]) {
+#pragma unroll
+    for (int n = 0; n < kColumnTiles; ++n) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) weights[0][n][c] *= d_weights[0][n][c] - delta[c / 2];
+    }
+  }
+
   // A warp's 16 of a group's 64 rows, as A operands.
   struct Rows {
     uint32_t a[kHeadDim / 16][4];
@@ -194,6 +262,40 @@ struct BackwardSm90a {
 #pragma unroll
     for (int n = 0; n < kColumns / 16; ++n) Wgmma::values(sums[0], weights.a[n], b + 128 * n);
     wgmma_commit();
+  }
+};
+
+// The key tiles of some neighbouring heads, in sections of heads as FlashAttentionSchedule has those of queries.
+struct KeySchedule {
+  int first_head;  // of the batch * heads_kv key heads
+  int tiles_of_head;
+  int heads_per_section;
+  int tiles;
+  int blocks;
+
+  // Without a mask, in rounds of as many heads as the blocks have the tiles of; else all heads are one section.
+  static cudaError_t make(const FlashAttentionParams& f, int first_head, int heads, int keys, int most_blocks,
+                          KeySchedule& schedule) {
+    const int64_t tiles_of_head = ceil_div(f.seq_kv, keys);
+    if (heads * tiles_of_head > INT_MAX) return cudaErrorInvalidValue;
+    schedule = {first_head, static_cast<int>(tiles_of_head), heads, static_cast<int>(heads * tiles_of_head), 0};
+    schedule.blocks = std::min(schedule.tiles, most_blocks);
+    const int at_once = f.causal ? 0 : heads_of_round(heads, 1, schedule.tiles_of_head, false, schedule.blocks);
+    if (at_once > 0) {
+      schedule.heads_per_section = at_once;
+      schedule.blocks = at_once * schedule.tiles_of_head;
+    }
+    return cudaSuccess;
+  }
+
+  __device__ __forceinline__ KeyWork work(const FlashAttentionParams& f, int tile, int keys, int step) const {
+    const int section_tiles = heads_per_section * tiles_of_head;
+    const int section = tile / section_tiles, within = tile - section * section_tiles;
+    const int first_here = section * heads_per_section;
+    const int heads_here = min(heads_per_section, tiles / tiles_of_head - first_here);
+    const int of_head = within / heads_here;
+    const int head = first_head + first_here + within - of_head * heads_here;
+    return key_work_of_block(f, of_head * (f.batch * f.heads_kv) + head, keys, step);
   }
 };
 

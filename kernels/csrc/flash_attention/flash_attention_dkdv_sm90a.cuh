@@ -7,12 +7,14 @@
 
 #include "flash_attention/flash_attention_backward_sm90a.cuh"
 #include "flash_attention/flash_attention_backward_warp.cuh"
+#include "flash_attention/flash_attention_dq_of_ds_sm90a.cuh"
 #include "flash_attention/flash_attention_warp.cuh"
 
 namespace warpwatch {
 namespace {
 
-template <typename Element, int kHeadDim, FlashAttentionBackwardSm90aTile kTile>
+// kLeavesScores: the gradients of scores are left in memory for dq's kernel, which then comes next.
+template <typename Element, int kHeadDim, FlashAttentionBackwardSm90aTile kTile, bool kLeavesScores>
 struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
   using Base = BackwardSm90a<Element, kHeadDim, kTile>;
   using typename Base::OwnedRing;
@@ -27,31 +29,36 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
   // enough for the tensor cores, and it is slower: flash_attention_backward_sm90a_tiles.h has the figures.
   static constexpr bool kDefers = kHeadDim == 64;
 
-  static __device__ __forceinline__ void run(const FlashAttentionBackwardParams& p, int tiles, const CUtensorMap& q,
-                                             const CUtensorMap& d_out, const CUtensorMap& k, const CUtensorMap& v) {
+  static __device__ __forceinline__ void run(const FlashAttentionBackwardParams& p, const KeySchedule& schedule,
+                                             const ScoreGradients& left, const CUtensorMap& q, const CUtensorMap& d_out,
+                                             const CUtensorMap& k, const CUtensorMap& v) {
     extern __shared__ __align__(1024) unsigned char shared[];
     const QueryRing queries(shared);
     const OwnedRing keys(shared + kRingBytes);
+    if constexpr (kLeavesScores) {
+      wait_for_previous_kernel();  // for the numbers, or until dq's kernel has read what the heads before these ones left
+      let_next_kernel_begin();
+    }
     if (threadIdx.x >= Base::kCopier) {
       asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(Base::kOfCopier));
-      if (threadIdx.x == Base::kCopier) copy(p, tiles, q, d_out, k, v, queries, keys);
+      if (threadIdx.x == Base::kCopier) copy(p, schedule, q, d_out, k, v, queries, keys);
     } else {
       asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(Base::kOfGroups));
-      differentiate(p, tiles, queries, keys, shared, shared + kRingBytes);
+      differentiate(p, schedule, left, queries, keys, shared, shared + kRingBytes);
       // The kernel before this one, dq's, began behind the numbers, and nothing of it is read here. But what comes next on the
       // stream may read dq once this kernel has ended.
-      wait_for_previous_kernel();
+      if constexpr (!kLeavesScores) wait_for_previous_kernel();
     }
   }
 
  private:
-  static __device__ __forceinline__ void copy(const FlashAttentionBackwardParams& p, int tiles, const CUtensorMap& q,
-                                              const CUtensorMap& d_out, const CUtensorMap& k, const CUtensorMap& v,
-                                              const QueryRing& queries, const OwnedRing& keys) {
+  static __device__ __forceinline__ void copy(const FlashAttentionBackwardParams& p, const KeySchedule& schedule,
+                                              const CUtensorMap& q, const CUtensorMap& d_out, const CUtensorMap& k,
+                                              const CUtensorMap& v, const QueryRing& queries, const OwnedRing& keys) {
     const int sharing = p.forward.heads_q / p.forward.heads_kv;
     int use = 0;
-    for (int round = 0; Base::tile_of_round(round) < static_cast<unsigned>(tiles); ++round) {
-      const KeyWork work = key_work_of_block(p.forward, Base::tile_of_round(round), Base::kOwned, kColumns);
+    for (int round = 0; Base::tile_of_round(round) < static_cast<unsigned>(schedule.tiles); ++round) {
+      const KeyWork work = schedule.work(p.forward, Base::tile_of_round(round), Base::kOwned, kColumns);
       Base::copy_owned(keys, round, k, v, work.first_key, work.head_kv, work.batch);
       for (int head = work.head_kv * sharing; head < (work.head_kv + 1) * sharing; ++head) {
         for (int query = work.begin; query < work.end; query += kColumns, ++use) {
@@ -62,35 +69,37 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
     }
   }
 
-  // Sets to -inf what is hidden: rows are keys from first_key on, columns queries from first_query on.
-  static __device__ __forceinline__ void mask(float (&scores)[1][kColumnTiles][4], int first_key, int first_query,
-                                              int diagonal, int window) {
-    const bool all_new_seen = first_key + 15 <= first_query + diagonal;
-    const bool all_old_seen = first_key > first_query + kColumns - 1 + diagonal - window;
-    if (all_new_seen && all_old_seen) return;
-    const int lane = threadIdx.x % 32;
+  // A warp's 16 keys of a step's 64 queries, as dq's kernel reads them: transposed, rows are queries.
+  static __device__ __forceinline__ void leave(const ScoreGradients& left, const PackedWeights<kColumnTiles>& d_scores, int head,
+                                               int first_query, int first_key, int seq_kv) {
+    const int query_tile = first_query / 64, key_tile = first_key / 64, lane = threadIdx.x % 32;
+    if (key_tile >= left.seen(query_tile)) return;
+    // What is computed of keys that are not there may be infinite.
+    const bool is_there[2] = {first_key + lane / 4 < seq_kv, first_key + lane / 4 + 8 < seq_kv};
+    unsigned char* const to =
+        left.tile(head, query_tile, key_tile) + first_key / 16 % 4 * ScoreGradients::kPieceBytes + lane * 16;
 #pragma unroll
-    for (int n = 0; n < kColumnTiles; ++n) {
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        // How many keys this one is behind the newest that the query sees.
-        const int behind = first_query + 8 * n + 2 * (lane % 4) + c % 2 + diagonal - first_key - lane / 4 - 8 * (c / 2);
-        if (behind < 0 || behind >= window) scores[0][n][c] = -INFINITY;
-      }
+    for (int n = 0; n < kColumns / 16; ++n) {
+      uint4 piece;
+      piece.x = transposed(is_there[0] ? d_scores.a[n][0] : 0);
+      piece.y = transposed(is_there[0] ? d_scores.a[n][2] : 0);
+      piece.z = transposed(is_there[1] ? d_scores.a[n][1] : 0);
+      piece.w = transposed(is_there[1] ? d_scores.a[n][3] : 0);
+      *reinterpret_cast<uint4*>(to + n * (4 * ScoreGradients::kPieceBytes)) = piece;
     }
   }
 
-  static __device__ __forceinline__ void differentiate(const FlashAttentionBackwardParams& p, int tiles,
-                                                       const QueryRing& queries, const OwnedRing& keys,
-                                                       unsigned char* queries_at, unsigned char* keys_at) {
+  static __device__ __forceinline__ void differentiate(const FlashAttentionBackwardParams& p, const KeySchedule& schedule,
+                                                       const ScoreGradients& left, const QueryRing& queries,
+                                                       const OwnedRing& keys, unsigned char* queries_at, unsigned char* keys_at) {
     const FlashAttentionParams& f = p.forward;
     const int warp = threadIdx.x / 32;
     const int lane = threadIdx.x % 32;
     const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // known to be the same in the warp
     const int sharing = f.heads_q / f.heads_kv;
     int use = 0;
-    for (int round = 0; Base::tile_of_round(round) < static_cast<unsigned>(tiles); ++round) {
-      const KeyWork work = key_work_of_block(f, Base::tile_of_round(round), Base::kOwned, kColumns);
+    for (int round = 0; Base::tile_of_round(round) < static_cast<unsigned>(schedule.tiles); ++round) {
+      const KeyWork work = schedule.work(f, Base::tile_of_round(round), Base::kOwned, kColumns);
       const int first_key = work.first_key + 16 * warp;
       float dk[1][kHeadDim / 8][4] = {};
       float dv[1][kHeadDim / 8][4] = {};
@@ -101,7 +110,7 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
       key_rows.load(keys_at_group);
       value_rows.load(keys_at_group + kOwnedBytes);
       PackedWeights<kColumnTiles> d_scores;
-      const auto step = [&](auto is_first, int first_query) {
+      const auto step = [&](auto is_first, int head, int first_query) {
         constexpr bool kIsFirst = decltype(is_first)::value || !kDefers;
         float weights[1][kColumnTiles][4], d_weights[1][kColumnTiles][4];
         PackedWeights<kColumnTiles> packed;
@@ -120,18 +129,8 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
         Base::multiply_rows(d_weights, value_rows, queries_here + kColumnBytes);
         wgmma_wait<kIsFirst ? 1 : 2>();
         wgmma_settle(weights[0]);
-        if (f.causal) mask(weights, first_key, first_query, work.diagonal, f.window);
-#pragma unroll
-        for (int n = 0; n < kColumnTiles; ++n) {
-          const float2 high = *reinterpret_cast<const float2*>(numbers + 8 * n);
-          const float2 rest = *reinterpret_cast<const float2*>(numbers + kColumns + 8 * n);
-#pragma unroll
-          for (int c = 0; c < 4; ++c) {
-            weights[0][n][c] = exp2_approximate(QueryNumbers::exponent(weights[0][n][c], f.scale,
-                                                                       c % 2 == 0 ? high.x : high.y,
-                                                                       c % 2 == 0 ? rest.x : rest.y));
-          }
-        }
+        if (f.causal) Base::mask_keys(weights, first_key, first_query, work.diagonal, f.window);
+        Base::weigh_columns(weights, numbers, f.scale);
         packed.template take<Element>(weights);
         wgmma_settle(dv[0]);
         packed.settle();
@@ -144,18 +143,19 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
           d_scores.settle();
           queries.release(use - 1);
         }
-#pragma unroll
-        for (int n = 0; n < kColumnTiles; ++n) {
-          const float2 delta = *reinterpret_cast<const float2*>(numbers + 2 * kColumns + 8 * n);
-#pragma unroll
-          for (int c = 0; c < 4; ++c) weights[0][n][c] *= d_weights[0][n][c] - (c % 2 == 0 ? delta.x : delta.y);
-        }
+        Base::differentiate_columns(weights, d_weights, numbers);
         d_scores.template take<Element>(weights);
         if constexpr (!kDefers) {
           wgmma_settle(dk[0]);
           d_scores.settle();
           wgmma_fence();
           Base::add_product(dk, d_scores, queries_here);
+        }
+        if constexpr (kLeavesScores) {  // while the products are under way, so out of other registers
+          wgmma_settle(weights[0]);
+          PackedWeights<kColumnTiles> leaving;
+          leaving.template take<Element>(weights);
+          leave(left, leaving, head, first_query, first_key, f.seq_kv);
         }
         wgmma_wait<0>();
         wgmma_settle(dv[0]);
@@ -169,13 +169,14 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
         ++use;
       };
       bool is_first = true;
-      for (int member = 0; member < sharing; ++member) {
+      const int first_head = work.batch * f.heads_q + work.head_kv * sharing;
+      for (int head = first_head; head < first_head + sharing; ++head) {
         for (int first_query = work.begin; first_query < work.end; first_query += kColumns) {
           if (is_first) {
-            step(std::true_type{}, first_query);
+            step(std::true_type{}, head, first_query);
             is_first = false;
           } else {
-            step(std::false_type{}, first_query);
+            step(std::false_type{}, head, first_query);
           }
         }
       }
@@ -211,31 +212,35 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
 
 // The tile in pieces: nvcc (13.0) declares no kernel that has a struct for a template argument.
 template <typename Element, int kHeadDim, int kGroups, int kColumns, int kStages, int kOwnedStages, int kBlocks,
-          typename Shape>
+          bool kLeavesScores, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
-    flash_attention_dkdv_sm90a_kernel(const FlashAttentionBackwardParams p, const int tiles,
-                                      const __grid_constant__ CUtensorMap q, const __grid_constant__ CUtensorMap d_out,
+    flash_attention_dkdv_sm90a_kernel(const FlashAttentionBackwardParams p, const KeySchedule schedule,
+                                      const ScoreGradients left, const __grid_constant__ CUtensorMap q,
+                                      const __grid_constant__ CUtensorMap d_out,
                                       const __grid_constant__ CUtensorMap k, const __grid_constant__ CUtensorMap v) {
   constexpr FlashAttentionBackwardSm90aTile kTile{kGroups, kColumns, kStages, kOwnedStages, kBlocks};
-  KeyGradientSm90a<Element, kHeadDim, kTile>::run(p, tiles, q, d_out, k, v);
+  KeyGradientSm90a<Element, kHeadDim, kTile, kLeavesScores>::run(p, schedule, left, q, d_out, k, v);
 }
 
-template <typename Element, int kHeadDim, FlashAttentionBackwardSm90aTile kTile>
-cudaError_t launch_dkdv_sm90a(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
-  using K = KeyGradientSm90a<Element, kHeadDim, kTile>;
+// Of `heads` key heads from first_head on.
+template <typename Element, int kHeadDim, FlashAttentionBackwardSm90aTile kTile, bool kLeavesScores>
+cudaError_t launch_dkdv_sm90a(const FlashAttentionBackwardParams& p, int first_head, int heads, const ScoreGradients& left,
+                              cudaStream_t stream) {
+  using K = KeyGradientSm90a<Element, kHeadDim, kTile, kLeavesScores>;
   using Shape = typename K::Shape;
+  KeySchedule schedule;
   BackwardMaps maps;
   int processors = 0;
   cudaError_t status = maps.encode(p, K::kColumns, 64);
   if (status == cudaSuccess) status = device_attribute(cudaDevAttrMultiProcessorCount, processors);
+  if (status == cudaSuccess) {
+    status = KeySchedule::make(p.forward, first_head, heads, K::kOwned, processors * kTile.blocks, schedule);
+  }
   if (status != cudaSuccess) return status;
-  const int64_t tiles = ceil_div(p.forward.seq_kv, K::kOwned) * p.forward.batch * p.forward.heads_kv;
-  if (tiles > INT_MAX) return cudaErrorInvalidValue;
-  const int blocks = static_cast<int>(std::min<int64_t>(tiles, processors * kTile.blocks));
   return launch_behind<Shape>(
       flash_attention_dkdv_sm90a_kernel<Element, kHeadDim, kTile.groups, kTile.columns, kTile.stages, kTile.owned_stages,
-                                        kTile.blocks, Shape>,
-      blocks, stream, p, static_cast<int>(tiles), maps.q, maps.d_out, maps.k, maps.v);
+                                        kTile.blocks, kLeavesScores, Shape>,
+      schedule.blocks, stream, p, schedule, left, maps.q, maps.d_out, maps.k, maps.v);
 }
 
 }  // namespace

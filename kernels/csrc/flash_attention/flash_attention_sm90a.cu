@@ -17,31 +17,49 @@ FlashAttentionParams with_shared_heads_as_rows(FlashAttentionParams p) {
   return p;
 }
 
+// Without a window, and of one length: tiles by how many there are for each SM.
+template <typename Element>
+cudaError_t launch_128(const FlashAttentionParams& p, int64_t heads, int processors, cudaStream_t stream) {
+  if (p.causal && heads * ceil_div(p.seq_q, 64) <= kFlashAttentionSm90aFewTilesAnSm * processors) {
+    return launch_sm90a<Element, 128, kFlashAttentionSm90aFewTile128, false>(p, stream);
+  }
+  if (p.seq_kv <= kFlashAttentionSm90aDeepKeys128 &&
+      heads * ceil_div(p.seq_q, 128) <= kFlashAttentionSm90aDeepRounds128 * processors) {
+    return launch_sm90a<Element, 128, kFlashAttentionSm90aDeepTile128, false>(p, stream);
+  }
+  return launch_sm90a<Element, 128, kFlashAttentionSm90aTile128, false>(p, stream);
+}
+
+template <typename Element>
+cudaError_t launch_64(const FlashAttentionParams& p, int64_t heads, int processors, cudaStream_t stream) {
+  const int few = p.causal ? kFlashAttentionSm90aFewCausalTilesAnSm64 : kFlashAttentionSm90aFewTilesAnSm;
+  if (heads * ceil_div(p.seq_q, 64) <= few * processors) {
+    return launch_sm90a<Element, 64, kFlashAttentionSm90aFewTile64, false>(p, stream);
+  }
+  if (p.causal && p.seq_kv < kFlashAttentionSm90aLongKeys64) {
+    return launch_sm90a<Element, 64, kFlashAttentionSm90aShortTile64, false>(p, stream);
+  }
+  return launch_sm90a<Element, 64, kFlashAttentionSm90aTile64, false>(p, stream);
+}
+
 template <typename Element, bool kWindowed, typename Params>
 cudaError_t launch_head_dim(const Params& p, cudaStream_t stream) {
-  switch (p.head_dim) {
-    case 64: break;
-    case 96:  // columns behind the 96th are zeros
-    case 128: return launch_sm90a<Element, 128, kFlashAttentionSm90aTile128, kWindowed>(p, stream);
-    case 256:
-      if constexpr (!kPacked<Params>) {
-        return launch_sm90a<Element, 256, kFlashAttentionSm90aTile256, true>(with_window(p), stream);
-      }
-      [[fallthrough]];
-    default: return cudaErrorInvalidValue;
+  if constexpr (!kPacked<Params>) {
+    if (p.head_dim == 256) {
+      return launch_sm90a<Element, 256, kFlashAttentionSm90aTile256, true>(with_window(p), stream);
+    }
   }
-  if constexpr (!kWindowed) {
+  const bool is_64 = p.head_dim == 64;  // columns of head_dim 96 behind the 96th are zeros
+  if (!is_64 && p.head_dim != 96 && p.head_dim != 128) return cudaErrorInvalidValue;
+  if constexpr (kWindowed) {
+    return is_64 ? launch_sm90a<Element, 64, kFlashAttentionSm90aWindowedTile64, true>(p, stream)
+                 : launch_sm90a<Element, 128, kFlashAttentionSm90aTile128, true>(p, stream);
+  } else {
     int processors = 0;
     if (cudaError_t error = device_attribute(cudaDevAttrMultiProcessorCount, processors); error != cudaSuccess) return error;
-    const int64_t tiles = int64_t{p.batch} * p.heads_q * ceil_div(p.seq_q, 64);
-    if (tiles <= kFlashAttentionSm90aFewTilesAnSm64 * processors) {
-      return launch_sm90a<Element, 64, kFlashAttentionSm90aFewTile64, false>(p, stream);
-    }
-    if (p.causal && p.seq_kv < kFlashAttentionSm90aLongKeys64) {
-      return launch_sm90a<Element, 64, kFlashAttentionSm90aShortTile64, false>(p, stream);
-    }
+    const int64_t heads = int64_t{p.batch} * p.heads_q;
+    return is_64 ? launch_64<Element>(p, heads, processors, stream) : launch_128<Element>(p, heads, processors, stream);
   }
-  return launch_sm90a<Element, 64, kFlashAttentionSm90aTile64, kWindowed>(p, stream);
 }
 
 template <bool kWindowed, typename Params>

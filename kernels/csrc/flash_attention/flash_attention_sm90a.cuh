@@ -15,6 +15,7 @@
 #include "flash_attention/flash_attention.h"
 #include "flash_attention/flash_attention_bias_ahead.cuh"
 #include "flash_attention/flash_attention_schedule.cuh"
+#include "flash_attention/flash_attention_sm90a_rounds.h"
 #include "flash_attention/flash_attention_sm90a_rows.h"
 #include "flash_attention/flash_attention_sm90a_tiles.h"
 #include "flash_attention/flash_attention_softmax.cuh"
@@ -276,28 +277,7 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
   Sm90aKernel<Element, kHeadDim, kTile, kWindowed, Params>::run(p, schedule, q, k, v);
 }
 
-// Of how many query heads a section is to be so that each of its tiles is one block's in the same round: then all blocks that
-// need a key head's tiles ask for them at about the same time, and those of other heads arrive beneath the first ones' work.
-// 0 where that would leave the blocks less evenly busy. Under the causal mask the turn-about of tile_of_round() makes two
-// rounds even, and of many the shares are more even as one section.
-// Evidence: one H100, us, in a CUDA graph / behind an L2 flush: causal, 32 heads of 128, 1024 keys 23.5 / 30.2 as one section,
-// 22.9 / 29.3 so; 2048 67.9 / 73.9, 68.7 / 71.3; 8 heads of 16384 830 / 870, in eight rounds 855 / 890; 16 x 32 heads of 64,
-// 512 keys, full, 103.4 / 109.4, 97.7 / 104.5.
-inline int heads_of_round(const FlashAttentionParams& p, const FlashAttentionSchedule& schedule, int blocks) {
-  constexpr int kMostCausalRounds = 4;
-  const int64_t key_heads = int64_t{p.batch} * p.heads_kv;
-  const int sharing = p.heads_q / p.heads_kv;
-  const int64_t key_heads_at_once = blocks / (int64_t{sharing} * schedule.query_tiles);
-  if (key_heads_at_once == 0) return 0;
-  const int64_t rounds = ceil_div(key_heads, key_heads_at_once);
-  if (rounds > ceil_div(schedule.blocks, blocks)) return 0;
-  if (p.causal && (rounds % 2 != 0 || rounds > kMostCausalRounds)) return 0;
-  return static_cast<int>(ceil_div(key_heads, rounds)) * sharing;
-}
-
-// As many blocks as fit on the GPU share the tiles, and fetch the next one's queries and keys during this one. Under the causal
-// mask the turn-about of tile_of_round() makes their shares even where the schedule is one section; more of them are worth it
-// where so many key heads are under way at once that each block would fetch its keys from memory alone.
+// As many blocks as fit on the GPU share the tiles, and fetch the next one's queries and keys during this one.
 template <typename Element, int kHeadDim, FlashAttentionSm90aTile kTile, bool kWindowed, typename Params>
 cudaError_t launch_sm90a(const Params& p, cudaStream_t stream) {
   using K = Sm90aKernel<Element, kHeadDim, kTile, kWindowed, Params>;
@@ -324,12 +304,7 @@ cudaError_t launch_sm90a(const Params& p, cudaStream_t stream) {
   if (status == cudaSuccess) status = device_attribute(cudaDevAttrMultiProcessorCount, processors);
   if (status != cudaSuccess) return status;
   int blocks = std::min(schedule.blocks, processors * kTile.blocks);
-  if (const int heads = kWindowed ? 0 : heads_of_round(p, schedule, blocks); heads > 0) {
-    schedule.heads_per_section = heads;
-    blocks = heads * schedule.query_tiles;
-  } else if (p.causal && !kWindowed && int64_t{p.batch} * p.heads_kv <= processors / 2) {
-    schedule.heads_per_section = p.batch * p.heads_q;
-  }
+  if constexpr (!kPacked<Params>) blocks = share_out(p, processors, blocks, schedule);
   kernel<<<blocks, Shape::kThreads, Shape::kDynamicSharedBytes, stream>>>(p, schedule, q, k, v);
   return cudaGetLastError();
 }

@@ -27,8 +27,9 @@ __device__ __forceinline__ void publish_tma_rings() {
   __syncthreads();
 }
 
-// kReaders: the warps that release each stage. kCopiedBytes: those of a stage that are copied.
-template <int kStages, int kStageBytes, int kReaders, int kCopiedBytes = kStageBytes>
+// kReaders: the warps that release each stage. kCopiedBytes: those that are copied for it. kBarriersAt: where the barriers lie
+// from the ring on, 16 bytes a stage.
+template <int kStages, int kStageBytes, int kReaders, int kCopiedBytes = kStageBytes, int kBarriersAt = kStages * kStageBytes>
 struct TmaRing {
   static_assert(kStageBytes % 1024 == 0, "so that each stage begins where the swizzle of 128 bytes does");
   static constexpr int kBytes = kStages * (kStageBytes + 16);
@@ -121,7 +122,7 @@ struct TmaRing {
  private:
   uint32_t stages_;
 
-  __device__ __forceinline__ uint32_t full(int i) const { return stages_ + kStages * kStageBytes + i % kStages * 16; }
+  __device__ __forceinline__ uint32_t full(int i) const { return stages_ + kBarriersAt + i % kStages * 16; }
   __device__ __forceinline__ uint32_t empty(int i) const { return full(i) + 8; }
 
   static __device__ __forceinline__ void wait(uint32_t barrier, int phase) {
