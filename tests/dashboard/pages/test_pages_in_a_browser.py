@@ -38,6 +38,8 @@ PAGES = (
     "/kernels/compare?base=feedfeed&head={slow_commit}",
     "/kernels/compare?by=machine&base=nvidia-h200&head=runner-t4",
     "/kernels/compare?by=implementation&base=&head=warpwatch",
+    "/kernels/compare?by=implementation",
+    "/kernels/release",
     "/kernels/compare/row?head={slow_commit}&series={slowed}",
     "/kernels/regressions?order=worst&state=all&period=365",
     "/kernels/regressions/{card}",
