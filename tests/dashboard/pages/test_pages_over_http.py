@@ -214,7 +214,7 @@ def test_the_roofline_has_both_roofs_and_says_which_one_is_missing(client: Flask
 
 def test_the_machines_page_tells_cards_canaries_and_how_far_equal_code_lies_apart(client: FlaskClient) -> None:
     page = re.sub(r"\s+", " ", client.get("/kernels/machines").text)
-    h200, t4 = page.split("<section")[1:]
+    _, h200, t4 = page.split("<section")[1:]
     assert "GPU-c0ffee42</span> 10 runs, " in h200
     assert "GPU-5f1c</span> 14 runs" in h200
     assert "GPUs, each with its own levels" not in t4
