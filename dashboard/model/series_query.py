@@ -2,7 +2,7 @@
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Self
@@ -28,6 +28,7 @@ class Condition:
     name: str
     relation: str  # = != >= <= > <
     values: tuple[str, ...]  # lower case; * and ? are wildcards of = and !=
+    term: str  # as written, lower case
 
     def matches(self, facts: Facts) -> bool:
         """Whether the series meets the condition; a series without the parameter meets none."""
@@ -56,26 +57,21 @@ class SeriesQuery:
                 words.append(term)
             else:
                 values = tuple(value for value in found[3].split(",") if value)
-                conditions.append(Condition(name=found[1], relation=found[2], values=values))
+                conditions.append(Condition(name=found[1], relation=found[2], values=values, term=term))
         return cls(words=tuple(words), conditions=tuple(conditions))
 
     def __bool__(self) -> bool:
         return bool(self.words or self.conditions)
 
     def matches(self, series: Series, workload: Workload | None) -> bool:
-        """Whether the series has every word and meets every condition."""
-        if self.words:
-            text = text_of(series, workload)
-            if not all(word in text for word in self.words):
-                return False
+        """Whether the series has every word and meets every condition, or is named like it: names may contain "="."""
+        text = text_of(series, workload) if self else ""
+        if not all(word in text for word in self.words):
+            return False
         if not self.conditions:
             return True
         facts = facts_of(series, workload)
-        return all(condition.matches(facts) for condition in self.conditions)
-
-    def unknown(self, known: Sequence[str]) -> tuple[str, ...]:
-        """Names of conditions that are not known, once each."""
-        return tuple(dict.fromkeys(each.name for each in self.conditions if each.name not in known))
+        return all(condition.matches(facts) or condition.term in text for condition in self.conditions)
 
 
 def text_of(series: Series, workload: Workload | None) -> str:
