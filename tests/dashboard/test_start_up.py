@@ -19,7 +19,6 @@ _TAKE_LONG = (
     "pandas",
     "plotly",
     "sqlalchemy.orm",
-    "warpwatch.dashboard.store.queries",
 )
 
 
