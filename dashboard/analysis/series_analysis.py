@@ -43,11 +43,8 @@ from ..store.analysis import (
 from ..store.commit_index import CommitIndex, ProjectCommitIndex
 from ..store.engine import Store
 from ..store.machine_peers import MachinePeers
-from ..store.queries.series_list import series_index
 from ..store.series_history import SeriesHistory, series_history
 from .classify import classify_machines
-from .confirmation import confirmed_steps
-from .gpu_history import session_chains
 
 _log = logging.getLogger(__name__)
 _AT_ONCE, _FEWEST = 200, 50  # series in one task and transaction, at most and at least
@@ -136,6 +133,8 @@ def _analyse_project(
         sessions = _sessions(store, project)
         written = 0
         at_once = _at_once(stale, workers[1])
+        from .confirmation import confirmed_steps  # with queries: slow to import, and not needed where nothing is stale
+
         machines, confirmed = MachinePeers(project_id=project.id), confirmed_steps(store, project)
         short: list[_Findings] = []
         answers = in_order(workers, _work, _without(set(failed), _tasks(store, project, at_once, sessions, confirmed)))
@@ -183,6 +182,9 @@ def _without(failed: Collection[int], tasks: Iterable[_Task]) -> Iterator[_Task]
 
 def _sessions(store: Store, project: StaleProject) -> _Sessions:
     newest = newest_run(store, project)  # before the sessions, which then include it
+    from ..store.queries.series_list import series_index
+    from .gpu_history import session_chains
+
     chains: dict[str, SessionChain] = {}
     for machine in machines_of_several_gpus(store, project):
         chains.update(session_chains(store, project.name, machine))

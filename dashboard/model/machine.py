@@ -118,7 +118,7 @@ class Bound(StrEnum):
     LATENCY = "latency"  # of launch and synchronization: the work itself takes less than an empty launch
 
 
-LAUNCH_S = 3e-6  # of an empty kernel on an H100, as NVBench measures it (perf_suite/README.md)
+LAUNCH_S = 3e-6  # what an empty launch takes, about (perf_suite/README.md, steady latency)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ _TAKE_LONG = (
     "pandas",
     "plotly",
     "sqlalchemy.orm",
+    "warpwatch.dashboard.store.queries",
 )
 
 
