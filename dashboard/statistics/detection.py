@@ -22,6 +22,7 @@ SMALLEST_CHANGE = 0.01
 
 _SHORT_NOISE = 0.02  # assumed between runs of a short history
 _SHORT_P = 1e-4
+_OWN_LEVEL = 3  # commits of one GPU on either side of a change, which then needs no other GPU's
 _STEADY = 4  # values, to see whether a quantity is constant apart from steps
 _STILL = 0.8  # share of equal neighbours of such a quantity
 _COUNTED_CHANGE = 0.05  # smallest change of a quantity with fewer values
@@ -89,6 +90,7 @@ def _by_gpu(
         adjusted, breaks = detect_across_gpus(chain, smallest_change=SMALLEST_CHANGE), chain.broken_commits
         elsewhere += [(change.first - 1, change) for change in adjusted.changes]
         episodes += adjusted.episodes
+        machine_noise = machine_noise if machine_noise is not None else chain.noise
     for gpu in gpus:
         indices = [index for index, runs in enumerate(commits) if any(run.gpu == gpu for run in runs)]
         is_long = chain is None or len(indices) >= ENOUGH_ALONE
@@ -102,7 +104,8 @@ def _by_gpu(
                 and moved.p_adjusted <= other.p_adjusted
                 for _, other in elsewhere
             )
-            if is_long or is_better:
+            is_sure = min(change.index, len(indices) - change.index) >= _OWN_LEVEL
+            if is_long or is_better or is_sure:
                 changes.append((before, moved))
             elif any(before < each <= moved.index for each in breaks):
                 elsewhere.append((before, moved))

@@ -93,6 +93,12 @@ class SessionChain:
         return np.exp(logs)
 
     @property
+    def noise(self) -> float | None:
+        """Relative scatter of one session, typically: that of two is `scatter`. None where nothing shows it."""
+        known = self.scatter[~np.isnan(self.scatter)]
+        return float(np.median(known)) / math.sqrt(2) if len(known) else None
+
+    @property
     def spread(self) -> float | None:
         """GPU-to-GPU spread of the newest session: 95 % half-width of what unchanged code shows, relative."""
         if math.isnan(self.deviation[-1]):

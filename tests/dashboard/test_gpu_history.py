@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,11 @@ from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.importers.import_path import import_path
+from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.overview import OverviewEntry, RowState
 from warpwatch.dashboard.model.verdict import ChangeKind, Verdict
+from warpwatch.dashboard.statistics.comparison import RunValue
+from warpwatch.dashboard.statistics.detection import detect
 from warpwatch.dashboard.statistics.distributions import t_p_value
 from warpwatch.dashboard.statistics.gpu_history import SessionChain, detect_across_gpus
 from warpwatch.dashboard.store import Store, queries, schema
@@ -121,6 +125,22 @@ def test_a_step_that_one_gpu_measured_on_both_sides_is_not_across_gpus() -> None
     (change,) = found.changes
     assert change.adjusted is not None
     assert not change.adjusted.is_across
+
+
+def test_a_small_step_within_one_gpus_commits_is_found_though_another_gpu_ran_between() -> None:
+    """The recorded attention at 27c0a241: 4.7 %, three commits on each side; two are too few."""
+
+    def steps(after: int) -> list[tuple[int, float]]:
+        gpus = [A, A, A, B, *[A] * after, C, D, B, C, D, B, C, D, B, C]
+        values = [1.0, 1.001, 0.998, 0.999, *[0.952] * after, *[0.955, 0.935, 0.957] * 3, 0.955]
+        count = len(values)  # few references: the chain is less certain than one GPU's own values
+        chain = replace(_chain(values, gpus), q_value=np.full(count, 0.5), variance=np.full(count, 0.006**2))
+        runs = [[RunValue(value=value, gpu=gpu)] for value, gpu in zip(values, gpus, strict=True)]
+        found = detect(runs, metric("latency", "seconds"), None, chain)
+        return [(change.index, round(change.magnitude, 2)) for change in found.changes]
+
+    assert steps(after=3) == [(4, -0.05)]
+    assert steps(after=2) == []
 
 
 def test_indices_count_commits_and_not_sessions() -> None:

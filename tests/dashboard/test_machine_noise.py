@@ -229,5 +229,6 @@ def test_the_analysis_finds_a_step_of_five_per_cent_on_an_h200_and_none_in_its_b
         if (history := queries.history(h200, series.key)) is not None and history.changes
     }
     assert {implementation for _, implementation in found} == {"warpwatch"}
+    assert found["cuda-fp16-b1-h32-s1024-d128-causal", "warpwatch"] == [("27c0a241", -0.05)]
     assert found["cuda-fp16-b1-h32-s2048-d128-causal", "warpwatch"] == [("4d95a140", -0.26)]
     assert found["cuda-fp16-k4096-n14336-m1", "warpwatch"] == [("4d95a140", -0.05)]
