@@ -59,8 +59,9 @@ def has_confirming_runs(row: ComparisonRow) -> bool:
 def confirmed_steps(store: Store, project: StaleProject) -> Mapping[int, Sequence[ConfirmedStep]]:
     """Steps that further runs confirm, by series id, on the machines with series to analyse."""
     steps: dict[int, list[ConfirmedStep]] = defaultdict(list)
-    for pair in remeasured_pairs(store, project.id, runs=1 + CONFIRMING_RUNS):
-        ids = {indexed.series.key: number for number, indexed in series_index(store, project.name).items()}
+    pairs = remeasured_pairs(store, project.id, runs=1 + CONFIRMING_RUNS)
+    ids = {entry.series.key: number for number, entry in series_index(store, project.name).items()} if pairs else {}
+    for pair in pairs:
         base, head = (queries.find_commit(store, project.name, name) for name in (pair.base, pair.head))
         if base is None or head is None:
             continue

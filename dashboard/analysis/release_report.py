@@ -2,14 +2,13 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from statistics import fmean, median
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean, geometric_mean, median
 
 from ..model.comparison import ComparisonRow
 from ..model.naming import natural
 from ..model.release_report import LatencyChange, MetricChange, ReleaseReport
-from ..model.schema import SeriesSchema
-from ..model.series import Commit, Workloads, is_main
+from ..model.series import Commit, is_main
 from ..model.thresholds import LimitsOf
 from ..model.verdict import Verdict
 from ..store import Store, queries
@@ -20,13 +19,14 @@ from .thresholds import threshold_resolver
 
 _CHANGED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED})
 _Case = tuple[str, str, str | None, str]  # machine, environment, workload, suite
+_Speedups = Mapping[str, tuple[float | None, float | None]]  # at base and at head; None without a baseline there
 
 
 def release_report(store: Store, project: str, compared: Compared, base: Commit, head: Commit) -> ReleaseReport:
     """The report of two commits that `compare_commits` compared."""
     workloads = queries.project_workloads(store, project)
     limits = threshold_resolver(store, project, threshold=compared.comparison.threshold).limits
-    speedups = _speedups(queries.pairs(store, project, base.hash, head.hash), workloads)
+    speedups = _speedups(queries.pairs(store, project, base.hash, head.hash))
     has_latency = any(row.series.metric_record.is_latency for row in compared.rows)
     rows = [
         row
@@ -78,12 +78,12 @@ def _latency_change(
     rows: Sequence[ComparisonRow],
     compared: Compared,
     limits: LimitsOf,
-    speedups: "_Speedups",
+    speedups: _Speedups,
 ) -> LatencyChange:
     changes = [math.log1p(row.estimate.change) for row in rows if row.estimate is not None and row.estimate.change > -1]
     both = [row for row in rows if row.base is not None and row.head is not None]
     verdicts = Counter(row.verdict for row in both)
-    ratios = [speedups.of(row.series) for row in rows]
+    ratios = [speedups.get(row.series.key, (None, None)) for row in rows]
     common = [pair for pair in ratios if None not in pair] or ratios
     return LatencyChange(
         machine=machine,
@@ -107,18 +107,8 @@ def _order(change: LatencyChange) -> tuple[object, ...]:
     return change.machine, not is_known, change.is_removed, change.change or 0.0, natural(change.kernel or "")
 
 
-class _Speedups:
-    """Speedup of ours over the best baseline of the same commit, at base and at head, by series."""
-
-    def __init__(self, by_key: dict[str, tuple[float | None, float | None]]) -> None:
-        self._by_key = by_key
-
-    def of(self, series: SeriesSchema) -> tuple[float | None, float | None]:
-        """At base and at head; None without a baseline there."""
-        return self._by_key.get(series.key, (None, None))
-
-
-def _speedups(pairs: Iterable[Pair], workloads: Workloads) -> _Speedups:
+def _speedups(pairs: Iterable[Pair]) -> _Speedups:
+    """Speedup of ours over the best baseline of the same commit, at base and at head, by key of the series."""
     ours: dict[_Case, list[Pair]] = defaultdict(list)
     best: dict[_Case, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for pair in pairs:
@@ -137,7 +127,7 @@ def _speedups(pairs: Iterable[Pair], workloads: Workloads) -> _Speedups:
         at_base, at_head = (min(values, default=None) for values in best[case])
         for pair in mine:
             found[pair.series.key] = _ratio(at_base, _level(pair.base)), _ratio(at_head, _level(pair.head))
-    return _Speedups(found)
+    return found
 
 
 def _level(side: Side) -> float | None:
@@ -149,8 +139,8 @@ def _ratio(baseline: float | None, own: float | None) -> float | None:
 
 
 def _geometric_mean(ratios: Iterable[float | None]) -> float | None:
-    logs = [math.log(ratio) for ratio in ratios if ratio]
-    return math.exp(fmean(logs)) if logs else None
+    known = [ratio for ratio in ratios if ratio]
+    return geometric_mean(known) if known else None
 
 
 def _others(rows: Iterable[ComparisonRow], latencies: Iterable[ComparisonRow]) -> tuple[MetricChange, ...]:

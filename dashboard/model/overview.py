@@ -97,7 +97,7 @@ class RowState(StrEnum):
     IMPROVED = "improved"
     NOT_SIGNIFICANT = "not-significant"  # a step with q > 0.05
     UNCHANGED = "unchanged"
-    FEW_REFERENCES = "few-references"  # nothing tells how its GPU differs from the others
+    FEW_REFERENCES = "few-references"  # too few references to estimate how its GPU differs from the others
     NEW = "new"  # too few commits
     MISSING = "missing"
 

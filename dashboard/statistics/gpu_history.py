@@ -21,7 +21,7 @@ from .episodes import Episode
 from .level_path import Floats, Ints
 from .multiplicity import SIGNIFICANT_Q
 
-_LONG = 40  # commits, from which the history tells its own noise and the detector of one GPU takes over
+_LONG = 40  # commits, from which the history shows its own noise, and the detector of one GPU takes over
 _YOUNG = 6  # commits at its end, which that detector waits for
 _P = 1e-3  # of means of several sessions, to find a step
 _KEPT_P = 0.01  # to keep one after all later sessions

@@ -44,8 +44,8 @@ def test_a_timer_measures_what_came_and_the_newest_again(tmp_path: Path) -> None
     first = _commit(origin, 1)
     subprocess.run(["git", "clone", "--quiet", str(origin), str(checkout)], check=True)
     environ = {**os.environ, "HOME": str(home)}
-    subprocess.run([sys.executable, "-m", "asv", "machine", "--yes", "--machine", "box"], cwd=checkout, env=environ,
-                   check=True, capture_output=True)  # fmt: skip
+    add_machine = [sys.executable, "-m", "asv", "machine", "--yes", "--machine", "box"]
+    subprocess.run(add_machine, cwd=checkout, env=environ, check=True, capture_output=True)
 
     def measure(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "warpwatch.ci.cli", "runner", "measure", *words]
@@ -93,8 +93,8 @@ def test_a_commit_that_does_not_build_is_passed_over(tmp_path: Path) -> None:
     third = _commit(project, 3, **build)
     environ = {**os.environ, "HOME": str(tmp_path), "WARPWATCH_LOCK_FOLDER": str(tmp_path)}
     environ |= {"CUDA_VISIBLE_DEVICES": "", "WARPWATCH_DATABASE": f"sqlite:///{tmp_path / 'runner.db'}"}
-    subprocess.run([sys.executable, "-m", "asv", "machine", "--yes", "--machine", "box"], cwd=project, env=environ,
-                   check=True, capture_output=True)  # fmt: skip
+    add_machine = [sys.executable, "-m", "asv", "machine", "--yes", "--machine", "box"]
+    subprocess.run(add_machine, cwd=project, env=environ, check=True, capture_output=True)
     command = [sys.executable, "-m", "warpwatch.ci.cli", "runner", "measure", "--no-fetch", "--confirm"]
     done = subprocess.run(command, cwd=project, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -109,8 +109,8 @@ def test_a_false_suspicion_is_measured_again_within_the_days_budget(tmp_path: Pa
     first = _commit(project, 1)
     environ = {**os.environ, "HOME": str(tmp_path), "WARPWATCH_LOCK_FOLDER": str(tmp_path)}
     environ |= {"CUDA_VISIBLE_DEVICES": "", "WARPWATCH_DATABASE": f"sqlite:///{tmp_path / 'runner.db'}"}
-    subprocess.run([sys.executable, "-m", "asv", "machine", "--yes", "--machine", "box"], cwd=project, env=environ,
-                   check=True, capture_output=True)  # fmt: skip
+    add_machine = [sys.executable, "-m", "asv", "machine", "--yes", "--machine", "box"]
+    subprocess.run(add_machine, cwd=project, env=environ, check=True, capture_output=True)
 
     def measure() -> str:
         command = [sys.executable, "-m", "warpwatch.ci.cli", "runner", "measure", "--no-fetch", "--confirm"]
@@ -142,8 +142,8 @@ def test_an_asv_that_goes_on_after_its_trust_was_killed_keeps_the_lock(tmp_path:
     _git(project, "commit", "--all", "--quiet", "--message", "slow")
     environ = {**os.environ, "HOME": str(tmp_path), "WARPWATCH_LOCK_FOLDER": str(tmp_path)}
     environ["CUDA_VISIBLE_DEVICES"] = ""
-    subprocess.run([sys.executable, "-m", "asv", "machine", "--yes", "--machine", "box"], cwd=project, env=environ,
-                   check=True, capture_output=True)  # fmt: skip
+    add_machine = [sys.executable, "-m", "asv", "machine", "--yes", "--machine", "box"]
+    subprocess.run(add_machine, cwd=project, env=environ, check=True, capture_output=True)
     command = [sys.executable, "-m", "warpwatch.ci.cli", "runner", "trust", "--runs", "1"]
     trust = subprocess.Popen(command, cwd=project, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                              start_new_session=True)  # fmt: skip

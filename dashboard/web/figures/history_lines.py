@@ -40,7 +40,7 @@ def band(spread: Sequence[Spread], frame: Frame) -> list[go.Scatter]:
 
 
 def own_values(history: History, frame: Frame, *, is_thin: bool = False) -> list[go.Scatter]:
-    """One point per run; the line connects the medians of commits. Thin: beside a GPU-adjusted line."""
+    """One point per run; the line connects the medians of commits. Thin where there is a GPU-adjusted line."""
     own = look(history.series.implementation)
     numbers = [point for point in history.points if point.status is Status.OK]
     line = by_commit(numbers)
