@@ -68,7 +68,7 @@ class ChangeSchema(Schema):
     """False discovery rate among the changes of all series of its run; null where not determined."""
     is_worse: bool
     is_confirmed: bool
-    """Further runs of both commits, measured in turns in one session, differ significantly."""
+    """Further runs of both commits in turns, in one session on one GPU, differ significantly."""
     is_across_gpus: bool
     """No GPU measured both the commit and the previous one: levels and change are GPU-adjusted."""
     gpus: int | None
@@ -102,7 +102,7 @@ def change_schema(series: Series, change: SeriesChange) -> ChangeSchema:
         p_adjusted=change.p_adjusted,
         q_value=change.q_value,
         is_worse=bool(change.is_worse),
-        is_confirmed=bool(change.is_confirmed),
+        is_confirmed=change.is_confirmed,
         is_across_gpus=change.is_across_gpus,
         gpus=change.gpus,
         below_limit=change.below_limit,

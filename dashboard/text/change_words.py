@@ -40,3 +40,9 @@ def certainty(change: SeriesChange, metric: Metric) -> str:
         return f"not yet classified{across}"
     rate = "below 0.1 %" if change.q_value < _LEAST_RATE else share(change.q_value)
     return f"significant (false-discovery rate {rate}){across}"
+
+
+def later_sentence(change: SeriesChange, metric: Metric) -> str:
+    """A newer change that is not significant: "Since then +2.1 % at 0aec5df1; not confirmed: …"."""
+    at = change.commit.hash[:8]
+    return f"Since then {signed(change.magnitude, change.before)} at {at}; {certainty(change, metric)}."

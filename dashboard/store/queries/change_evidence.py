@@ -51,11 +51,10 @@ def change_evidence(store: Store, key: str, base: str, head: str) -> ChangeEvide
             return None
         commit = schema.commit
         in_project = commit.c.project_id == row.project_id
-        ids = dict(
-            connection.execute(select(commit.c.hash, commit.c.id).where(in_project, commit.c.hash.in_([base, head])))
-            .tuples()
-            .all()
+        found = connection.execute(
+            select(commit.c.hash, commit.c.id).where(in_project, commit.c.hash.in_([base, head]))
         )
+        ids = {each.hash: each.id for each in found}
         if base not in ids or head not in ids:
             return None
         known = workloads(connection, row.project_id)

@@ -43,13 +43,8 @@ def step_lines(store: Store, project: str, changes: Sequence[Regression]) -> tup
         }
         baselines = _baselines(connection, owner, list(rows.values()))
         hashes = {one.change.commit.hash for one in changes}
-        ids = dict(
-            connection.execute(
-                select(commit.c.hash, commit.c.id).where(commit.c.project_id == owner, commit.c.hash.in_(hashes))
-            )
-            .tuples()
-            .all()
-        )
+        of_commits = select(commit.c.hash, commit.c.id).where(commit.c.project_id == owner, commit.c.hash.in_(hashes))
+        ids = {each.hash: each.id for each in connection.execute(of_commits)}
         own = [row.id for row in rows.values()]
         order = project_order(store, connection, owner)
         lines_of = lines(connection, order, [*own, *(number for each in baselines.values() for number in each)])
@@ -79,6 +74,7 @@ def _baselines(connection: Connection, owner: int, rows: Sequence[Any]) -> Mappi
         select_series().where(
             table.c.project_id == owner,
             id_in(connection, table.c.benchmark_id, {row.benchmark_id for row in with_baselines}),
+            table.c.machine_id.in_({row.machine_id for row in with_baselines}),
             table.c.workload.in_({row.workload for row in with_baselines}),
             table.c.implementation.is_not(None),
         )

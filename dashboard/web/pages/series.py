@@ -19,6 +19,7 @@ from ...model.series import Point, Series, Status
 from ...model.verdict import ChangeKind
 from ...store import queries
 from ...store.queries.series_view import LISTED, HistoryRequest
+from ...text.change_words import later_sentence
 from ...text.labels import state_detail, state_meaning, state_word
 from ..figures.history import history_figure
 from ..figures.history_lines import name_beside
@@ -193,6 +194,7 @@ def show(project: str, key: str) -> str:
         point=_point(key, changed),
         kernel=kernel,
         answer=answer,
+        later=later_sentence(answer.later, own.metric) if answer.later is not None else "",
         markdown=answer_markdown(shown, answer, kernel),
         permanent_link=permanent_link(key),
         units=_units(shown),

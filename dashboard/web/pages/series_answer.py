@@ -13,7 +13,7 @@ from ...model.overview import OverviewRow
 from ...model.series import Series
 from ...model.verdict import ChangeKind
 from ...store import queries
-from ...text.change_words import certainty, direction, levels
+from ...text.change_words import certainty, direction, later_sentence, levels
 from ...text.labels import count, day
 from ...text.markdown import code_span, inert
 from ..figures.palette import look
@@ -32,6 +32,7 @@ class SeriesAnswer:
     standing: tuple[str, ...]  # "1.32× as fast as SDPA (was 0.78×)", "50 % of peak"
     causes: tuple[str, ...]  # strongest first
     cause: str  # machine or code, in a sentence
+    later: SeriesChange | None  # a newer change, which is not significant
 
 
 def last_change(series: Series, shown: ShownHistory) -> SeriesChange | None:
@@ -61,6 +62,7 @@ def series_answer(shown: ShownHistory, change: SeriesChange | None, standing: Ov
             standing=_standing(standing, None),
             causes=(),
             cause="",
+            later=None,
         )
     evidence = queries.change_evidence(store(), series.key, change.previous_commit.hash, change.commit.hash)
     lead = lead_over_baseline(evidence) if evidence is not None and series.is_ours and metric.is_time else None
@@ -75,7 +77,17 @@ def series_answer(shown: ShownHistory, change: SeriesChange | None, standing: Ov
         standing=_standing(standing, lead),
         causes=tuple(cause.text for cause in causes),
         cause=cause_sentence(change, metric) if is_significant else "",
+        later=_later(shown, change),
     )
+
+
+def _later(shown: ShownHistory, change: SeriesChange) -> SeriesChange | None:
+    later = [
+        each
+        for each in shown.history.changes
+        if each.index > change.index and each.kind is ChangeKind.NOT_SIGNIFICANT and each.below_limit is None
+    ]
+    return max(later, key=lambda each: each.index, default=None)
 
 
 def _standing(row: OverviewRow | None, lead: Lead | None) -> tuple[str, ...]:
@@ -105,7 +117,8 @@ def answer_markdown(shown: ShownHistory, answer: SeriesAnswer, kernel: str) -> s
     if change is not None:
         subject = f" {inert(change.commit.subject)}" if change.commit.subject else ""
         lines[0] += f" at {code_span(change.commit.hash[:8])}{subject} ({day(change.commit.date)}); {answer.certainty}"
-    for part in (" · ".join(map(inert, answer.standing)), answer.cause):
+    later = later_sentence(answer.later, series.metric) if answer.later is not None else ""
+    for part in (" · ".join(map(inert, answer.standing)), answer.cause, later):
         if part:
             lines.append(f"- {part}")
     lines += [f"- {inert(cause)}" for cause in answer.causes]
