@@ -133,10 +133,11 @@ def _median(values: object) -> float | None:
 def _compiled(evidence: ChangeEvidence) -> list[Cause]:
     hashes = [_measuring(origin).get("code_sha256") for origin in (evidence.origin_before, evidence.origin_after)]
     difference = compiled_difference(evidence.compiled_before, evidence.compiled_after)
-    if None not in hashes and hashes[0] == hashes[1]:
-        return [Cause(kind=CauseKind.CODE, text="machine code identical at both commits", weight=_COUNTER)]
     ran = {name for end in (evidence.origin_before, evidence.origin_after) for name in _ran(end)}
-    changes = [each for each in difference.changes if not ran or each.kernel in ran] or difference.changes
+    of_launched = [each for each in difference.changes if each.kernel in ran]
+    if None not in hashes and hashes[0] == hashes[1] and not of_launched:
+        return [Cause(kind=CauseKind.CODE, text="machine code identical at both commits", weight=_COUNTER)]
+    changes = of_launched or difference.changes
     details = next((words for each in changes if (words := _code_words(each))), "")
     if None not in hashes or changes:
         return [Cause(kind=CauseKind.CODE, text=f"machine code changed{details}", weight=_CODE)]

@@ -56,8 +56,8 @@ def series_answer(shown: ShownHistory, change: SeriesChange | None, standing: Ov
         return SeriesAnswer(
             change=None,
             look="unchanged",
-            word="No change" if numbers else "No valid value yet",
-            levels=f"in {count(numbers, 'point')}" if numbers else "",
+            word="No change" if numbers > 1 else "One value so far" if numbers else "No valid value yet",
+            levels=f"in {count(numbers, 'point')}" if numbers > 1 else "",
             certainty="",
             standing=_standing(standing, None),
             causes=(),
