@@ -35,7 +35,7 @@ def certainty(change: SeriesChange, metric: Metric) -> str:
         rate = f": false-discovery rate {share(change.q_value)}, too weak to report" if change.q_value else ""
         return f"not confirmed{rate}{across}"
     if metric.is_exact:
-        return "exact value, without noise"
+        return "certain, as this quantity has no noise"
     if change.q_value is None:
         return f"not yet classified{across}"
     rate = "below 0.1 %" if change.q_value < _LEAST_RATE else share(change.q_value)

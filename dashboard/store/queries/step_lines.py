@@ -80,7 +80,7 @@ def _baselines(connection: Connection, owner: int, rows: Sequence[Any]) -> Mappi
         )
     ).all()
     records = [(other.id, record) for other in others if (record := series_record(other, known)).is_baseline]
-    own = {row.id: series_record(row, known) for row in with_baselines}
+    own = {row.id: series for row in with_baselines if (series := series_record(row, known)).metric.is_time}
     return {
         number: [other for other, record in records if record.measures_the_same(series)]
         for number, series in own.items()
