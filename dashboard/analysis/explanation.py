@@ -9,6 +9,7 @@ from ..model.series import Commit
 from ..model.triage_item import TriageItem
 from ..model.verdict import Control
 from ..store.queries.compiled_code import CodeBetween
+from .causes import cause_sentence
 from .next_measurement import MeasureAgain, gate_command, measure_again
 
 
@@ -58,6 +59,7 @@ class TriageDetails:
     """Explanation of one item; None or empty: not known."""
 
     worst: Regression | None  # the one explained
+    cause: str  # machine or code, in a sentence
     parts: PartsOfChange | None
     code: CodeBetween | None
     suspects: tuple[Suspect, ...]  # in order
@@ -81,6 +83,7 @@ def triage_details(item: TriageItem, code: CodeBetween | None) -> TriageDetails:
     if not item.regressions:
         return TriageDetails(
             worst=None,
+            cause="",
             parts=None,
             code=code,
             suspects=(),
@@ -97,6 +100,7 @@ def triage_details(item: TriageItem, code: CodeBetween | None) -> TriageDetails:
         ends = (change.range_start, change.range_end)  # else the commands would search outside the likely range
     return TriageDetails(
         worst=worst,
+        cause=cause_sentence(change, worst.series.metric),
         parts=parts_of_change(change),
         code=code,
         suspects=suspects,

@@ -172,6 +172,7 @@ class PointFacts:
     before: Point | None  # the newest number at an earlier commit, of the same GPU if any
     older: str | None  # run of the older neighbour
     newer: str | None
+    newest: str | None  # run of the newest point; None if it is this one
     samples: tuple[float, ...]
     samples_before: tuple[float, ...]
     origin: Origin | None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..model.series import Series, Status
+from ..model.verdict import Verdict
 from .chunks import Floats, Ints
 from .commit_index import CommitIndex
 
@@ -102,8 +103,11 @@ class Measured:
     q25: Floats  # NaN: unknown
     q75: Floats
     sample_count: Ints  # -1: unknown
+    adjusted_value: Floats  # as the newest GPU and software would have measured; NaN: unknown, or of one GPU
     status: TextColumn
     reason: TextColumn
+    gpu_spread: float | None  # of the series: 95 % of unchanged code differ by less between GPUs
+    verdict: Verdict | None  # of the series at its newest commit; None if it is not judged
 
     def __len__(self) -> int:
         return len(self.value)

@@ -98,6 +98,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     register_globals(app)
     for page in _PAGES:
         app.register_blueprint(page.bp)
+    app.register_blueprint(series.short_bp)
     resources.register(app)
     rate_limits.register(app, settings.access)
     errors.register(app)

@@ -22,6 +22,8 @@ _TYPES = {
     "value": pa.float64(),
     "q25": pa.float64(),
     "q75": pa.float64(),
+    "adjusted_value": pa.float64(),
+    "gpu_spread": pa.float64(),
 }
 SCHEMA = pa.schema([(name, _TYPES.get(name, _WORD)) for name in COLUMNS])
 _ROWS_AT_ONCE = 100_000
@@ -55,8 +57,11 @@ def _table(measurements: Sequence[Measured]) -> pa.Table:
         _known([measured.started_ms for measured in measurements], _MOMENT),
         *(_values([getattr(measured, name) for measured in measurements]) for name in ("value", "q25", "q75")),
         _known([measured.sample_count for measured in measurements], pa.int32()),
+        _values([measured.adjusted_value for measured in measurements]),
         _words([measured.status for measured in measurements]),
         _words([measured.reason for measured in measurements]),
+        pa.array([measured.gpu_spread for measured in measurements], pa.float64()).take(row_of),
+        pa.array([_text(measured.verdict) for measured in measurements], pa.string()).dictionary_encode().take(row_of),
     ]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 

@@ -32,7 +32,11 @@ COLUMNS = (
     "control_share_low",  # 95 %
     "control_share_high",
     "is_worse",
+    "is_across_gpus",  # no GPU measured both commits; levels and change are GPU-adjusted
+    "gpus",  # that measured the new level, of GPU-adjusted values
+    "is_confirmed",  # by further runs of both commits in turns
 )
+_FLAGS = ("is_worse", "is_across_gpus", "is_confirmed")
 _TEXTS = frozenset(
     {*SERIES_COLUMNS, "kind", "commit", "date", "previous_commit", "range_start", "range_end", "control"}
 )
@@ -67,7 +71,8 @@ def write_changes_parquet(changes: Iterable[Regression], out: BinaryIO) -> int:
     import pyarrow.parquet as pq
 
     rows = [{**row, "parameters": json.dumps(row["parameters"], ensure_ascii=False)} for row in _rows(changes)]
-    types = {name: pa.string() if name in _TEXTS else pa.float64() for name in COLUMNS} | {"is_worse": pa.bool_()}
+    types = {name: pa.string() if name in _TEXTS else pa.float64() for name in COLUMNS}
+    types |= dict.fromkeys(_FLAGS, pa.bool_())
     pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(list(types.items()))), out, compression="zstd")
     return len(rows)
 
@@ -93,5 +98,8 @@ def _rows(changes: Iterable[Regression]) -> Iterator[dict[str, Any]]:
             share.control.value if share else None,
             *((share.value, share.ci_low, share.ci_high) if share else (None, None, None)),
             change.is_worse,
+            change.is_across_gpus,
+            change.gpus,
+            change.is_confirmed,
         )
         yield dict(zip(COLUMNS, (*series_cells(row.series), *cells), strict=True))

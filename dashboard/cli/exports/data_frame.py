@@ -26,9 +26,9 @@ def history(
     .warpwatch/warpwatch.db below the current folder.
 
     Columns are those of `warpwatch export` (`cli/exports/measurement_rows.py`): `value`, `q25` and `q75` are floats as
-    recorded, in the row's `unit`, NaN where `status` is not "ok"; `date` and `run_time` are UTC; `position` counts a
-    project's commits in order; `sample_count` may be missing; the rest are categories. `parameters` is a JSON object.
-    The index is a plain range.
+    recorded, in the row's `unit`, NaN where `status` is not "ok"; `adjusted_value` is NaN where one GPU measured;
+    `date` and `run_time` are UTC; `position` counts a project's commits in order; `sample_count` may be missing; the
+    rest are categories. `parameters` is a JSON object. The index is a plain range.
 
     Raises LookupError if there is no such project, ImportError without pandas and pyarrow, and what Store raises.
     """

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, TextIO
 
 import numpy as np
@@ -41,8 +42,11 @@ COLUMNS = (
     "q25",  # quartiles of the samples, and how many those were
     "q75",
     "sample_count",
+    "adjusted_value",  # as the newest GPU and software would have measured; null if one GPU measured, or not known
     "status",  # ok, invalid, failed, unavailable or unchanged
     "reason",  # of what is not ok
+    "gpu_spread",  # of the series: 95 % of unchanged code differ by less between GPUs; null if one GPU measured
+    "verdict",  # of the series at its newest commit; null if it is not judged
 )
 
 
@@ -64,7 +68,7 @@ def series_cells(series: Series) -> tuple[Any, ...]:
 
 
 def point_cells(measured: Measured) -> Iterator[tuple[Any, ...]]:
-    """The cells of each row that its series does not tell, from card to reason, as JSON has them: dates ISO 8601."""
+    """The cells of each row that its series does not have, as JSON has them: dates ISO 8601."""
     started = optional(measured.started_ms, measured.started_ms < 0)
     numbers = (optional(each, np.isnan(each)) for each in (measured.value, measured.q25, measured.q75))
     return zip(
@@ -76,8 +80,11 @@ def point_cells(measured: Measured) -> Iterator[tuple[Any, ...]]:
         map(_iso, started),
         *numbers,
         optional(measured.sample_count, measured.sample_count < 0),
+        optional(measured.adjusted_value, np.isnan(measured.adjusted_value)),
         measured.status.texts(),
         measured.reason.texts(),
+        repeat(measured.gpu_spread, len(measured)),
+        repeat(measured.verdict.value if measured.verdict is not None else None, len(measured)),
         strict=True,
     )
 

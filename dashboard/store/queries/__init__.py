@@ -3,6 +3,7 @@
 Each function opens its own read transaction. An unknown name gives None, or an empty tuple from functions of lists.
 """
 
+from .change_evidence import change_evidence
 from .commits import AmbiguousCommitError, commit_list, commit_page, commits, find_commit, steps_of_commits
 from .comparison_details import (
     between,
@@ -30,6 +31,7 @@ from .series import elsewhere, history, own_history, series
 from .series_list import find_series, matching, metrics_and_implementations, project_workloads
 from .series_view import HistoryRequest, shown_history
 from .standings import arrivals, standings
+from .step_lines import step_lines
 from .triage_items import triage_item, triage_items
 from .unattributed_changes import unattributed_changes
 
@@ -40,6 +42,7 @@ __all__ = [
     "arrivals",
     "between",
     "canaries",
+    "change_evidence",
     "changes",
     "code_between",
     "commit_list",
@@ -86,6 +89,7 @@ __all__ = [
     "software",
     "standings",
     "stated_changes",
+    "step_lines",
     "steps_of_commits",
     "triage_item",
     "triage_items",

@@ -3,20 +3,23 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, select
 
 from ...model.changepoint import Regression
-from ...model.series import Series
+from ...model.series import Series, Status
+from ...model.verdict import Verdict
 from .. import schema
-from ..chunks import Columns
+from ..chunks import Columns, Floats
 from ..column_records import Measured, TextColumn
 from ..commit_index import CommitIndex, read_commit_index
 from ..engine import Store
 from ..mappers import changes_of, chosen_series, episodes_of, project_id, series_record, workloads
 from ..points import batches, read_points
-from ..statements import STATUS_OF_CODE
+from ..statements import STATUS_CODES, STATUS_OF_CODE, id_in
+from .latest import verdicts_within_limits
 
 _CHANGED_SERIES_AT_ONCE = 500
 
@@ -76,10 +79,15 @@ def measurements(
         known = workloads(connection, owner)
         names = _names(connection, owner)
         for rows in batches(chosen, _SERIES_AT_ONCE):
-            points = read_points(connection, [row.id for row in rows])
+            ids = [row.id for row in rows]
+            points, standings = read_points(connection, ids), _standings(connection, ids)
+            verdicts = verdicts_within_limits(connection, known, list(standings.values()))
             for row in rows:
                 if row.id in points:
-                    measured = _measured(series_record(row, known), points[row.id], names, since)
+                    standing = standings.get(row.id)
+                    measured = _measured(
+                        series_record(row, known), points[row.id], names, since, standing, verdicts.get(row.id)
+                    )
                     if len(measured):
                         yield measured
 
@@ -104,11 +112,33 @@ def _names(connection: Connection, project: int) -> _Names:
     )
 
 
-def _measured(series: Series, points: Columns, names: _Names, since: datetime | None) -> Measured:
+def _standings(connection: Connection, ids: Sequence[int]) -> dict[int, Any]:
+    """The columns of the series' summaries that an export needs, by series id."""
+    summary = schema.summary
+    rows = connection.execute(
+        select(
+            schema.series.c.id,
+            schema.series.c.project_id,
+            summary.c.verdict,
+            summary.c.change_commit_id,
+            summary.c.gpu_ratios,
+            summary.c.gpu_spread,
+        )
+        .join(summary, summary.c.series_id == schema.series.c.id)
+        .where(id_in(connection, summary.c.series_id, ids))
+    )
+    return {row.id: row for row in rows}
+
+
+def _measured(
+    series: Series, points: Columns, names: _Names, since: datetime | None, standing: Any, verdict: Verdict | None
+) -> Measured:
     index = names.commit_index
     points = points.take(index.order(points))
+    adjusted = _adjusted(points, standing.gpu_ratios if standing is not None else None)
     if since is not None:
-        points = points.take(index.date_ms[np.searchsorted(index.commits, points.commit)] >= since.timestamp() * 1000)
+        chosen = index.date_ms[np.searchsorted(index.commits, points.commit)] >= since.timestamp() * 1000
+        points, adjusted = points.take(chosen), adjusted[chosen]
     commit, run = np.searchsorted(index.commits, points.commit), np.searchsorted(index.runs, points.run)
     return Measured(
         series=series,
@@ -122,6 +152,19 @@ def _measured(series: Series, points: Columns, names: _Names, since: datetime | 
         q25=points.q25,
         q75=points.q75,
         sample_count=points.count,
+        adjusted_value=adjusted,
         status=TextColumn(codes=points.status, words=_STATUSES),
         reason=TextColumn(codes=points.reason - 1, words=points.reasons),
+        gpu_spread=standing.gpu_spread if standing is not None else None,
+        verdict=verdict if series.is_ours and series.metric.is_judged else None,
     )
+
+
+def _adjusted(points: Columns, ratios: Sequence[float | None] | None) -> Floats:
+    """GPU-adjusted values of ordered points; NaN without a ratio, which each commit with a number has in order."""
+    adjusted = np.full(len(points.value), np.nan)
+    good = np.flatnonzero((points.status == STATUS_CODES[Status.OK]) & ~np.isnan(points.value))
+    number = np.cumsum(np.diff(points.commit[good], prepend=points.commit[good[:1]]) != 0)
+    if ratios is not None and len(good) and number[-1] + 1 == len(ratios):
+        adjusted[good] = points.value[good] * np.array(ratios, dtype=np.float64)[number]
+    return adjusted

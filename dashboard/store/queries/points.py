@@ -49,15 +49,18 @@ def origin_of(connection: Connection, series: Any, run: str) -> Origin | None:
     )
 
 
-def point_facts(store: Store, key: str, run: str | None = None) -> PointFacts | None:
-    """The newest point of the run whose name starts with `run`, or of the series; None without such a point."""
+def point_facts(store: Store, key: str, run: str | None = None, *, commit: str | None = None) -> PointFacts | None:
+    """The newest point of the run whose name starts with `run`, of a commit (full hash), or of the series.
+
+    None without such a point.
+    """
     with store.read() as connection:
         row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
         if row is None:
             return None
         order = project_order(store, connection, row.project_id)
         line = lines(connection, order, [row.id]).get(row.id)
-        index = _index(connection, row, line, run) if line is not None else None
+        index = _index(connection, row, line, run, commit) if line is not None else None
         if line is None or index is None:
             return None
         run_rows = np.searchsorted(order.commit_index.runs, line.points.run)
@@ -65,7 +68,8 @@ def point_facts(store: Store, key: str, run: str | None = None) -> PointFacts | 
         known = workloads(connection, row.project_id)
         series = series_record(row, known)
         workload = workload_of(series, known)
-        around = [number for number in (index - 1, index, index + 1, before) if number is not None]
+        newest = len(line.rank) - 1
+        around = [number for number in (index - 1, index, index + 1, before, newest) if number is not None]
         shown = np.array([number for number in around if 0 <= number < len(line.rank)], dtype=np.int64)
         records = Records(connection, [(line, shown)])
         points = dict(zip(shown.tolist(), records.points(line, shown), strict=True))
@@ -82,6 +86,7 @@ def point_facts(store: Store, key: str, run: str | None = None) -> PointFacts | 
             before=points[before] if before is not None else None,
             older=points[index - 1].run if index else None,
             newer=points[index + 1].run if index + 1 in points else None,
+            newest=points[newest].run if newest != index else None,
             samples=samples(line, index),
             samples_before=samples(line, before) if before is not None else (),
             origin=origin_of(connection, row, points[index].run),
@@ -91,7 +96,14 @@ def point_facts(store: Store, key: str, run: str | None = None) -> PointFacts | 
         )
 
 
-def _index(connection: Connection, row: Any, line: SeriesLine, run: str | None) -> int | None:
+def _index(connection: Connection, row: Any, line: SeriesLine, run: str | None, commit: str | None) -> int | None:
+    if commit is not None:
+        table = schema.commit
+        number = connection.execute(
+            select(table.c.id).where(table.c.project_id == row.project_id, table.c.hash == commit)
+        ).scalar()
+        indices = np.flatnonzero(line.has_number & (line.points.commit == number))
+        return int(indices[-1]) if len(indices) else None
     if run is None:
         return len(line.rank) - 1
     table = schema.run

@@ -1,6 +1,6 @@
 """A series: its history and findings, other implementations, canaries, and the same series elsewhere."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from ..mappers import (
     workloads,
 )
 from .roofline import profile_key, profiles
-from .series_lines import points_of
+from .series_lines import gpu_ratios, points_of
 
 
 def others_of(connection: Connection, row: Any, known: Workloads) -> list[tuple[int, Series]]:
@@ -130,6 +130,7 @@ class OwnHistory:
     points: Sequence[Point]
     changes: tuple[SeriesChange, ...]
     episodes: tuple[SeriesChange, ...]
+    gpu_ratios: Mapping[str, float]  # GPU-adjusted over measured value by commit hash; empty if one GPU measured
 
 
 def own_history(store: Store, key: str) -> OwnHistory | None:
@@ -138,9 +139,15 @@ def own_history(store: Store, key: str) -> OwnHistory | None:
         row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
         if row is None:
             return None
+        points = points_of(store, connection, row.project_id, [row.id]).get(row.id, ())
+        measured = list(dict.fromkeys(point.commit.hash for point in points if point.value is not None))
+        ratios = gpu_ratios(connection, [row.id]).get(row.id, [])
         return OwnHistory(
             series=series_record(row, workloads(connection, row.project_id)),
-            points=points_of(store, connection, row.project_id, [row.id]).get(row.id, ()),
+            points=points,
+            gpu_ratios={commit: ratio for commit, ratio in zip(measured, ratios, strict=False) if ratio is not None}
+            if len(measured) == len(ratios)
+            else {},
             changes=changes_of(connection, [row.id]).get(row.id, ()),
             episodes=episodes_of(connection, [row.id]).get(row.id, ()),
         )

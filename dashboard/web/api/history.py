@@ -45,6 +45,8 @@ class PointSchema(Schema):
     position: int | None
     value: float | None
     """In the series' unit, like q25 and q75; null unless the status is ok."""
+    adjusted_value: float | None
+    """GPU-adjusted: as the newest GPU and software would have measured; null if one GPU measured, or not known."""
     q25: float | None
     """Quartiles of the run's samples."""
     q75: float | None
@@ -103,7 +105,7 @@ def show(project: str, key: str, params: HistoryParams) -> HistoryResponse:
     limits = step_thresholds(store(), series.project)
     return HistoryResponse.model_construct(
         series=series_schema(series),
-        points=[_point(point) for point in points],
+        points=[_point(point, history.gpu_ratios.get(point.commit.hash)) for point in points],
         levels=[
             _level(level)
             for level in levels(history.points, history.changes, is_exact=series.metric.is_exact, ratios=ratios)
@@ -154,12 +156,13 @@ def _level(level: SegmentLevel) -> LevelSchema:
     )
 
 
-def _point(point: Point) -> PointSchema:
+def _point(point: Point, gpu_ratio: float | None) -> PointSchema:
     return PointSchema.model_construct(
         commit=point.commit.hash,
         date=point.commit.date,
         position=commit_position(point.commit),
         value=point.value,
+        adjusted_value=point.value * gpu_ratio if point.value is not None and gpu_ratio is not None else None,
         q25=point.q25,
         q75=point.q75,
         sample_count=point.sample_count,

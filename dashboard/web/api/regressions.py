@@ -1,6 +1,7 @@
-"""`/api/projects/<project>/regressions`: series that regressed."""
+"""`/api/projects/<project>/regressions`: series that regressed or improved."""
 
 from datetime import UTC, datetime, time
+from typing import Literal
 
 from flask import Blueprint
 
@@ -24,12 +25,14 @@ class RegressionsParams(PageParams):
 
     machine: Text = ""
     kind: ChangeKind = ChangeKind.STEP
+    direction: Literal["worse", "better"] = "worse"
+    """Regressions, or improvements."""
     since: Day | None = None
     """Only commits of that day (UTC) and later."""
 
 
 class RegressionSchema(Schema):
-    """A series that regressed."""
+    """A series that regressed or improved."""
 
     machine: str
     commit: CommitSchema
@@ -47,13 +50,19 @@ class RegressionList(Listing):
 
 @operation(bp, "/regressions", params=RegressionsParams, response=RegressionList, tag="Regressions")
 def index(project: str, params: RegressionsParams) -> RegressionList:
-    """List regressions.
+    """List regressions or improvements.
 
     Steps of judged metrics that a commit caused, or changes of another kind; newest first, grouped by commit and
     machine.
     """
     name = project_or_404(project).name
-    groups = queries.regressions(store(), name, machine=params.machine or None, limit=_MOST_GROUPS, kind=params.kind)
+    machine = params.machine or None
+    if params.direction == "worse":
+        groups = queries.regressions(store(), name, machine=machine, limit=_MOST_GROUPS, kind=params.kind)
+    else:
+        groups = queries.unattributed_changes(
+            store(), name, params.kind, machine=machine, is_worse=False, limit=_MOST_GROUPS
+        ).groups
     start = datetime.combine(params.since, time.min, UTC) if params.since else None
     rows = [
         (group, regression)

@@ -1,12 +1,10 @@
 """The figure of a series: values, quartiles, levels, changepoints, other implementations, failures."""
 
 from collections.abc import Sequence
-from statistics import median
 from typing import Any
 
 import plotly.graph_objects as go
 
-from ...model import quantities
 from ...model.history import History, ShownHistory
 from ...model.series import Commit, Point, Status
 from .history_lines import (
@@ -31,6 +29,7 @@ from .history_markers import (
     mark_lines,
     mark_traces,
 )
+from .history_unit import AxisUnit, axis_unit, typical_value
 from .history_view import RUN_DIGITS, Frame, HistoryView, Scale, meta, x_axis
 from .hover import SHOW_TEXT, no_number_text
 from .layout import Domain, Panes, panes, plain
@@ -42,12 +41,11 @@ _NEAR_ZERO = 0.1  # of the largest value: such axes start at zero
 
 def history_figure(shown: ShownHistory, view: HistoryView) -> go.Figure:
     """The figure of a series' page; `layout.meta` is for the page's scripts."""
-    history, unit = shown.history, shown.history.series.metric.unit
-    lines = (history.points, *(other.points for other in history.others))
-    values = next(filter(None, ([p.value for p in points if p.value is not None] for points in lines)), [])
-    typical = median(values) if values else 1.0
-    factor, axis_unit = quantities.axis_unit(typical, unit)
-    frame = Frame(_commits(shown), shown.positions, view.spacing, factor)
+    history = shown.history
+    unit = axis_unit(shown, view.unit)
+    frame = Frame(_commits(shown), shown.positions, view.spacing, unit.transform)
+    scale = Scale.LINEAR if unit.is_percent else view.scale  # there is no logarithm of a negative per cent
+    is_relative = unit.transform.divisor is not None  # the GPU's part cancels: no adjusted values, levels and quartiles
     no_number = [point for point in history.points if point.status is not Status.OK]
     canaries = canary_lines(history.canaries, frame)
     parts = panes(
@@ -59,11 +57,10 @@ def history_figure(shown: ShownHistory, view: HistoryView) -> go.Figure:
     )
     is_ours = history.series.is_ours
     data = [
-        *band(shown.band, frame),
-        *own_values(history, frame, is_thin=bool(shown.adjusted)),
-        *adjusted_line(shown, frame),
-        *level_lines(shown.levels, frame),
-        *other_lines(history, frame, typical),
+        *([] if is_relative else band(shown.band, frame)),
+        *own_values(history, frame, is_thin=bool(shown.adjusted) and not is_relative),
+        *([] if is_relative else [*adjusted_line(shown, frame), *level_lines(shown.levels, frame)]),
+        *other_lines(history, frame, typical_value(history) or 1.0),
         *change_traces(history, frame),
         *episode_traces(history, frame),
         *_no_numbers(no_number, frame),
@@ -74,7 +71,7 @@ def history_figure(shown: ShownHistory, view: HistoryView) -> go.Figure:
     ]
     axes = {
         "xaxis": {**x_axis(frame, shown.window), "anchor": _lowest(parts)},
-        "yaxis": _value_axis(history, view, axis_unit, parts.main, typical * factor if values else None),
+        "yaxis": _value_axis(unit, scale, parts.main),
         **({"yaxis2": mark_axis(parts.no_numbers)} if no_number else {}),
         **({"yaxis3": canary_axis(canaries, parts.canaries)} if canaries else {}),
         **({"yaxis4": mark_axis(parts.marks)} if shown.marks else {}),
@@ -88,7 +85,7 @@ def history_figure(shown: ShownHistory, view: HistoryView) -> go.Figure:
             *change_labels(history.changes, frame, is_ours),
             *mark_labels(shown.marks, frame, parts.marks),
             *beside_headings(shown.added, parts.beside, history.series),
-            *_not_from_zero(history, view, parts.main),
+            *([] if unit.is_percent else _not_from_zero(history, frame, scale, parts.main)),
         ],
         meta=meta(frame, shown.extent),
     )
@@ -112,29 +109,29 @@ def _lowest(parts: Panes) -> str:
     return min(present)[1]
 
 
-def _value_axis(
-    history: History, view: HistoryView, unit: str, domain: Domain, typical: float | None
-) -> dict[str, Any]:
-    label = history.series.metric.label
-    name = f"{label} ({unit})" if unit not in {"", "unit"} else label
-    if typical is None:
+def _value_axis(unit: AxisUnit, scale: Scale, domain: Domain) -> dict[str, Any]:
+    if unit.typical is None:
         more: dict[str, Any] = {"range": [0, 1], "showticklabels": False}
+    elif unit.is_percent:
+        more = {"autorangeoptions": {"include": [-3, 3]}, "ticksuffix": " %"}
     else:
         # At least 6 % of the typical value, so that noise does not fill the height.
-        more = {"autorangeoptions": {"include": [typical * 0.97, typical * 1.03]}} if typical else {}
+        ends = [unit.typical * 0.97, unit.typical * 1.03]
+        more = {"autorangeoptions": {"include": ends}} if unit.typical else {}
     return {
-        "title_text": plain(name),
-        "type": view.scale.value,
+        "title_text": plain(unit.title),
+        "type": scale.value,
         "domain": domain,
         "exponentformat": "SI",
         **more,
     }
 
 
-def _not_from_zero(history: History, view: HistoryView, domain: Domain) -> list[dict[str, Any]]:
+def _not_from_zero(history: History, frame: Frame, scale: Scale, domain: Domain) -> list[dict[str, Any]]:
     """A note at a linear axis that does not start at zero."""
-    values = [point.value for point in history.points if point.value is not None]
-    if view.scale is not Scale.LINEAR or not values or min(values) <= _NEAR_ZERO * max(values):
+    displayed = [frame.y(point.value, point.commit) for point in history.points]
+    values = [value for value in displayed if value is not None]
+    if scale is not Scale.LINEAR or not values or min(values) <= _NEAR_ZERO * max(values):
         return []
     return [
         {

@@ -32,9 +32,9 @@ def band(spread: Sequence[Spread], frame: Frame) -> list[go.Scatter]:
         "hoverinfo": "skip",
         "legendgroup": "quartiles",
     }
-    upper = [frame.y(each.high) for each in spread]
+    upper = [frame.y(each.high, each.commit) for each in spread]
     return [
-        go.Scatter(y=[frame.y(each.low) for each in spread], showlegend=False, **common),
+        go.Scatter(y=[frame.y(each.low, each.commit) for each in spread], showlegend=False, **common),
         go.Scatter(name="quartiles of the samples", y=upper, fill="tonexty", fillcolor=BAND, **common),
     ]
 
@@ -52,7 +52,7 @@ def own_values(history: History, frame: Frame, *, is_thin: bool = False) -> list
         legendgroup="own",
         mode="lines+markers" if single else "markers",
         x=[frame.x(point.commit) for point in numbers],
-        y=[frame.y(point.value) for point in numbers],
+        y=[frame.y(point.value, point.commit) for point in numbers],
         line=stroke,
         marker={"color": own.colour, "size": size},
         hovertemplate=SHOW_TEXT,
@@ -70,7 +70,7 @@ def own_values(history: History, frame: Frame, *, is_thin: bool = False) -> list
         showlegend=False,
         mode="lines",
         x=[frame.x(commit) for commit, _ in line],
-        y=[frame.y(value) for _, value in line],
+        y=[frame.y(value, commit) for commit, value in line],
         line=stroke,
         hoverinfo="skip",
     )
@@ -112,7 +112,7 @@ def adjusted_line(shown: ShownHistory, frame: Frame) -> list[go.Scatter]:
             name="GPU-adjusted",
             mode="lines",
             x=[frame.x(commit) for commit, _ in shown.adjusted],
-            y=[frame.y(value) for _, value in shown.adjusted],
+            y=[frame.y(value, commit) for commit, value in shown.adjusted],
             line={"color": look(series.implementation).colour, "width": 3.5},
             opacity=0.55,
             hovertemplate=SHOW_TEXT,
@@ -132,7 +132,7 @@ def level_lines(levels: Sequence[LevelLine], frame: Frame) -> list[go.Scatter]:
     y: list[float | None] = []
     for level in levels:
         x += [frame.x(level.first), frame.x(level.last), None]
-        y += [frame.y(level.value), frame.y(level.value), None]
+        y += [frame.y(level.value, level.first), frame.y(level.value, level.last), None]
     return [go.Scatter(name="level", mode="lines", x=x, y=y, line={"color": INK, "width": 2}, hoverinfo="skip")]
 
 
@@ -153,7 +153,7 @@ def other_lines(history: History, frame: Frame, typical: float) -> list[go.Scatt
                 mode="lines+markers",
                 visible=True if 1 / _FAR <= distance <= _FAR else "legendonly",
                 x=[frame.x(commit) for commit, _ in line],
-                y=[frame.y(value) for _, value in line],
+                y=[frame.y(value, commit) for commit, value in line],
                 line={"color": theirs.colour, "width": 0.7 if frame.is_long else 1.5, "dash": theirs.dash},
                 marker={
                     "color": theirs.colour,

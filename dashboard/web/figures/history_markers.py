@@ -92,6 +92,7 @@ def change_traces(history: History, frame: Frame) -> list[go.Scatter]:
     """
     traces = []
     run_at = _runs(history)
+    measured = {commit.hash: value for commit, value in by_commit(history.points)}
     steps = [change for change in history.changes if change.kind is ChangeKind.STEP]
     counting = [change for change in steps if change.below_limit is None]
     kinds = [
@@ -116,7 +117,13 @@ def change_traces(history: History, frame: Frame) -> list[go.Scatter]:
                     name=name,
                     mode="markers",
                     x=[frame.x(change.commit) for change in changes],
-                    y=[frame.y(change.after) for change in changes],
+                    y=[
+                        frame.y(
+                            change.after if frame.transform.divisor is None else measured.get(change.commit.hash),
+                            change.commit,
+                        )
+                        for change in changes
+                    ],
                     marker={
                         "color": colour,
                         "size": 12,
@@ -186,7 +193,7 @@ def episode_traces(history: History, frame: Frame) -> list[go.Scatter]:
             name="episode",
             mode="markers",
             x=[frame.x(commit) for commit in ends],
-            y=[frame.y(episode.after) for episode in history.episodes],
+            y=[frame.y(episode.after, commit) for episode, commit in zip(history.episodes, ends, strict=True)],
             marker={"color": MUTED, "size": 11, "symbol": "diamond-open", "line_width": 1.5},
             hovertemplate=SHOW_TEXT,
             text=[episode_text(episode, history.series.metric) for episode in history.episodes],

@@ -39,18 +39,40 @@ class HistoryView:
 
     spacing: Spacing = Spacing.EVEN
     scale: Scale = Scale.LINEAR
+    unit: str = ""  # of the vertical axis: "percent", the name of a baseline, else as recorded
     first: str | None = None  # prefixes of hashes
     last: str | None = None
 
 
+PERCENT = "percent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transform:
+    """From recorded to displayed values: scaled and shifted, or divided by a baseline's value at the same commit."""
+
+    factor: float = 1.0
+    offset: float = 0.0
+    divisor: Mapping[str, float] | None = None  # by hash; no value at a commit without one
+    is_inverse: bool = False  # the baseline's value over the series', as for a speedup
+
+    def __call__(self, value: float, commit: Commit) -> float | None:
+        if self.divisor is None:
+            return value * self.factor + self.offset
+        baseline = self.divisor.get(commit.hash)
+        if baseline is None or value <= 0:
+            return None
+        return baseline / value if self.is_inverse else value / baseline
+
+
 @dataclass(frozen=True)
 class Frame:
-    """Horizontal positions of commits, and the factor from recorded to displayed values."""
+    """Horizontal positions of commits, and the transform from recorded to displayed values."""
 
     commits: tuple[Commit, ...]  # drawn ones, oldest first
     places: Mapping[str, CommitPosition]  # by hash
     spacing: Spacing
-    factor: float
+    transform: Transform
 
     def x(self, commit: Commit) -> str | int:
         if self.spacing is Spacing.DATE:
@@ -58,9 +80,10 @@ class Frame:
         place = self.places[commit.hash]
         return place.measured if self.spacing is Spacing.EVEN else place.among_all
 
-    def y(self, value: float | None) -> float | None:
+    def y(self, value: float | None, commit: Commit) -> float | None:
         """Displayed value, rounded to seven digits to keep the JSON short."""
-        return None if value is None else float(f"{value * self.factor:.7g}")
+        shown = None if value is None else self.transform(value, commit)
+        return None if shown is None else float(f"{shown:.7g}")
 
     @property
     def is_long(self) -> bool:

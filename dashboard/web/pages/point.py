@@ -13,6 +13,7 @@ from ...model.history import PointFacts
 from ...model.naming import cudnn_version
 from ...model.series import Origin
 from ...store import queries
+from ...store.queries.compiled_code import code_of_machine
 from ...text.labels import count, moment
 from ..figures.samples import samples_of
 from ..request_context import project_or_404, store
@@ -168,6 +169,12 @@ def panel(facts: PointFacts) -> dict[str, Any]:
     then = dict(origin_facts(facts.origin_before)) if facts.origin_before else {}
     sides = [(f"at {before.commit.hash[:8]}", facts.samples_before)] if before is not None else []
     has_both = before is not None and before.value and point.value is not None
+    gpu = facts.origin.gpu if facts.origin else {}
+    ran, ran_before = (code_of_machine(codes, {"gpu": gpu}) for codes in (facts.compiled, facts.compiled_before))
+    others, others_before = (
+        [code for code in codes if code not in mine]
+        for codes, mine in ((facts.compiled, ran), (facts.compiled_before, ran_before))
+    )
     return {
         "facts": facts,
         "before": before,
@@ -179,6 +186,10 @@ def panel(facts: PointFacts) -> dict[str, Any]:
             for name, text in now.items()
         ],
         "samples": samples_of([*sides, ("this point", facts.samples)], facts.series.metric.unit),
-        "code": compiled_difference(facts.compiled_before, facts.compiled),
+        "ran_on": ", ".join(sorted({code.architecture for code in ran})) if others else "all architectures",
+        "compiled": ran,
+        "code": compiled_difference(ran_before, ran),
+        "other_compiled": others,
+        "other_code": compiled_difference(others_before, others),
         "command": asv_command(facts.series, point.commit),
     }

@@ -7,18 +7,24 @@ from datetime import datetime, timedelta
 from flask import Blueprint, abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
+from ...analysis.causes import cause_sentence
 from ...analysis.explanation import TriageDetails, triage_details
+from ...analysis.next_measurement import gate_command
 from ...analysis.slow_decline import slow_declines
 from ...model.alert import LIVE
-from ...model.changepoint import RegressionGroup
-from ...model.series import Project
+from ...model.changepoint import Regression, RegressionGroup
+from ...model.series import Commit, Project
 from ...model.triage_item import WAITING, TriageFilter, TriageItem, TriageOrder, TriageState
 from ...model.verdict import ChangeKind
 from ...store import queries
 from ...store.alerts import health_alerts
 from ...store.notes import Annotation, annotations
 from ...store.policy import stated_limits
+from ...text.change_words import certainty, direction, levels
+from ...text.labels import count, day
+from ...text.markdown import code_span, inert
 from .. import clock
+from ..figures.step_chart import StepChart, step_chart
 from ..request_context import page_number, pagination, project_or_404, search_query, store
 
 bp = Blueprint("regressions", __name__)
@@ -52,6 +58,18 @@ class ShownItem:
     item: TriageItem
     story: TriageDetails
     notes: tuple[Annotation, ...]
+    chart: StepChart | None  # of the item's worst series
+    markdown: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownGroup:
+    """Changes without triage at one commit, with the chart and cause of the largest."""
+
+    group: RegressionGroup
+    chart: StepChart | None
+    cause: str  # empty if no commit is the cause
+    measure_again: str | None  # command
 
 
 @bp.get("/<project:project>/regressions")
@@ -76,9 +94,11 @@ def show(project: str) -> str:
         rows=_ROWS_OF_AN_ITEM,
     )
     health = [alert for alert in health_alerts(store(), current.name) if filters.machine in {None, alert.machine}]
+    shown = _shown(current, listed.items)
     return render_template(
         "regressions.html",
-        shown=_shown(current, listed.items),
+        shown=shown,
+        markdown="\n".join(one.markdown for one in shown),
         listed=listed,
         stated=stated_limits(store(), current.name),
         choices=[
@@ -116,13 +136,57 @@ def one(project: str, item: str) -> ResponseReturnValue:
 
 def _shown(project: Project, items: Sequence[TriageItem]) -> tuple[ShownItem, ...]:
     between = queries.code_between(store(), project.name, items)
+    stories = [triage_details(item, code) for item, code in zip(items, between, strict=True)]
+    charts = _charts(project, [story.worst for story in stories])
     notes: dict[str, list[Annotation]] = {}
     for note in annotations(store(), project.name, commits=[item.commit.hash for item in items]):
         notes.setdefault(note.commit, []).append(note)
     return tuple(
-        ShownItem(item=item, story=triage_details(item, code), notes=tuple(notes.get(item.commit.hash, ())))
-        for item, code in zip(items, between, strict=True)
+        ShownItem(
+            item=item,
+            story=story,
+            notes=tuple(notes.get(item.commit.hash, ())),
+            chart=chart,
+            markdown=_markdown(
+                story.worst, item.total, item.commit, story.cause, _address("regressions.one", item=item.seen.key)
+            ),
+        )
+        for item, story, chart in zip(items, stories, charts, strict=True)
     )
+
+
+def _charts(project: Project, changes: Sequence[Regression | None]) -> tuple[StepChart | None, ...]:
+    known = [change for change in changes if change is not None]
+    lines = iter(queries.step_lines(store(), project.name, known))
+    found = [next(lines) if change is not None else None for change in changes]
+    return tuple(
+        step_chart(line, one.change) if line is not None and one is not None else None
+        for line, one in zip(found, changes, strict=True)
+    )
+
+
+def _markdown(worst: Regression | None, total: int, commit: Commit, cause: str, address: str | None) -> str:
+    """One line for a pull request or a chat: the largest change, its commit and cause."""
+    subject = f" {inert(commit.subject)}" if commit.subject else ""
+    at = f"at {code_span(commit.hash[:8])}{subject} ({day(commit.date)})"
+    if worst is None:
+        return f"- {count(total, 'series', 'series')} {at}{f' {address}' if address else ''}"
+    metric = worst.series.metric
+    more = f" and {count(total - 1, 'more series', 'more series')}" if total > 1 else ""
+    said = f"**{direction(worst.change, metric)}** {inert(levels(worst.change, metric))}"
+    parts = [
+        f"- {said}: {code_span(worst.series.title)}{more} on {code_span(worst.series.machine)} {at}",
+        f"; {certainty(worst.change, metric)}. {cause}",
+        f" {address}" if address else "",
+    ]
+    return "".join(parts)
+
+
+def _address(endpoint: str, **names: str) -> str | None:
+    """The absolute URL of a page of this project; None in an exported site, which has no server."""
+    if request.environ.get("warpwatch.site"):
+        return None
+    return url_for(endpoint, project=(request.view_args or {})["project"], _external=True, **names)
 
 
 def _filter() -> TriageFilter:
@@ -182,10 +246,16 @@ def _other_kind(project: Project, kind: ChangeKind, *, is_worse: bool) -> str:
     if kind is ChangeKind.SLOW_DECLINE:
         listed = replace(listed, groups=tuple(map(_with_causes, listed.groups)))
     pager = pagination(_ITEMS_OF_A_PAGE, listed.total)
+    shown = _shown_groups(project, kind, listed.groups)
     return render_template(
         "regressions_of_a_kind.html",
         listed=listed,
         pagination=pager,
+        shown=shown,
+        markdown="\n".join(
+            _markdown(one.group.regressions[0], len(one.group.regressions), one.group.commit, one.cause, None)
+            for one in shown
+        ),
         rows=_ROWS_OF_A_GROUP,
         state="",
         order=None,
@@ -196,3 +266,17 @@ def _other_kind(project: Project, kind: ChangeKind, *, is_worse: bool) -> str:
 def _with_causes(group: RegressionGroup) -> RegressionGroup:
     declines = slow_declines(store(), group.project)
     return replace(group, regressions=tuple(declines.get(each.series.key, each) for each in group.regressions))
+
+
+def _shown_groups(project: Project, kind: ChangeKind, groups: Sequence[RegressionGroup]) -> tuple[ShownGroup, ...]:
+    is_step = kind in {ChangeKind.STEP, ChangeKind.NOT_SIGNIFICANT}
+    largest = [group.regressions[0] for group in groups]
+    return tuple(
+        ShownGroup(
+            group=group,
+            chart=chart,
+            cause=cause_sentence(one.change, one.series.metric) if is_step else "",
+            measure_again=gate_command(one.series, group.previous_commit, group.commit) if is_step else None,
+        )
+        for group, one, chart in zip(groups, largest, _charts(project, largest), strict=True)
+    )

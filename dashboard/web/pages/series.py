@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from flask import Blueprint, Response, abort, render_template, request
+from flask import Blueprint, Response, abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from ...analysis.next_measurement import measure_again
@@ -20,16 +20,19 @@ from ...model.series import Point, Series, Status
 from ...model.verdict import ChangeKind
 from ...store import queries
 from ...store.queries.series_view import LISTED, HistoryRequest
+from ...text.change_words import later_sentence
 from ...text.labels import state_detail, state_meaning, state_word
 from ..figures.history import history_figure
 from ..figures.history_lines import name_beside
 from ..figures.history_markers import canary_summary
+from ..figures.history_unit import baselines_of
 from ..figures.history_view import HistoryView, Scale, Spacing
 from ..figures.palette import look
 from ..figures.themes import page_json
 from ..request_context import Pagination, current_url, page_number, pagination, project_or_404, search_query, store
 from .point import panel
 from .runner_status import standings_of
+from .series_answer import answer_markdown, last_change, permanent_link, series_answer
 
 MAX_OVERLAYS = 6
 FOUND_SERIES = 12  # results of the overlay search
@@ -99,6 +102,7 @@ def overlay_choices(
 
 
 bp = Blueprint("series", __name__, url_prefix="/<project:project>/series")
+short_bp = Blueprint("short", __name__)
 
 _SERIES_OF_A_PAGE = 50
 Option = TypeVar("Option", bound=StrEnum)
@@ -142,7 +146,10 @@ def search(project: str) -> str:
 
 @bp.get("/<key>")
 def show(project: str, key: str) -> str:
-    """One series: figure, the point of `run` (default: the newest), changepoints, overlays."""
+    """One series: the answer, figure, changepoints, the point of `run`, overlays.
+
+    The point is by default the one of the last change, else the newest.
+    """
     project_or_404(project)
     view = _view()
     shown, limits = _shown_or_404(project, key, view)
@@ -157,7 +164,9 @@ def show(project: str, key: str) -> str:
     significant = (change for change in changes if change.kind in steps and change.below_limit is None)
     last_step = next(significant, None)
     siblings = [row for row in recorded if row.series.key != key and not row.was_never_there]
-    facts = queries.point_facts(store(), key, request.args.get("run") or None) or queries.point_facts(store(), key)
+    changed = last_change(own, shown)
+    answer = series_answer(shown, changed, standing)
+    kernel = kernel_page(own, shown.history.workload)
     return render_template(
         "series.html",
         series=own,
@@ -183,9 +192,44 @@ def show(project: str, key: str) -> str:
         beside=overlay_rows(shown.added),
         choices=overlay_choices(shown, siblings, queries.elsewhere(store(), key), _find_overlays(own)),
         words=search_query("find"),
-        point=panel(facts) if facts else None,
-        kernel=kernel_page(own, shown.history.workload),
+        point=_point(key, changed),
+        kernel=kernel,
+        answer=answer,
+        later=later_sentence(answer.later, own.metric) if answer.later is not None else "",
+        markdown=answer_markdown(shown, answer, kernel),
+        permanent_link=permanent_link(key),
+        units=_units(shown),
     )
+
+
+def _point(key: str, changed: SeriesChange | None) -> dict[str, Any] | None:
+    """The panel of the point in the URL, else of the last change, else of the newest point."""
+    facts = queries.point_facts(store(), key, run) if (run := request.args.get("run")) else None
+    if facts is None and changed is not None:
+        facts = queries.point_facts(store(), key, commit=changed.commit.hash)
+    facts = facts or queries.point_facts(store(), key)
+    return panel(facts) if facts is not None else None
+
+
+def _units(shown: ShownHistory) -> tuple[tuple[str, str, str], ...]:
+    """Choices of the vertical axis' unit: value in the URL, label, meaning."""
+    series = shown.history.series
+    plain = "Time" if series.metric.is_time else "Value"
+    relative = [
+        (str(other.series.implementation), f"× {look(other.series.implementation).label}", "At the same commit")
+        for other in baselines_of(shown.history)
+    ]
+    percent = ("percent", "%", "Relative to the first commit shown")
+    return (("", plain, "As recorded"), percent, *relative)
+
+
+@short_bp.get("/s/<string(length=16):key>")
+def series(key: str) -> ResponseReturnValue:
+    """The permanent address of a series by key alone: redirects to its page."""
+    own = queries.series(store(), key)
+    if own is None:
+        abort(404, f"There is no series “{key}” here. Its benchmark may have been renamed.")
+    return redirect(url_for("series.show", project=own.project, key=key))
 
 
 @bp.get("/<key>/figure.json")
@@ -217,6 +261,7 @@ def _view() -> HistoryView:
     return HistoryView(
         spacing=_option(Spacing, "x"),
         scale=_option(Scale, "y"),
+        unit=request.args.get("unit", ""),
         first=request.args.get("from"),
         last=request.args.get("to"),
     )

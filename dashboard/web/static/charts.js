@@ -113,7 +113,11 @@
     });
     for (const button of document.querySelectorAll("[data-picture]")) {
       const { width, height } = plot._fullLayout;
-      button.addEventListener("click", () => Plotly.downloadImage(plot, { format: "svg", width, height, filename: document.title }));
+      button.addEventListener("click", async () => {
+        if (button.dataset.picture !== "png") return Plotly.downloadImage(plot, { format: "svg", width, height, filename: document.title });
+        // Plotly's own PNG goes through a blob's address, which our policy refuses as an image.
+        return window.warpwatchPicture(await Plotly.toImage(plot, { format: "svg", width, height }), width, height, document.title);
+      });
     }
     if ("range" in chart.dataset) plot.on("plotly_relayout", () => keepRange(plot));
     chart.dispatchEvent(new CustomEvent("warpwatch:drawn", { detail: { Plotly, plot, redraw } }));

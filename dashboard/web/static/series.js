@@ -101,7 +101,7 @@
       chart.setAttribute("aria-busy", "true");
       try {
         const url = new URL(chart.dataset.figureUrl, location.href);
-        for (const name of ["x", "y", "from", "to"]) if (here.has(name)) url.searchParams.set(name, here.get(name));
+        for (const name of ["x", "y", "unit", "from", "to"]) if (here.has(name)) url.searchParams.set(name, here.get(name));
         for (const key of here.getAll("with")) url.searchParams.append("with", key);
         const answer = await fetch(url, { signal: asked.signal });
         if (!answer.ok) return; // the coarse figure stays, and is right as far as it goes

@@ -55,6 +55,8 @@ def test_a_reader_takes_the_figure_as_svg_in_the_colours_on_display(
 ) -> None:
     tab = new_tab(scheme="dark")
     tab.open(f"{address}/kernels/{page.format(**addresses)}")
+    for summary in tab.page.locator(".ww-share > summary").all():
+        summary.click()
     with tab.page.expect_download() as found:
         tab.page.get_by_role("button", name="Picture (SVG)").click()
     root = ElementTree.parse(found.value.path()).getroot()

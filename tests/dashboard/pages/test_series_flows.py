@@ -253,3 +253,18 @@ def test_a_cell_of_the_heat_map_leads_to_its_shape_at_its_commit(address: str, n
     tab.page.get_by_label("Against").select_option("newest")
     tab.page.wait_for_url("**against=newest**")
     assert tab.complaints == []
+
+
+def test_pictures_of_a_chart_and_of_a_step_are_png_files(
+    address: str, new_tab: Callable[..., Tab], addresses: dict[str, str]
+) -> None:
+    tab = new_tab()
+    for path in (f"series/{addresses['slowed']}", f"regressions/{addresses['card']}"):
+        tab.open(f"{address}/kernels/{path}")
+        tab.page.locator(".ww-share > summary").click()
+        with tab.page.expect_download() as download:
+            tab.page.get_by_role("button", name="Picture (PNG)").click()
+        content = Path(download.value.path()).read_bytes()
+        assert content.startswith(b"\x89PNG")
+        assert len(content) > 1500
+    assert tab.complaints == []
