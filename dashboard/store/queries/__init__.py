@@ -16,6 +16,7 @@ from .comparison_details import (
 from .comparison_pairs import pairs
 from .compiled_code import code_between, compiled_for
 from .kernels import kernel
+from .launches import launches_at
 from .levels import levels
 from .machine_code import equal_code_pairs, ran_codes
 from .machines import canaries, commit_software, conditions, machine_history, software
@@ -27,7 +28,7 @@ from .regressions import regressions, series_changes, stated_changes
 from .roofline import rooflines
 from .search import search
 from .series import elsewhere, history, series
-from .series_list import find_series, matching, metrics_and_implementations, project_workloads
+from .series_list import find_series, latency_series, matching, metrics_and_implementations, project_workloads
 from .series_view import HistoryRequest, shown_history
 from .standings import arrivals, standings
 from .triage_items import triage_item, triage_items
@@ -55,6 +56,8 @@ __all__ = [
     "history",
     "implementations",
     "kernel",
+    "latency_series",
+    "launches_at",
     "levels",
     "machine_history",
     "machines",

@@ -105,6 +105,21 @@ class IndexedSeries(NamedTuple):
     code: CodeKey
 
 
+def latency_series(store: Store, project: str) -> tuple[Series, ...]:
+    """All series of the metric latency."""
+
+    def read() -> tuple[Series, ...]:
+        with store.read() as connection:
+            owner = project_id(connection, project)
+            if owner is None:
+                return ()
+            where = (schema.series.c.project_id == owner, schema.series.c.metric == "latency")
+            known = workloads(connection, owner)
+            return tuple(series_record(row, known) for row in connection.execute(select_series().where(*where)).all())
+
+    return store.cached(project, "latency series", read, size=lambda series: ROW_BYTES * len(series))
+
+
 def series_index(store: Store, project: str) -> Mapping[int, IndexedSeries]:
     """All series of a project by id, sorted by machine and benchmark; cached for comparisons."""
 
