@@ -19,7 +19,7 @@ from .kernels import kernel
 from .launches import launches_at
 from .levels import levels
 from .machine_code import equal_code_pairs, ran_codes
-from .machines import canaries, commit_software, conditions, machine_history, software
+from .machines import canaries, commit_software, conditions, judged_times, machine_history, software
 from .measurements import changes, measurements
 from .overview import overview, report, siblings
 from .points import origin, point_facts
@@ -55,6 +55,7 @@ __all__ = [
     "find_series",
     "history",
     "implementations",
+    "judged_times",
     "kernel",
     "latency_series",
     "launches_at",
