@@ -14,6 +14,7 @@ from statistics import fmean, median
 from urllib.parse import quote
 
 from .metric import Metric
+from .metric_change import ChangedSeries, MetricChanges, metric_changes
 from .naming import kernel_name, natural
 from .overview import OverviewEntry, OverviewRow, RowState, trend_state
 from .series import Commit, Series
@@ -22,7 +23,6 @@ from .verdict import Verdict
 URGENT = (RowState.REGRESSED, RowState.STOPPED, RowState.INVALID, RowState.IMPROVED)
 _OURS = "warpwatch"
 _TREND = 40  # commits
-_LEADING = 3  # changes by metric
 _SAME_CHANGE = 0.005  # relative changes that differ by less read as one
 _WITHOUT_CHANGE = (RowState.NEW, RowState.MISSING)  # too few values for a change
 _CHANGED = (RowState.REGRESSED, RowState.IMPROVED)
@@ -44,24 +44,6 @@ class Typical:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricChange:
-    """Series of one metric that changed in one direction within 30 days, by their newest step."""
-
-    implementation: str  # empty: the line's first one
-    metric: Metric
-    verdict: Verdict  # regressed or improved
-    change: float | None  # relative, geometric mean
-    count: int
-    of: int  # series of the metric and the implementation
-    is_across_gpus: bool  # of all of them
-
-    @property
-    def is_of_all(self) -> bool:
-        """Whether all series of the metric changed."""
-        return self.count == self.of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelLine:
     """One kernel on one machine. `absent`: rows that were never available there."""
 
@@ -75,7 +57,7 @@ class KernelLine:
     metric: Metric | None  # of the numbers; None without any
     workloads: int
     implementations: tuple[str, ...]
-    changes: tuple[MetricChange, ...]  # of the first implementation, then of others; regressions first
+    changes: MetricChanges  # the newest steps of 30 days
     change_commit: Commit | None  # the newest of these changes
     latest: Typical | None
     year: Typical | None  # relative changes of the steps of 365 days
@@ -117,29 +99,6 @@ class KernelLine:
         return trend_state(self.year.value, self.trend, self.metric)
 
     @property
-    def leading_changes(self) -> tuple[MetricChange, ...]:
-        """At most three: our latency, what regressed, our other metrics.
-
-        A warm or steady latency is left out where the latency changed in the same direction, as it restates that.
-        """
-        own = [each for each in self.changes if not each.implementation]
-        latencies = [each for each in own if each.metric.is_latency]
-        directions = {each.verdict for each in latencies}
-        worse = [each for each in self.changes if each.verdict is Verdict.REGRESSED]
-        others = [
-            each
-            for each in (*worse, *own, *self.changes)
-            if not (each.metric.follows_machine and not each.implementation and each.verdict in directions)
-        ]
-        return tuple(dict.fromkeys([*latencies, *others]))[:_LEADING]
-
-    @property
-    def further_changes(self) -> tuple[MetricChange, ...]:
-        """The others."""
-        leading = self.leading_changes
-        return tuple(each for each in self.changes if each not in leading)
-
-    @property
     def has_operator(self) -> bool:
         """Whether the name is an operator's, which has a page of its own."""
         return any(each.row.operator is not None for each in self.rows)
@@ -149,7 +108,7 @@ class KernelLine:
         """Whether the steps of a year come to another change than the newest step of the first implementation."""
         if self.year is None or not (self.year.low or self.year.high):
             return False
-        newest = [each.change for each in self.changes if each.metric == self.metric and not each.implementation]
+        newest = [each.change for each in self.changes.every if each.metric == self.metric and not each.implementation]
         return len(newest) != 1 or newest[0] is None or abs(newest[0] - self.year.value) >= _SAME_CHANGE
 
     def changed_at(self, commit: Commit) -> tuple[Series, ...]:
@@ -273,37 +232,19 @@ def _moved(entry: OverviewEntry) -> list[_Moved]:
     return own + [(each.series, each.verdict, each.change, each.is_across_gpus, each.change_commit) for each in others]
 
 
-def _changes(rows: Sequence[OverviewEntry], first: str | None) -> tuple[MetricChange, ...]:
-    groups: dict[tuple[str, Metric, Verdict], list[_Moved]] = {}
-    for entry in rows:
-        for moved in _moved(entry):
-            series, verdict = moved[:2]
-            implementation = series.implementation if series.implementation not in {None, first} else None
-            groups.setdefault((implementation or "", series.metric, verdict), []).append(moved)
-    changes = [
-        MetricChange(
-            implementation=implementation,
-            metric=metric,
-            verdict=verdict,
-            change=_mean_change([each[2] for each in found if each[2] is not None]),
-            count=len(found),
-            of=_count_of(rows, metric, implementation or first),
-            is_across_gpus=all(each[3] for each in found),
-        )
-        for (implementation, metric, verdict), found in groups.items()
+def _changes(rows: Sequence[OverviewEntry], first: str | None) -> MetricChanges:
+    moved = [
+        ChangedSeries(series=series, verdict=verdict, change=change, is_across_gpus=is_across_gpus)
+        for entry in rows
+        for series, verdict, change, is_across_gpus, _ in _moved(entry)
     ]
-    return tuple(sorted(changes, key=_change_order))
+    return metric_changes(moved, first, lambda metric, implementation: _count_of(rows, metric, implementation))
 
 
 def _count_of(rows: Sequence[OverviewEntry], metric: Metric, implementation: str | None) -> int:
     """Series of the metric by this implementation; of a metric without rows of its own, one for each latency."""
     mine = [each.row.series.metric for each in rows if each.row.series.implementation == implementation]
     return mine.count(metric) or sum(each.is_latency for each in mine)
-
-
-def _change_order(change: MetricChange) -> tuple[object, ...]:
-    is_other, is_better = bool(change.implementation), change.verdict is Verdict.IMPROVED
-    return (is_other, not change.metric.is_latency, is_better, change.implementation, change.metric.label)
 
 
 def _geometric(values: Sequence[float | None]) -> Typical | None:
@@ -319,12 +260,6 @@ def _change(changes: Sequence[float]) -> Typical | None:
     if found is None:
         return None
     return Typical(value=found.value - 1, low=found.low - 1, high=found.high - 1, count=found.count)
-
-
-def _mean_change(changes: Sequence[float]) -> float | None:
-    """Geometric mean; −1 where all fell to zero."""
-    mean = _change(changes)
-    return mean.value if mean is not None else min(changes, default=None)
 
 
 def _middle(shares: Sequence[float | None]) -> Typical | None:

@@ -25,7 +25,7 @@ from .runner_status import Runner, runners, standings_of
 
 bp = Blueprint("machines", __name__)
 
-_SAMPLE = 300  # series of a machine, for the list
+_SAMPLE = 1200  # series of a machine, for the list
 _WORST = 30  # series in the table of smallest changes
 _PERIODS = 30  # of software
 _QUANTILES = (0.5, 0.9)  # of the series

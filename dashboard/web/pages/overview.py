@@ -334,7 +334,7 @@ def _worst_change(line: KernelLine) -> float:
     """The largest newest change for the worse, else the smallest one for the better; no change is between them."""
     sizes = [
         abs(each.change) * (1 if each.metric.is_worse(each.change) else -1)
-        for each in line.changes
+        for each in line.changes.every
         if each.change is not None
     ]
     return max(sizes, default=0.0)
