@@ -41,5 +41,6 @@ class Kernel:
     metric: str
     implementation: str | None
     commits: tuple[Commit, ...]  # oldest first
+    software: tuple[tuple[tuple[str, str], ...] | None, ...]  # driver, libraries, harness of each commit's newest run
     older: bool  # whether there are earlier ones
     rows: tuple[ShapeRow, ...]
