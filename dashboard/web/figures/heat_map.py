@@ -79,7 +79,8 @@ def by_gpu(kernel: Kernel, rows: Sequence[HeatRow]) -> tuple[Kernel, tuple[HeatR
         )
 
     changed = tuple(map(turned, rows))
-    commits, software = (tuple(values[place] for place in order) for values in (kernel.commits, kernel.software))
+    commits = tuple(kernel.commits[place] for place in order)
+    software = tuple(kernel.software[place] for place in order)
     shapes = tuple(row.shape for row in changed)
     return replace(kernel, commits=commits, software=software, rows=shapes), changed
 
