@@ -179,12 +179,15 @@ def session_pair(
 
 
 def machine_sessions(
-    store: Store, project: str, machine: str, rooflines: Rooflines
+    store: Store, project: str, machine: str, rooflines: Rooflines, *, sample: int | None = None
 ) -> Mapping[Place, Sequence[SessionPair]]:
-    """The machine's newest pairs of neighbouring sessions with enough references, by environment and noise family."""
+    """The machine's newest pairs of neighbouring sessions with enough references, by environment and noise family.
+
+    `sample`: of so many of its series (`queries.machine_history`).
+    """
 
     def read() -> Mapping[Place, Sequence[SessionPair]]:
-        history = queries.machine_history(store, project, machine)
+        history = queries.machine_history(store, project, machine, sample=sample)
         software = queries.commit_software(store, project, machine)
         found: dict[Place, list[SessionPair]] = {}
         for place, measured in neighbours(history, software).items() if history is not None else ():
@@ -195,17 +198,19 @@ def machine_sessions(
                     found.setdefault(place, []).append(pair)
         return found
 
-    return store.cached(project, ("machine sessions", machine), read)
+    return store.cached(project, ("machine sessions", machine, sample), read)
 
 
-def pooled_noise(store: Store, project: str, machine: str, workloads: Workloads | None = None) -> Mapping[str, float]:
-    """The noise of one run of each of the machine's listed times, relative, by key.
+def pooled_noise(
+    store: Store, project: str, machine: str, workloads: Workloads | None = None, *, sample: int | None = None
+) -> Mapping[str, float]:
+    """The noise of one run of each of the machine's listed times, or of a sample of them, relative, by key.
 
     By its deviations in neighbouring sessions and those of series like it; a machine without references has none.
     """
     workloads = workloads if workloads is not None else queries.project_workloads(store, project)
-    sessions = machine_sessions(store, project, machine, project_rooflines(store, project, workloads))
-    history = queries.machine_history(store, project, machine) if sessions else None
+    sessions = machine_sessions(store, project, machine, project_rooflines(store, project, workloads), sample=sample)
+    history = queries.machine_history(store, project, machine, sample=sample) if sessions else None
     known = {
         place: Scatters([each for pair in pairs for each in pair.references], ()) for place, pairs in sessions.items()
     }

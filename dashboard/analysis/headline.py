@@ -14,7 +14,7 @@ from ..model.verdict import Verdict
 from ..store import Store, queries
 from ..store.chunks import Floats
 from ..store.queries.levels import Levels
-from ..store.queries.series_list import series_index
+from .kernel_curves import carry_forward, chained_mean
 from .thresholds import step_thresholds
 
 _Case = tuple[str, str, str, str | None]  # machine, environment, suite, workload
@@ -45,7 +45,7 @@ def headlines(store: Store, project: str, entries: Iterable[OverviewEntry]) -> t
         if (series := entry.row.series).metric.is_latency and is_main(series, workloads) and limits(series).in_means
     }
     baselines: dict[_Case, list[str]] = defaultdict(list)
-    for series, _ in series_index(store, project).values():
+    for series in queries.latency_series(store, project):
         if series.is_baseline and series.metric.is_latency and (case := _case(series)) in ours:
             baselines[case].append(series.key)
     keys = {ours[case].series.key for case in baselines}
@@ -72,7 +72,7 @@ def _headline(machine: str, rows: Sequence[tuple[OverviewRow, Sequence[str]]], l
     shares = [light.share for light in lights if light.share is not None]
     newest = max((row.commit for row in mine), key=lambda commit: commit.position)
     moved = [row.verdict for row in mine if row.change_commit is not None and row.change_commit.hash == newest.hash]
-    trend = _trend(logs)
+    trend = chained_mean(logs)
     return Headline(
         machine=machine,
         commit=newest,
@@ -100,14 +100,5 @@ def _log_ratios(pairs: Sequence[tuple[str, Sequence[str]]], levels: Levels) -> F
             if known and value:
                 logs[row, place[commit]] = math.log(min(known) / value)
     logs = logs[:, ~np.isnan(logs).all(axis=0)]
-    for column in range(1, logs.shape[1]):
-        is_missing = np.isnan(logs[:, column])
-        logs[is_missing, column] = logs[is_missing, column - 1]
+    carry_forward(logs)
     return logs
-
-
-def _trend(logs: Floats) -> tuple[float, ...]:
-    """The geometric mean over commits, chained backwards from the newest: a step counts the workloads of both sides."""
-    steps = [float(np.nanmean(logs[:, n] - logs[:, n - 1])) for n in range(1, logs.shape[1])]
-    back = np.cumsum([0.0, *reversed(steps)])
-    return tuple(np.exp(np.nanmean(logs[:, -1]) - back[::-1]).tolist())

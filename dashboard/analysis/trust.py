@@ -102,20 +102,29 @@ def trust(
     noises = MachineNoises(history, pooled or {})
     uniform = Limits(threshold=threshold)
     limit_of = limits or (lambda series: uniform)
-    ours = [runs for runs in history.series if runs.series.is_ours]
-    family = max(len(ours), 1)
+    family = max(sum(runs.series.is_ours for runs in history.series), 1)
     return Trust(
         same_session=_false_alarms(history.series, noises, limit_of, same_session=True),
         later_sessions=_false_alarms(history.series, noises, limit_of, same_session=False),
-        detectable=tuple(
-            sorted(
-                (_detectable(runs, noises, family, limit_of(runs.series)) for runs in ours),
-                key=lambda detectable: -detectable.changes[0],
-            )
-        ),
+        detectable=_all_detectable(history, noises, limit_of, family),
         family=family,
         threshold=threshold,
     )
+
+
+def detectable_changes(
+    history: MachineHistory, *, limits: LimitsOf, pooled: Mapping[str, float], family: int
+) -> tuple[Detectable, ...]:
+    """The `detectable` of `trust` alone, with the number of series compared at once given: for samples of a history."""
+    return _all_detectable(history, MachineNoises(history, pooled), limits, family)
+
+
+def _all_detectable(
+    history: MachineHistory, noises: MachineNoises, limit_of: LimitsOf, family: int
+) -> tuple[Detectable, ...]:
+    ours = [runs for runs in history.series if runs.series.is_ours]
+    rows = (_detectable(runs, noises, family, limit_of(runs.series)) for runs in ours)
+    return tuple(sorted(rows, key=lambda detectable: -detectable.changes[0]))
 
 
 def _detectable(runs: SeriesRuns, noises: MachineNoises, family: int, limit: Limits) -> Detectable:

@@ -137,6 +137,7 @@ class RooflinePoint:
     profile: Profile | None  # the newest of this machine, which may be of an older commit
     gpu: str | None = None  # UUID
     ceilings: Ceilings | None = None  # as measured on that GPU
+    energy_j: float | None = None  # of one call, where measured
     trail: tuple[float, ...] = ()  # latencies at the last commits that have one, the newest last, s
 
     @property

@@ -1,10 +1,12 @@
 """Rows of the overview and the report: the state of each workload and implementation."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from .changepoint import SeriesChange
+from .metric import Metric
 from .series import Commit, Series, SpeedOfLight, Status
 from .verdict import ChangeKind, Verdict
 
@@ -25,6 +27,8 @@ class MovedMetric:
     series: Series
     value: float | None
     verdict: Verdict
+    change: float | None  # relative, signed
+    change_commit: Commit | None
     is_across_gpus: bool
 
 
@@ -52,7 +56,7 @@ class OverviewRow:
     sparkline: tuple[float | None, ...]
     verdict: Verdict
     newest_run: datetime | None
-    other_metrics: tuple[MovedMetric, ...]  # with another verdict
+    other_metrics: tuple[MovedMetric, ...]
 
     @property
     def was_never_there(self) -> bool:
@@ -103,6 +107,14 @@ class RowState(StrEnum):
     MISSING = "missing"
 
 
+def trend_state(change: float, values: Sequence[float | None], metric: Metric) -> RowState:
+    """Direction of a history whose steps come to `change`, if its newest value lies on that side of its oldest one."""
+    known = [value for value in values if value is not None]
+    if len(known) < 2 or change * (known[-1] - known[0]) <= 0:
+        return RowState.UNCHANGED
+    return RowState.REGRESSED if metric.is_worse(change) else RowState.IMPROVED
+
+
 _OF_VERDICT = {
     Verdict.REGRESSED: RowState.REGRESSED,
     Verdict.INVALID: RowState.INVALID,
@@ -140,6 +152,11 @@ class OverviewEntry:
             return RowState.NOT_SIGNIFICANT if self.row.change_kind is ChangeKind.NOT_SIGNIFICANT else RowState.UNJUDGED
         is_elsewhere = self.gpu is not None and self.numbers > self.gpu_commits
         return RowState.FEW_REFERENCES if is_elsewhere and self.numbers > 1 else RowState.NEW
+
+    @property
+    def trend_state(self) -> RowState:
+        """Direction of the sparkline."""
+        return trend_state(self.year, self.row.sparkline, self.row.series.metric)
 
     @property
     def states(self) -> frozenset[RowState]:

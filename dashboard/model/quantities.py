@@ -117,6 +117,14 @@ def change(relative: float | None, before: float | None = None) -> str:
     return f"{relative * 100:+z.1f} %".replace("-", "−").replace("+0.0", "0.0")
 
 
+def change_arrow(relative: float | None) -> str:
+    """A relative change with an arrow for its direction: "▼29.0 %", "▲2.4×"; "–" for None."""
+    text = change(relative)
+    if relative is None or text in {"–", "0.0 %"}:
+        return text
+    return ("▼" if relative < 0 else "▲") + text.lstrip("+−")
+
+
 def change_range(low: float | None, high: float | None) -> str:
     """The ends of a relative change in one unit: "−3.2 % to +18.0 %", or "0.0330× to 2.27×" if one end is a ratio."""
     if low is not None and high is not None and low < 1.0 <= high:

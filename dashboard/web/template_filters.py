@@ -10,6 +10,7 @@ from ..model.history import no_number
 from ..model.machine import further_facts
 from ..model.naming import alike, gpu_name, name_in_module, series_name
 from ..model.quantities import relative_change
+from ..text.cause_words import software_words
 from ..text.comparison_labels import drift_sentence, remark, short_remark
 from ..text.labels import (
     across_words,
@@ -43,6 +44,7 @@ from ..text.labels import (
 )
 from . import clock
 from .figures.palette import look
+from .figures.small_chart import small_chart
 from .figures.sparkline import sparkline
 from .figures.themes import page_json, themes_json
 
@@ -54,6 +56,7 @@ def register(app: Flask) -> None:
         throughput=quantities.throughput,
         latency=quantities.latency,
         change=quantities.change,
+        change_arrow=quantities.change_arrow,
         change_range=quantities.change_range,
         share=quantities.share,
         share_apart=share_apart,
@@ -93,6 +96,8 @@ def register(app: Flask) -> None:
         iso=iso,
         count=count,
         sparkline=sparkline,
+        small_chart=small_chart,
+        software_words=software_words,
         figure_json=page_json,
         name_in_module=name_in_module,
         series_name=series_name,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.dashboard.suite_results import Suite
-from warpwatch.dashboard.model.kernel import KernelLine, kernel_lines, tally
+from warpwatch.dashboard.model.kernel_line import KernelLine, kernel_lines, tally
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.overview import RowState
 from warpwatch.dashboard.store import Store, queries

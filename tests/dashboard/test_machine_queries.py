@@ -214,3 +214,18 @@ def test_a_profile_of_a_run_of_its_own_takes_no_values_along(store: Store, asv: 
     assert [point.run for point in told.points] == ["run-0-0"]
     assert told.profile is not None
     assert told.profile.run == "profiler"
+
+
+def test_a_sample_of_a_history_has_some_of_its_series_whole(store: Store, asv: Any) -> None:
+    history = Suite(asv, workloads=tuple(f"w{number}" for number in range(8)))
+    for number in range(6):
+        history.commit(number)
+    asv.load(store)
+    whole = queries.machine_history(store, "demo", "box")
+    sample = queries.machine_history(store, "demo", "box", sample=5)
+    assert whole is not None
+    assert sample is not None
+    assert (len(whole.series), len(sample.series)) == (queries.judged_times(store, "demo")["box"], 5)
+    all_runs = {runs.series.key: runs.value.tolist() for runs in whole.series}
+    assert all(all_runs[runs.series.key] == runs.value.tolist() for runs in sample.series)
+    assert queries.machine_history(store, "demo", "nobody", sample=5) is None

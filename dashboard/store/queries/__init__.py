@@ -17,9 +17,10 @@ from .comparison_details import (
 from .comparison_pairs import pairs
 from .compiled_code import code_between, compiled_for
 from .kernels import kernel
+from .launches import launches_at
 from .levels import adjusting_ratios, levels
 from .machine_code import equal_code_pairs, ran_codes
-from .machines import canaries, commit_software, conditions, machine_history, software
+from .machines import canaries, commit_software, conditions, judged_times, machine_history, software
 from .measurements import changes, measurements
 from .overview import overview, report, siblings
 from .points import origin, point_facts
@@ -28,7 +29,7 @@ from .regressions import regressions, series_changes, stated_changes
 from .roofline import rooflines
 from .search import search
 from .series import elsewhere, history, own_history, series
-from .series_list import find_series, matching, metrics_and_implementations, project_workloads
+from .series_list import find_series, latency_series, matching, metrics_and_implementations, project_workloads
 from .series_view import HistoryRequest, shown_history
 from .standings import arrivals, standings
 from .step_lines import step_lines
@@ -58,7 +59,10 @@ __all__ = [
     "find_series",
     "history",
     "implementations",
+    "judged_times",
     "kernel",
+    "latency_series",
+    "launches_at",
     "levels",
     "machine_history",
     "machines",

@@ -18,6 +18,7 @@ from ..engine import Store
 from ..mappers import Workloads, changes_of, commits_by_id, project_id, select_series, series_record, workloads
 from ..statements import STATUS_OF_CODE, id_in
 from .latest import verdicts_within_limits
+from .machines import commit_software
 from .series_lines import SeriesLine, gpu_ratios, lines, project_order
 
 _MOST_ROWS = 200
@@ -76,6 +77,7 @@ def kernel(
             metric=chosen_metric,
             implementation=chosen,
             commits=tuple(shown_commits[number] for number in commit_ids),
+            software=tuple(map(commit_software(store, project, chosen_machine).get, commit_ids)),
             older=len(ranks) > len(shown),
             rows=tuple(
                 ShapeRow(

@@ -6,13 +6,18 @@ from itertools import groupby
 from statistics import median
 
 import numpy as np
+from sqlalchemy import select
 
+from .. import schema
 from ..commit_index import read_commit_index
 from ..engine import Store
 from ..mappers import project_id
+from ..points import batches
 from ..project_points import points_of_series
 from .series_lines import gpu_ratios
 from .series_list import series_index
+
+_KEYS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,13 +30,15 @@ class Levels:
 
 def levels(store: Store, project: str, keys: Collection[str]) -> Levels:
     """The levels of these series; those without a number are missing."""
-    chosen = {
-        number: key for number, (series, _) in series_index(store, project).items() if (key := series.key) in keys
-    }
+    series = schema.series
     with store.read() as connection:
         owner = project_id(connection, project)
         if owner is None:
             return Levels(commits=(), by_key={})
+        chosen: dict[int, str] = {}
+        for batch in batches(sorted(keys), _KEYS_AT_ONCE):
+            rows = select(series.c.id, series.c.key).where(series.c.project_id == owner, series.c.key.in_(batch))
+            chosen.update((row.id, row.key) for row in connection.execute(rows))
         index = read_commit_index(connection, owner)
         points = points_of_series(connection, index, chosen)
     found: dict[str, dict[int, float]] = {}

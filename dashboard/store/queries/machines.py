@@ -11,6 +11,8 @@ import numpy as np
 from sqlalchemy import Connection, func, select
 
 from ...model.machine import Canary, Visit
+from ...model.metric import Metric
+from ...model.metric import metric as metric_of
 from ...model.naming import cudnn_version, gpu_name
 from ...model.series import Status
 from .. import schema
@@ -18,13 +20,13 @@ from ..chunks import Columns
 from ..column_records import MachineHistory, ReasonCount, RunConditions, SeriesRuns, Software
 from ..commit_index import CommitIndex, read_commit_index
 from ..engine import Store
-from ..mappers import changes_of, moment, project_id, workloads
+from ..mappers import changes_of, moment, project_id, select_series, workloads
 from ..points import batches
 from ..project_points import points_of_series, project_points
 from ..statements import STATUS_CODES, STATUS_OF_CODE, id_in
 from .latest import Latest, latest
 from .machine_code import codes
-from .series_list import series_index
+from .series_list import IndexedSeries, indexed_series, series_index
 
 
 def canaries(store: Store, project: str) -> dict[str, tuple[Canary, ...]]:
@@ -218,19 +220,27 @@ _OK = STATUS_CODES[Status.OK]
 _NUMBERS = re.compile(r"(?<![A-Za-z_.])[0-9][0-9a-f.+-]*")
 
 
-def machine_history(store: Store, project: str, machine: str, *, commits: int = COMMITS) -> MachineHistory | None:
-    """A machine's listed, judged times at the project's newest commits, cached; None for an unknown machine."""
+def machine_history(
+    store: Store, project: str, machine: str, *, commits: int = COMMITS, sample: int | None = None
+) -> MachineHistory | None:
+    """A machine's listed, judged times at the project's newest commits, cached; None for an unknown machine.
+
+    `sample`: at most so many series, evenly chosen, for figures that need no more.
+    """
     return store.cached(
         project,
-        ("machine history", machine, commits),
-        lambda: _machine_history(store, project, machine, commits),
+        ("machine history", machine, commits, sample),
+        lambda: _machine_history(store, project, machine, commits, sample),
         size=lambda history: _SERIES_BYTES * len(history.series) if history is not None else 0,
     )
 
 
-def _machine_history(store: Store, project: str, machine: str, commits: int) -> MachineHistory | None:
+def _machine_history(
+    store: Store, project: str, machine: str, commits: int, sample: int | None
+) -> MachineHistory | None:
     run = schema.run
-    cached, indexed = project_points(store, project), series_index(store, project)
+    cached = project_points(store, project) if sample is None else None
+    indexed = series_index(store, project) if sample is None else {}
     with store.read() as connection:
         owner = project_id(connection, project)
         number = connection.execute(
@@ -241,11 +251,10 @@ def _machine_history(store: Store, project: str, machine: str, commits: int) -> 
         mine = {
             each: entry
             for each, entry in indexed.items()
-            if entry.series.machine == machine
-            and entry.series.listed
-            and entry.series.metric.is_judged
-            and entry.series.metric.is_time
+            if entry.series.machine == machine and entry.series.listed and _is_judged_time(entry.series.metric)
         }
+        if sample is not None:
+            mine = _sampled(connection, owner, number, sample)
         index = cached.commit_index if cached is not None else read_commit_index(connection, owner)
         newest = _newest(index, commits)
         measured = set(connection.execute(select(run.c.commit_id).where(run.c.machine_id == number)).scalars())
@@ -272,6 +281,39 @@ def _machine_history(store: Store, project: str, machine: str, commits: int) -> 
         unmeasured_commits=unmeasured,
         index=index,
     )
+
+
+def judged_times(store: Store, project: str) -> Counter[str]:
+    """Number of listed, judged times by machine."""
+    series, machine = schema.series, schema.machine
+    counts: Counter[str] = Counter()
+    with store.read() as connection:
+        rows = connection.execute(
+            select(machine.c.name, series.c.metric, series.c.unit, func.count())
+            .join_from(series, machine, machine.c.id == series.c.machine_id)
+            .where(series.c.project_id == project_id(connection, project), series.c.listed)
+            .group_by(machine.c.name, series.c.metric, series.c.unit)
+        )
+        for name, metric, unit, count in rows:
+            counts[name] += count if _is_judged_time(metric_of(metric, unit)) else 0
+    return counts
+
+
+def _is_judged_time(metric: Metric) -> bool:
+    return metric.is_judged and metric.is_time
+
+
+def _sampled(connection: Connection, owner: int, machine: int, sample: int) -> dict[int, IndexedSeries]:
+    series = schema.series
+    rows = connection.execute(
+        select(series.c.id, series.c.metric, series.c.unit)
+        .where(series.c.project_id == owner, series.c.machine_id == machine, series.c.listed)
+        .order_by(series.c.key)  # a hash: in no order of benchmarks
+    ).all()
+    ids = [row.id for row in rows if _is_judged_time(metric_of(row.metric, row.unit))][:sample]
+    known = workloads(connection, owner)
+    chosen = connection.execute(select_series().where(id_in(connection, series.c.id, ids)))
+    return {row.id: indexed_series(row, known) for row in chosen}
 
 
 def _newest(index: CommitIndex, commits: int) -> set[int]:

@@ -36,7 +36,12 @@ def overview_rows(connection: Connection, owner: int, *, machine: str | None = N
     known = workloads(connection, owner)
     items = latest(connection, known, *where, _is_judged(connection, owner)) or latest(connection, known, *where)
     shown = headlines([item for item in items if item.series.is_ours])
-    ids = [i for item, _ in shown for i in (item.summary.commit_id, item.summary.change_commit_id) if i is not None]
+    ids = [
+        number
+        for item, others in shown
+        for number in (item.summary.commit_id, *(each.summary.change_commit_id for each in (item, *others)))
+        if number is not None
+    ]
     commits = commits_by_id(connection, ids)
     return tuple(overview_row(item, others, commits) for item, others in shown)
 
@@ -73,10 +78,12 @@ def overview_row(item: Latest, others: Sequence[Latest], commits: dict[int, Comm
             series=other.series,
             value=other.summary.value,
             verdict=other.verdict,
+            change=other.summary.change,
+            change_commit=commits.get(other.summary.change_commit_id),
             is_across_gpus=bool(other.summary.is_across_gpus),
         )
         for other in others
-        if other.verdict in {Verdict.REGRESSED, Verdict.IMPROVED} - {item.verdict}
+        if other.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}
     ]
     return OverviewRow(
         series=item.series,

@@ -9,7 +9,7 @@ from ...model.machine import Roofline, RooflinePoint
 from ...model.series import Commit, Profile, ProfiledKernel, Series, SpeedOfLight
 from .. import schema
 from ..engine import Store
-from ..mappers import commits_by_id, project_id, workloads
+from ..mappers import commits_by_id, project_id, select_series, workloads
 from .latest import Latest, latest
 from .projects import machines
 
@@ -98,11 +98,12 @@ def _rooflines(store: Store, project: str) -> tuple[Roofline, ...]:
             schema.series.c.metric == "latency",
             schema.summary.c.value.is_not(None),
         )
+        energies = _energies(connection, owner)
         commits = commits_by_id(connection, {item.summary.commit_id for item in items})
         profiled = profiles(connection, owner)
     points: dict[str, list[RooflinePoint]] = {}
     for item in items:
-        point = _point(item, commits, profiled)
+        point = _point(item, commits, profiled, energies)
         if point is not None:
             points.setdefault(item.series.machine, []).append(point)
     return tuple(
@@ -112,7 +113,41 @@ def _rooflines(store: Store, project: str) -> tuple[Roofline, ...]:
     )
 
 
-def _point(item: Latest, commits: Mapping[int, Commit], profiled: Mapping[Any, Profile]) -> RooflinePoint | None:
+def _energies(connection: Connection, owner: int) -> dict[tuple[_Key, int], float]:
+    """Joules of one call by `profile_key` and commit id, at the newest commit of each series."""
+    summary = schema.summary
+    rows = connection.execute(
+        select_series(summary.c.value, summary.c.commit_id)
+        .join(summary, summary.c.series_id == schema.series.c.id)
+        .where(
+            schema.series.c.project_id == owner,
+            schema.series.c.listed,
+            schema.series.c.metric == "energy",
+            schema.series.c.unit == "joules",
+            summary.c.value.is_not(None),
+        )
+    )
+    return {
+        (
+            (
+                row.machine_name,
+                row.environment_name,
+                row.benchmark_name.rpartition(".")[0],
+                row.workload or "",
+                row.implementation or "",
+            ),
+            row.commit_id,
+        ): row.value
+        for row in rows
+    }
+
+
+def _point(
+    item: Latest,
+    commits: Mapping[int, Commit],
+    profiled: Mapping[Any, Profile],
+    energies: Mapping[tuple[_Key, int], float],
+) -> RooflinePoint | None:
     workload, latency_s = item.workload, item.summary.value
     is_shown = item.series.metric.is_latency and not item.series.is_control
     if workload is None or not is_shown or not latency_s or not workload.bytes:
@@ -130,5 +165,6 @@ def _point(item: Latest, commits: Mapping[int, Commit], profiled: Mapping[Any, P
         gpu=item.summary.gpu,
         ceilings=item.limits.measured,
         profile=profiled.get(profile_key(item.series)),
+        energy_j=energies.get((profile_key(item.series), item.summary.commit_id)),
         trail=tuple(value for value in item.summary.sparkline if value)[-_TRAIL:],
     )

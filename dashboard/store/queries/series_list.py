@@ -1,9 +1,9 @@
 """Lists of series: filtered, and the index of all series."""
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import Row, func, select
 
 from ...model.history import SeriesPage
 from ...model.metric import Metric
@@ -13,7 +13,7 @@ from ...model.series_query import SeriesQuery
 from .. import schema
 from ..cache import ROW_BYTES
 from ..engine import Store
-from ..mappers import project_id, select_series, series_record, workloads
+from ..mappers import Workloads, project_id, select_series, series_record, workloads
 from ..statements import id_in
 from .machine_code import CodeKey
 
@@ -105,6 +105,21 @@ class IndexedSeries(NamedTuple):
     code: CodeKey
 
 
+def latency_series(store: Store, project: str) -> tuple[Series, ...]:
+    """All series of the metric latency."""
+
+    def read() -> tuple[Series, ...]:
+        with store.read() as connection:
+            owner = project_id(connection, project)
+            if owner is None:
+                return ()
+            where = (schema.series.c.project_id == owner, schema.series.c.metric == "latency")
+            known = workloads(connection, owner)
+            return tuple(series_record(row, known) for row in connection.execute(select_series().where(*where)).all())
+
+    return store.cached(project, "latency series", read, size=lambda series: ROW_BYTES * len(series))
+
+
 def series_index(store: Store, project: str) -> Mapping[int, IndexedSeries]:
     """All series of a project by id, sorted by machine and benchmark; cached for comparisons."""
 
@@ -116,18 +131,13 @@ def series_index(store: Store, project: str) -> Mapping[int, IndexedSeries]:
             rows = connection.execute(select_series().where(schema.series.c.project_id == owner)).all()
             known = workloads(connection, owner)
         rows = sorted(rows, key=lambda row: (row.machine_name, row.benchmark_name, row.id))
-        return {
-            row.id: IndexedSeries(
-                series_record(row, known),
-                CodeKey(
-                    row.machine_id,
-                    row.environment_id,
-                    row.benchmark_name.rpartition(".")[0],
-                    row.workload or "",
-                    row.implementation or "",
-                ),
-            )
-            for row in rows
-        }
+        return {row.id: indexed_series(row, known) for row in rows}
 
     return store.cached(project, "series index", read, size=lambda index: ROW_BYTES * len(index))
+
+
+def indexed_series(row: Row[Any], known: Workloads) -> IndexedSeries:
+    """The record of a row of `select_series` with its key."""
+    suite = row.benchmark_name.rpartition(".")[0]
+    code = CodeKey(row.machine_id, row.environment_id, suite, row.workload or "", row.implementation or "")
+    return IndexedSeries(series_record(row, known), code)

@@ -43,6 +43,8 @@ class RooflinePointSchema(Schema):
     """Shortest latency by the datasheet, as a fraction of ours."""
     speed_of_light_of_ceiling: float | None
     """The same by the measured ceilings of the GPU."""
+    energy_j: float | None
+    """Energy of one call at the commit, J; null where not measured."""
     gpu: str | None
     """UUID; `ceilings_of_gpus` has its ceilings."""
     commit: str
@@ -112,6 +114,7 @@ def _schema(point: RooflinePoint) -> RooflinePointSchema:
         bandwidth_bytes_per_s=point.bandwidth_bps,
         speed_of_light_of_peak=light.of_peak,
         speed_of_light_of_ceiling=light.of_ceiling,
+        energy_j=point.energy_j,
         gpu=point.gpu,
         commit=point.commit.hash,
     )

@@ -6,17 +6,19 @@ another GPU are pale, and their numbers have a star.
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import median
 from typing import Any
 
 import plotly.graph_objects as go
 
+from ...analysis.change_causes import SoftwareChange, software_changes
 from ...model import quantities
 from ...model.history import no_number
 from ...model.kernel import Kernel, ShapeRow
 from ...model.naming import gpu_name
+from ...text.cause_words import software_words
 from .history_view import commit_tick
 from .hover import SHOW_TEXT, commit_text
 from .layout import plain
@@ -28,6 +30,7 @@ _MAX_SPAN = 0.7
 _MAX_NUMBERED = 16  # commits up to which cells have numbers
 _PALE = 0.65
 _REFERENCE_COMMITS = 3  # median of up to so many commits
+_SIGNS = {"suite": "harness", "torch": "PyTorch", "cuda": "CUDA", "cudnn": "cuDNN", "triton": "Triton"}
 _ADJUSTED = "adjusted"  # in place of the GPUs of a cell
 _AXIS = {"type": "linear", "tickmode": "array", "showgrid": False, "fixedrange": True}
 
@@ -61,8 +64,36 @@ def heat_rows(kernel: Kernel, reference: Reference) -> tuple[HeatRow, ...]:
     return tuple(_row(kernel, shape, reference) for shape in kernel.rows)
 
 
-def heat_map_figure(kernel: Kernel, rows: Sequence[HeatRow], names: Sequence[str]) -> go.Figure:
-    """The figure, one row per name; blue is better, vermillion worse."""
+def by_gpu(kernel: Kernel, rows: Sequence[HeatRow]) -> tuple[Kernel, tuple[HeatRow, ...]]:
+    """Both with the commits of one GPU side by side, GPUs in the order of their first commit."""
+    gpus = [tuple(sorted(_column_gpus(kernel, place))) for place in range(len(kernel.commits))]
+    rank = {each: number for number, each in enumerate(dict.fromkeys(gpus))}
+    order = sorted(range(len(gpus)), key=lambda place: rank[gpus[place]])
+
+    def turned(row: HeatRow) -> HeatRow:
+        return replace(
+            row,
+            shape=replace(row.shape, cells=tuple(row.shape.cells[place] for place in order)),
+            change=tuple(row.change[place] for place in order),
+            is_other_gpu=tuple(row.is_other_gpu[place] for place in order),
+        )
+
+    changed = tuple(map(turned, rows))
+    commits = tuple(kernel.commits[place] for place in order)
+    software = tuple(kernel.software[place] for place in order)
+    shapes = tuple(row.shape for row in changed)
+    return replace(kernel, commits=commits, software=software, rows=shapes), changed
+
+
+def _column_gpus(kernel: Kernel, place: int) -> frozenset[str]:
+    """GPUs that measured any shape at a commit."""
+    return frozenset(gpu for row in kernel.rows if (cell := row.cells[place]) is not None for gpu in cell.gpus)
+
+
+def heat_map_figure(
+    kernel: Kernel, rows: Sequence[HeatRow], names: Sequence[str], *, is_by_gpu: bool = False
+) -> go.Figure:
+    """The figure, one row per name; blue is better, vermillion worse. `is_by_gpu`: as `by_gpu` orders commits."""
     commits = [commit_tick(commit) for commit in kernel.commits]
     labels = [plain(name) for name in names]
     return figure(
@@ -72,6 +103,9 @@ def heat_map_figure(kernel: Kernel, rows: Sequence[HeatRow], names: Sequence[str
             *([_numbers(rows)] if len(commits) <= _MAX_NUMBERED else []),
         ],
         margin_b=64,
+        margin_t=56,
+        legend={"yref": "container", "y": 1, "yanchor": "top"},  # above the names of columns
+        annotations=_gpu_names(kernel) if is_by_gpu else _software_marks(kernel),
         xaxis={
             **_AXIS,
             "tickvals": list(range(len(commits))),
@@ -86,7 +120,7 @@ def heat_map_figure(kernel: Kernel, rows: Sequence[HeatRow], names: Sequence[str
             "range": [len(rows) - 0.5, -0.5],
             "tickfont_color": INK,
         },
-        shapes=_gpu_changes(kernel),
+        shapes=[*_gpu_changes(kernel), *([] if is_by_gpu else _software_lines(kernel))],
         meta={"commits": commits, "newest": [_newest(row) for row in rows]},
     )
 
@@ -178,20 +212,68 @@ def _gpu_changes(kernel: Kernel) -> list[dict[str, Any]]:
     for place in range(len(kernel.commits)):
         columns.append(frozenset(gpu for row in kernel.rows for gpu in _gpus_of(row, place)))
     known = [(place, gpus) for place, gpus in enumerate(columns) if gpus]
-    return [
-        {
-            "type": "line",
-            "xref": "x",
-            "yref": "paper",
-            "x0": place - 0.5,
-            "x1": place - 0.5,
-            "y0": 0,
-            "y1": 1,
-            "line": {"color": MUTED, "width": 1, "dash": "dot"},
-        }
-        for (_, before), (place, gpus) in itertools.pairwise(known)
-        if not before & gpus
+    return [_line(place, "dot") for (_, before), (place, gpus) in itertools.pairwise(known) if not before & gpus]
+
+
+def _line(place: int, dash: str, top: float = 1.0) -> dict[str, Any]:
+    """A vertical line before a commit."""
+    return {
+        "type": "line",
+        "xref": "x",
+        "yref": "paper",
+        "x0": place - 0.5,
+        "x1": place - 0.5,
+        "y0": 0 if top == 1.0 else 1,
+        "y1": top,
+        "line": {"color": MUTED, "width": 1, "dash": dash},
+    }
+
+
+def _gpu_names(kernel: Kernel) -> list[dict[str, Any]]:
+    """Above the first commit of each GPU its name."""
+    names = [
+        " and ".join(gpu_name(gpu).removeprefix("GPU-") for gpu in sorted(_column_gpus(kernel, place))) or "unknown"
+        for place in range(len(kernel.commits))
     ]
+    firsts = [place for place, name in enumerate(names) if place == 0 or names[place - 1] != name]
+    return [_above(place, names[place], names[place]) for place in firsts]
+
+
+def _software_marks(kernel: Kernel) -> list[dict[str, Any]]:
+    """Above a commit, that harness, driver or libraries differ from the commit before."""
+    return [
+        _above(place, " ".join(dict.fromkeys(_SIGNS.get(each.name, each.name) for each in changes)), "; ".join(words))
+        for place, changes in _software_changes(kernel)
+        if (words := [software_words(each) for each in changes])
+    ]
+
+
+def _software_lines(kernel: Kernel) -> list[dict[str, Any]]:
+    return [_line(place, "solid", 1.02) for place, _ in _software_changes(kernel)]
+
+
+def _software_changes(kernel: Kernel) -> list[tuple[int, tuple[SoftwareChange, ...]]]:
+    known = [(place, facts) for place, facts in enumerate(kernel.software) if facts is not None]
+    return [
+        (place, changes)
+        for (_, before), (place, after) in itertools.pairwise(known)
+        if (changes := software_changes(before, after))
+    ]
+
+
+def _above(place: int, text: str, hover: str) -> dict[str, Any]:
+    return {
+        "x": place - 0.5,
+        "y": 1,
+        "xref": "x",
+        "yref": "paper",
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "showarrow": False,
+        "text": plain(text),
+        "hovertext": plain(hover),
+        "font": {"size": 10, "color": MUTED},
+    }
 
 
 def _cell_text(kernel: Kernel, row: HeatRow, name: str, place: int) -> str:
@@ -206,8 +288,9 @@ def _cell_text(kernel: Kernel, row: HeatRow, name: str, place: int) -> str:
             f", {quantities.change(change)}" if change is not None else ""
         )
         if row.is_other_gpu[place]:
-            text += f", on another GPU than the reference: {' and '.join(map(gpu_name, sorted(cell.gpus)))}"
-    return f"<b>{name}</b><br>{plain(text)}<br>{commit_text(commit, short=len(kernel.commits) > _MAX_NUMBERED)}"
+            text += ", on another GPU than the reference:"
+    gpus = f"<br>{plain(' and '.join(map(gpu_name, sorted(cell.gpus))))}" if cell.gpus else ""
+    return f"<b>{name}</b><br>{plain(text)}{gpus}<br>{commit_text(commit, short=len(kernel.commits) > _MAX_NUMBERED)}"
 
 
 def _marks(kernel: Kernel, rows: Sequence[HeatRow]) -> list[go.Scatter]:

@@ -19,14 +19,16 @@ from .palette import GRID, INK, MUTED, look
 from .roofs import ridges, roof_labels, roof_lines, roofs_of
 from .themes import figure
 
-_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "star", "hexagon", "cross", "pentagon", "hourglass")
+_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "hexagon", "cross", "pentagon", "star", "hourglass")
 _LOGARITHMIC = {"type": "log", "dtick": 1, "minor": {"ticks": "outside", "ticklen": 3}}
 _FAINT = 0.35
 _GAP = "\u00a0\u00a0\u00a0"  # between a point and its name
 
 
 def roofline_figure(roofline: Roofline) -> go.Figure:
-    """Colour tells the implementation, shape the operator as far as shapes go, and rivals are hollow."""
+    """Colour is the implementation; shape is the operator, or the implementation again where there are more operators
+    than shapes; baselines are hollow.
+    """
     roofs = roofs_of(roofline)
     points = [point for point in roofline.points if point.flop_rate > 0 and point.intensity > 0]
     dtypes = {point.workload.dtype for point in points}
@@ -103,11 +105,13 @@ def _marks(points: Sequence[RooflinePoint]) -> list[go.Scatter]:
     symbols = _symbols(points)
     implementations = sorted({(point.series.is_baseline, point.implementation) for point in points}, key=_ours_first)
     traces = []
-    for is_rival, implementation in implementations:
+    for place, (is_rival, implementation) in enumerate(implementations):
         mine = [point for point in points if point.implementation == implementation]
         profiled = [(point, x) for point in mine if (x := point.measured_intensity)]
         their_look = look(implementation)
-        symbol_of = {name: symbol + ("-open" if is_rival else "") for name, symbol in symbols.items()}
+        own = _SYMBOLS[place % len(_SYMBOLS)]
+        hollow = "-open" if is_rival else ""
+        symbol_of = {point.workload.operator: symbols.get(point.workload.operator, own) + hollow for point in mine}
         common: dict[str, Any] = {
             "name": plain(their_look.label),
             "legendgroup": implementation,
@@ -161,9 +165,7 @@ def _ours_first(implementation: tuple[bool, str]) -> tuple[bool, bool, str]:
 
 
 def _operator_key(points: Sequence[RooflinePoint]) -> list[go.Scatter]:
-    """Legend entries without points: which shape is which operator. None where shapes do not go round."""
-    if len(set(_symbols(points).values())) == 1:
-        return []
+    """Legend entries without points: which shape is which operator. None where shapes are not theirs."""
     return [
         go.Scatter(
             name=plain(operator),
@@ -203,8 +205,6 @@ def _names(points: Sequence[RooflinePoint]) -> list[go.Scatter]:
 
 
 def _symbols(points: Sequence[RooflinePoint]) -> dict[str, str]:
-    """A shape for each operator; one for all where there are more, whose key would leave no room for the points."""
+    """A shape for each operator; none for one operator alone, and for more of them than shapes."""
     operators = sorted({point.workload.operator for point in points})
-    if len(operators) > len(_SYMBOLS):
-        return dict.fromkeys(operators, _SYMBOLS[0])
-    return dict(zip(operators, _SYMBOLS, strict=False))
+    return dict(zip(operators, _SYMBOLS, strict=False)) if 1 < len(operators) <= len(_SYMBOLS) else {}

@@ -5,17 +5,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from statistics import fmean
 
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
+from ...analysis.commit_kernels import KernelAtCommit, kernels_at_commit
 from ...analysis.compare_sides import Compared
 from ...analysis.thresholds import step_thresholds
 from ...model.comparison import ComparedBy, ComparisonRow, MachineDrift
 from ...model.compiled_code import CompiledDifference, compiled_difference
 from ...model.history import CommitPage, CommitPoint
-from ...model.metric import Metric
 from ...model.naming import kernel_of, natural
 from ...model.quantities import change
 from ...model.series import Commit, Series, Status, workload_of
@@ -25,25 +24,13 @@ from ...store.cache import ROW_BYTES
 from ...store.notes import annotations
 from ...store.policy import stated_limits
 from ...store.queries.comparison_details import MachineRuns
+from ...text.agreement_words import agreement_words
 from ..comparison_cache import compared_commits
 from ..request_context import Pagination, commit_or_404, page_number, pagination, project_or_404, search_query, store
 
 _CHANGED = (Verdict.REGRESSED, Verdict.IMPROVED)
 _SHOWN_ROWS = 12  # of each comparison
-_SHOWN_KERNELS = 8
 _SHOWN_REASONS = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelMean:
-    """The change of a kernel by our implementation: geometric mean over its latencies."""
-
-    kernel: str
-    implementation: str
-    change: float
-    rows: int
-    is_across_gpus: bool  # of all rows
-    metric: Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +43,7 @@ class CommitVerdict:
     counts: tuple[tuple[Verdict, int], ...]
     changed: tuple[ComparisonRow, ...]  # the largest ones, regressions before improvements
     more_changed: int
-    kernels: tuple[KernelMean, ...]  # with changed rows, the largest change first
+    kernels: tuple[KernelAtCommit, ...]  # by the pair or by the history
     inconclusive_reasons: tuple[tuple[str, int], ...]  # the most common ones
 
     @property
@@ -75,17 +62,17 @@ class Failure:
     series: tuple[Series, ...]
 
 
-def commit_verdicts(project: str, commit: Commit, measured: Sequence[MachineRuns]) -> tuple[CommitVerdict, ...]:
+def commit_verdicts(project: str, page: CommitPage, measured: Sequence[MachineRuns]) -> tuple[CommitVerdict, ...]:
     """One verdict if all machines measured the same previous commit, else one per machine."""
     bases = {run.before.hash for run in measured if run.before is not None}
     if len(bases) == 1 and all(run.before for run in measured):
-        return (_verdict(project, commit, measured, measured[0].before, None),)
+        return (_verdict(project, page, measured, measured[0].before, None),)
     verdicts = []
     for name in dict.fromkeys(run.machine for run in measured):
         runs = [run for run in measured if run.machine == name]
         previous = [run.before for run in runs if run.before is not None]
         base = max(previous, key=lambda commit: commit.position, default=None)
-        verdicts.append(_verdict(project, commit, runs, base, name))
+        verdicts.append(_verdict(project, page, runs, base, name))
     return tuple(verdicts)
 
 
@@ -151,9 +138,9 @@ def compiled_changes(
 
 
 def _verdict(
-    project: str, commit: Commit, machines: Sequence[MachineRuns], base: Commit | None, machine: str | None
+    project: str, page: CommitPage, machines: Sequence[MachineRuns], base: Commit | None, machine: str | None
 ) -> CommitVerdict:
-    compared = compared_commits(project, base, commit) if base is not None else None
+    compared = compared_commits(project, base, page.commit) if base is not None else None
     rows = [row for row in compared.rows if machine in {None, row.series.machine}] if compared is not None else []
     counts = Counter([row.verdict for row in rows])
     changed = [row for row in rows if row.verdict in _CHANGED]
@@ -168,7 +155,13 @@ def _verdict(
         counts=tuple((verdict, counts[verdict]) for verdict in Verdict if counts[verdict]),
         changed=shown,
         more_changed=len(changed) - len(shown),
-        kernels=_kernel_means(rows)[:_SHOWN_KERNELS],
+        kernels=kernels_at_commit(
+            compared,
+            rows,
+            [each for each in page.changes if machine in {None, each.series.machine}],
+            queries.project_workloads(store(), project),
+            is_newest=page.newer is None,
+        ),
         inconclusive_reasons=tuple(reasons.most_common(_SHOWN_REASONS)),
     )
 
@@ -184,27 +177,6 @@ def _largest(changed: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
 def _size(row: ComparisonRow) -> float:
     change = row.estimate.change if row.estimate is not None else 0.0
     return abs(math.log1p(change)) if change > -1 else math.inf
-
-
-def _kernel_means(rows: Iterable[ComparisonRow]) -> tuple[KernelMean, ...]:
-    """The kernels of which a latency changed."""
-    groups: dict[tuple[str, str], list[ComparisonRow]] = {}
-    for row in rows:
-        if row.series.metric_record.is_latency and row.estimate is not None and row.estimate.change > -1:
-            groups.setdefault((row.kernel, row.series.implementation or ""), []).append(row)
-    means = [
-        KernelMean(
-            kernel=kernel,
-            implementation=implementation,
-            change=math.expm1(fmean(math.log1p(row.estimate.change) for row in own if row.estimate is not None)),
-            rows=len(own),
-            is_across_gpus=all(row.across_gpus is not None for row in own),
-            metric=own[0].series.metric_record,
-        )
-        for (kernel, implementation), own in groups.items()
-        if any(row.verdict in _CHANGED for row in own)
-    ]
-    return tuple(sorted(means, key=lambda mean: -abs(math.log1p(mean.change))))
 
 
 bp = Blueprint("commits", __name__)
@@ -260,7 +232,7 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
     groups, pager = _recorded(current.name, points, request.args.get("kernel", ""), is_open=bool(words))
     measured = queries.measured_on(store(), current.name, commit.hash)
     verdicts = store().cached(
-        current.name, ("commit verdicts", commit.hash), lambda: commit_verdicts(current.name, commit, measured)
+        current.name, ("commit verdicts", commit.hash), lambda: commit_verdicts(current.name, page, measured)
     )
     return render_template(
         "commit.html",
@@ -281,6 +253,7 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
         notes=annotations(store(), current.name, commit=commit.hash),
         series_of={point.series.key: point.series for point in recorded},
         by=ComparedBy.COMMIT,
+        agreement_words=agreement_words,
         is_code_whole=request.args.get("compiled") == "all",
     )
 

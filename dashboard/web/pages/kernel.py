@@ -9,7 +9,7 @@ from ...model.kernel import Kernel
 from ...model.series import Series
 from ...store import queries
 from ...text.labels import state_detail, state_meaning, state_word
-from ..figures.heat_map import Reference, heat_map_figure, heat_rows
+from ..figures.heat_map import Reference, by_gpu, heat_map_figure, heat_rows
 from ..figures.history_lines import name_beside
 from ..request_context import project_or_404, store
 from .runner_status import standings_of
@@ -47,6 +47,9 @@ def show(project: str, name: str) -> str:
     against = request.args.get("against", "")
     reference = Reference(against) if against in set(Reference) else Reference.FIRST
     rows = heat_rows(kernel, reference)
+    has_several_gpus = _has_several_gpus(kernel)
+    is_by_gpu = has_several_gpus and request.args.get("columns") == "gpu"
+    shown, shown_rows = by_gpu(kernel, rows) if is_by_gpu else (kernel, rows)
     verdicts = {row.series.key: row.verdict for row in kernel.rows}
     names = _names([row.series for row in kernel.rows])
     return render_template(
@@ -54,8 +57,10 @@ def show(project: str, name: str) -> str:
         kernel=kernel,
         rows=list(zip(names, rows, strict=True)),
         reference=reference,
-        references=_REFERENCES if _has_several_gpus(kernel) else _REFERENCES[:2],
-        figure=heat_map_figure(kernel, rows, names) if rows else None,
+        references=_REFERENCES if has_several_gpus else _REFERENCES[:2],
+        figure=heat_map_figure(shown, shown_rows, names, is_by_gpu=is_by_gpu) if rows else None,
+        has_several_gpus=has_several_gpus,
+        is_by_gpu=is_by_gpu,
         height=next((size for size in _HEIGHTS if len(rows) <= size), _HEIGHTS[-1]),
         commits=commits,
         choices_of_commits=COMMITS,

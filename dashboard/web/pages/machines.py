@@ -8,7 +8,7 @@ from flask import Blueprint, abort, current_app, render_template
 
 from ...analysis.gpu_sessions import pooled_noise
 from ...analysis.thresholds import threshold_resolver
-from ...analysis.trust import RUNS, EqualCodeSpread, Trust, equal_code_spread, trust
+from ...analysis.trust import RUNS, Detectable, EqualCodeSpread, Trust, detectable_changes, equal_code_spread, trust
 from ...model.machine import Canary, Machine
 from ...model.overview import RowState
 from ...model.series import Status
@@ -25,6 +25,7 @@ from .runner_status import Runner, runners, standings_of
 
 bp = Blueprint("machines", __name__)
 
+_SAMPLE = 1200  # series of a machine, for the list
 _WORST = 30  # series in the table of smallest changes
 _PERIODS = 30  # of software
 _QUANTILES = (0.5, 0.9)  # of the series
@@ -126,9 +127,7 @@ def one(project: str, name: str) -> str:
 
 
 def _summary(project: str, machine: Machine, runner: Runner | None, canaries: Sequence[Canary]) -> RunnerSummary:
-    data = machine_data(project, machine.name)
-    rows = data.trust.detectable if data is not None else ()
-    conditions = [run for run in data.conditions if run.knows_throttling] if data is not None else []
+    rows, conditions = _sample(project, machine.name)
     drifted = [canary for canary in canaries if canary.last_change is not None]
     summary = RunnerSummary(
         machine=machine,
@@ -141,6 +140,31 @@ def _summary(project: str, machine: Machine, runner: Runner | None, canaries: Se
     )
     problem, command = _problem(summary, len(rows))
     return replace(summary, problem=problem, command=command)
+
+
+def _sample(project: str, machine: str) -> tuple[tuple[Detectable, ...], tuple[RunConditions, ...]]:
+    """Detectable changes of a sample of the machine's series, and its runs with known clocks; cached.
+
+    All series take seconds of CPU time after each import (`machine_data`); their median needs no more than a sample.
+    """
+
+    def read() -> tuple[tuple[Detectable, ...], tuple[RunConditions, ...]]:
+        history = queries.machine_history(store(), project, machine, sample=_SAMPLE)
+        if history is None:
+            return (), ()
+        limits = threshold_resolver(store(), project, threshold=current_app.config["THRESHOLD"]).limits
+        ours = sum(runs.series.is_ours for runs in history.series)
+        share = ours / max(len(history.series), 1)
+        rows = detectable_changes(
+            history,
+            limits=limits,
+            pooled=pooled_noise(store(), project, machine, sample=_SAMPLE),
+            family=max(round(share * queries.judged_times(store(), project)[machine]), ours, 1),
+        )
+        runs = queries.conditions(store(), project, machine)
+        return rows, tuple(run for run in runs if run.knows_throttling)
+
+    return store().cached(project, ("machine sample", machine), read)
 
 
 def _drift(canary: Canary) -> float:

@@ -1,21 +1,27 @@
-"""The overview: runners, newest changes, and the state of every kernel, one expandable line each."""
+"""The overview: runners, newest changes, and the state of every kernel: as lines, small charts, or a matrix."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
 
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
+from ...analysis.change_causes import change_causes
 from ...analysis.headline import Headline, headlines
+from ...analysis.kernel_curves import KernelCurve, kernel_curves
+from ...analysis.thresholds import step_thresholds
 from ...model.changepoint import RegressionGroup
-from ...model.kernel import KernelLine, Typical, kernel_lines
+from ...model.kernel_line import KernelLine, Typical, kernel_lines
 from ...model.overview import OverviewEntry, RowState
 from ...model.series import Commit
 from ...model.triage_item import WAITING, TriageFilter
 from ...statistics.arrival import Arrival, is_archived
 from ...store import queries
-from ...store.queries.standings import MONTH_DAYS, YEAR_DAYS
+from ...store.queries.standings import YEAR_DAYS
+from ...text.cause_words import cause_words
 from ...text.labels import state_detail, state_meaning, state_word
 from .. import clock
 from ..measurement import measurement_of
@@ -30,6 +36,15 @@ _ROWS_OF_A_PAGE = 200  # of one kernel
 _NEWEST_REGRESSIONS = 4
 _NEWEST_IMPROVEMENTS = 3
 _LAST = float("inf")
+_OLDER = timedelta(days=1)  # than its machine's newest data, so that the age is worth a column
+
+
+class View(StrEnum):
+    """How the kernels are shown."""
+
+    LIST = "list"
+    CHARTS = "charts"
+    MATRIX = "matrix"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +76,9 @@ class OverviewData:
     regressions: tuple[RegressionGroup, ...]
     improvements: tuple[Improvement, ...]
     headlines: tuple[Headline, ...]
+    not_in_means: frozenset[str]  # keys of lines
+    causes: dict[str, str]  # of the newest change, in words, by key of the line
+    dtype: str  # of all workloads; empty if they differ
     operators: dict[tuple[str, str], str]  # by suite and workload; operators may share shapes
 
 
@@ -81,8 +99,24 @@ class TableColumns:
     machine: bool
     speed_of_light: str  # "of peak", "of ceiling" or "mixed"; empty without data
     baseline: bool
-    month: bool  # whether any history is that long
-    year: bool
+    total: bool  # whether the changes since the first run differ from the newest ones
+    year: bool  # whether any history is that long
+    change: bool  # whether any kernel changed
+    newest: bool  # whether any data is older than its machine's newest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixRow:
+    """A kernel with its line on each machine; None where it has none."""
+
+    name: str
+    in_means: bool
+    cells: tuple[KernelLine | None, ...]
+
+    @property
+    def has_operator(self) -> bool:
+        """Whether the name is an operator's."""
+        return any(line.has_operator for line in self.cells if line is not None)
 
 
 @bp.get("/")
@@ -126,17 +160,25 @@ def show(project: str) -> str:
         else None
     )
     order = request.args.get("sort", "")
+    requested = request.args.get("view", "")
+    view = View(requested) if requested in set(View) and not filters.kernel else View.LIST
     on_machine = [line for line in data.lines if filters.machine in {"", line.machine}]
-    kept = _in_order(_matching(on_machine, filters, found), order)
+    kept = _in_order(_matching(on_machine, filters, found), order, data.not_in_means)
     rows = sum(len(line_rows) for _, line_rows in kept)
-    pager = pagination(_ROWS_OF_A_PAGE, rows) if filters.kernel else pagination(_LINES_OF_A_PAGE, len(kept))
+    matrix = _matrix([line for line, _ in kept], data.not_in_means) if view is View.MATRIX else []
+    pager = (
+        pagination(_ROWS_OF_A_PAGE, rows)
+        if filters.kernel
+        else pagination(_LINES_OF_A_PAGE, len(matrix if view is View.MATRIX else kept))
+    )
     opened = set(request.args.getlist("open"))
     all_open = bool(filters.text or filters.verdict) and rows <= _ROWS_OF_A_LINE  # then `open` lists closed lines
     shown = (
         _whole(kept, pager.of)
         if filters.kernel
         else [
-            _shown(line, line_rows, is_open=(line.key in opened) is not all_open) for line, line_rows in pager.of(kept)
+            _shown(line, line_rows, is_open=(line.key in opened) is not all_open)
+            for line, line_rows in pager.of(kept if view is not View.MATRIX else [])
         ]
     )
     return render_template(
@@ -148,9 +190,17 @@ def show(project: str) -> str:
         kernels=sorted({line.name for line in data.lines if line.rows} | ({filters.kernel} - {""})),
         kernel_word="Kernel" if any(each.row.operator for each in data.standings) else "Module",
         machines=sorted(data.arrivals),
+        view=view,
+        views=tuple(View),
+        curves=_curves(current.name) if view is View.CHARTS else {},
+        matrix=pager.of(matrix),
+        matrix_machines=sorted({line.machine for line, _ in kept}),
+        not_in_means=data.not_in_means,
+        causes=data.causes,
+        dtype=data.dtype,
         runners=runners(data.arrivals, data.standings, clock.now()),
         shown=shown,
-        columns=_columns([line for line, _ in kept], len(data.arrivals)),
+        columns=_columns([line for line, _ in kept]),
         rows=rows,
         has_any=bool(data.standings),
         pagination=pager,
@@ -160,7 +210,6 @@ def show(project: str) -> str:
         improvements=data.improvements,
         headlines=data.headlines,
         operators=data.operators,
-        month_days=MONTH_DAYS,
         year_days=YEAR_DAYS,
         state_word=state_word,
         state_meaning=state_meaning,
@@ -180,8 +229,14 @@ def overview_data(project: str) -> OverviewData:
 
 def _overview_data(project: str) -> OverviewData:
     standings = standings_of(project)
+    lines = kernel_lines(standings)
+    limits = step_thresholds(store(), project).limits
+    dtypes = {workload.dtype for workload in queries.project_workloads(store(), project).values()}
     return OverviewData(
-        lines=kernel_lines(standings),
+        lines=lines,
+        not_in_means=frozenset(line.key for line in lines if line.main and not limits(line.main[0].series).in_means),
+        causes={key: cause_words(cause) for key, cause in change_causes(store(), project, lines).items()},
+        dtype=dtypes.pop() if len(dtypes) == 1 else "",
         standings=standings,
         operators={
             (series.suite, series.workload): each.row.operator
@@ -193,6 +248,27 @@ def _overview_data(project: str) -> OverviewData:
         improvements=tuple(_improvements(standings)[:_NEWEST_IMPROVEMENTS]),
         headlines=headlines(store(), project, standings),
     )
+
+
+def _curves(project: str) -> dict[str, KernelCurve]:
+    lines = overview_data(project).lines
+    return store().cached(project, "kernel curves", lambda: kernel_curves(store(), project, lines))
+
+
+def _matrix(lines: Iterable[KernelLine], not_in_means: frozenset[str]) -> list[MatrixRow]:
+    """Kernels in the order of the lines, by machine."""
+    by_name: dict[str, dict[str, KernelLine]] = {}
+    for line in lines:
+        by_name.setdefault(line.name, {})[line.machine] = line
+    machines = sorted({machine for cells in by_name.values() for machine in cells})
+    return [
+        MatrixRow(
+            name=name,
+            in_means=not any(line.key in not_in_means for line in cells.values()),
+            cells=tuple(cells.get(machine) for machine in machines),
+        )
+        for name, cells in by_name.items()
+    ]
 
 
 def _matching(
@@ -237,11 +313,11 @@ def _whole(
 
 
 def _in_order(
-    kept: list[tuple[KernelLine, Sequence[OverviewEntry]]], order: str
+    kept: list[tuple[KernelLine, Sequence[OverviewEntry]]], order: str, not_in_means: frozenset[str]
 ) -> list[tuple[KernelLine, Sequence[OverviewEntry]]]:
-    """Lines sorted by a column, worst first; by default the most urgent first."""
+    """Lines sorted by a column, worst first; by default the most urgent first, and those out of means last."""
     keys: dict[str, Callable[[KernelLine], float]] = {
-        "month": lambda line: -_worst(line, line.month),
+        "change": lambda line: -_worst_change(line),
         "year": lambda line: -_worst(line, line.year),
         "light": lambda line: line.light.value if line.light else _LAST,
         "baseline": lambda line: line.baseline.value if line.baseline else _LAST,
@@ -249,7 +325,19 @@ def _in_order(
     }
     if order == "name":
         return sorted(kept, key=lambda pair: (pair[0].name, pair[0].machine))
-    return sorted(kept, key=lambda pair: keys[order](pair[0])) if order in keys else kept
+    if order in keys:
+        return sorted(kept, key=lambda pair: keys[order](pair[0]))
+    return sorted(kept, key=lambda pair: pair[0].key in not_in_means)
+
+
+def _worst_change(line: KernelLine) -> float:
+    """The largest newest change for the worse, else the smallest one for the better; no change is between them."""
+    sizes = [
+        abs(each.change) * (1 if each.metric.is_worse(each.change) else -1)
+        for each in line.changes.every
+        if each.change is not None
+    ]
+    return max(sizes, default=0.0)
 
 
 def _worst(line: KernelLine, change: Typical | None) -> float:
@@ -267,15 +355,20 @@ def _states(lines: Iterable[KernelLine]) -> tuple[tuple[RowState, int], ...]:
     return tuple((state, counts[state]) for state in RowState if counts[state])
 
 
-def _columns(lines: Sequence[KernelLine], machines: int) -> TableColumns:
+def _columns(lines: Sequence[KernelLine]) -> TableColumns:
     limits = {line.light_of or "mixed" for line in lines if line.light is not None}
-    days = max((line.days() for line in lines), default=0.0)
+    newest: dict[str, datetime] = {}
+    for line in lines:
+        if line.newest is not None:
+            newest[line.machine] = max(line.newest, newest.get(line.machine, line.newest))
     return TableColumns(
-        machine=machines > 1,
+        machine=len({line.machine for line in lines}) > 1,
         speed_of_light=limits.pop() if len(limits) == 1 else "mixed" if limits else "",
         baseline=any(line.baseline is not None for line in lines),
-        month=days >= MONTH_DAYS,
-        year=days >= YEAR_DAYS,
+        total=any(line.differs_since_first_run for line in lines),
+        year=max((line.days() for line in lines), default=0.0) >= YEAR_DAYS,
+        change=any(line.change_commit is not None for line in lines),
+        newest=any(line.newest is not None and line.newest < newest[line.machine] - _OLDER for line in lines),
     )
 
 

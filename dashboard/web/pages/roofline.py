@@ -62,6 +62,7 @@ def show(project: str) -> str:
         kernels=sorted({point.workload.operator for point in all_points}),
         dtypes=sorted({point.workload.dtype for point in all_points}),
         points=points,
+        has_energy=any(point.energy_j is not None for point in points),
         total=len(all_points),
         ceilings=shown.measured if shown else (),
         unplaced=sum(not point.flop_rate for point in points),

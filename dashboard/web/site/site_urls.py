@@ -15,7 +15,7 @@ _NEVER = frozenset({"login", "tokens", "search", "health", "point"})
 _NEVER_VIEWS = frozenset({"series.figure", "regressions.one"})
 # Query parameters that select other rows. Others show the same rows differently, or would make up most of the site.
 _PARAMETERS: Mapping[str, frozenset[str]] = {
-    "overview.show": frozenset({"page", "machine", "kernel"}),
+    "overview.show": frozenset({"page", "machine", "kernel", "view"}),
     "series.search": frozenset({"page"}),
     "roofline.show": frozenset({"machine"}),
     "regressions.show": frozenset({"page", "kind", "direction"}),

@@ -26,7 +26,7 @@
       layout.yaxis.tickfont = { ...layout.yaxis.tickfont, size: 9 };
       layout.margin = { ...layout.margin, r: 38 };
       const beside = { xref: "paper", x: 1, xanchor: "left", showarrow: false, font: layout.yaxis.tickfont };
-      layout.annotations = layout.meta.newest.map((text, y) => ({ ...beside, y, text }));
+      layout.annotations = layout.meta.newest.map((text, y) => ({ ...beside, y, text })); // no room above the columns
     }
     const names = narrow ? 130 : Math.min(330, 7 * Math.max(...layout.yaxis.ticktext.map((name) => name.length)));
     const commits = layout.xaxis.ticktext.length;
@@ -34,6 +34,12 @@
     const apart = Math.max(1, Math.ceil(64 / wide));
     layout.xaxis.tickvals = layout.xaxis.tickvals.filter((place) => place % apart === 0);
     layout.xaxis.ticktext = layout.xaxis.tickvals.map((place) => layout.meta.commits[place]);
+    if (!narrow) {
+      // A name above the columns stays where it has room until the next one.
+      layout.annotations = (layout.annotations ?? []).filter(
+        ({ x, text }, place, all) => ((all[place + 1]?.x ?? commits) - x) * wide > 6.2 * text.length + 4,
+      );
+    }
     const numbers = data.find((trace) => trace.name === "numbers");
     if (numbers && wide < 46) numbers.text = numbers.text.map(() => "");
   });

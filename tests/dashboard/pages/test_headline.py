@@ -9,7 +9,8 @@ from statistics import fmean, median
 import pytest
 
 from tests.dashboard.pages.browsing import HOSTILE
-from warpwatch.dashboard.analysis.headline import Headline, _log_ratios, _trend, headlines
+from warpwatch.dashboard.analysis.headline import Headline, _log_ratios, headlines
+from warpwatch.dashboard.analysis.kernel_curves import chained_mean
 from warpwatch.dashboard.model.quantities import ratio
 from warpwatch.dashboard.model.series import Status
 from warpwatch.dashboard.model.thresholds import LimitRule, StatedLimits
@@ -92,7 +93,7 @@ def test_a_step_of_ours_moves_the_trend_and_a_workload_that_is_not_measured_does
             "sdpa": {1: 4.0, 3: 4.0},
         },
     )
-    before, step, after = _trend(_log_ratios([("a", ["eager", "sdpa"]), ("b", ["sdpa"])], levels))
+    before, step, after = chained_mean(_log_ratios([("a", ["eager", "sdpa"]), ("b", ["sdpa"])], levels))
     assert after == pytest.approx(math.sqrt(2 * 4))
     assert step == pytest.approx(after)
     assert before == pytest.approx(after / math.sqrt(2))

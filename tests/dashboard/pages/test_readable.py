@@ -75,7 +75,7 @@ def test_no_line_ends_between_a_number_and_its_unit(
 def test_the_longest_age_stays_in_the_overviews_card(address: str, new_tab: Callable[..., Tab]) -> None:
     tab = new_tab(width=1440)
     tab.open(f"{address}/kernels/")
-    ages = tab.page.locator(".ww-folded .ww-line .ww-when")
+    ages = tab.page.locator(".ww-folded .ww-line .ww-in-cause:has(time)")
     assert ages.count() > 1
     for age in ages.all():
         age.evaluate("cell => { cell.querySelector('time').textContent = '11 months ago'; }")

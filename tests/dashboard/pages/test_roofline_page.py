@@ -38,7 +38,7 @@ def test_the_figure_and_the_strip_show_the_same_of_what_is_chosen(history_store:
 
 def test_one_shape_of_each_kernel_is_its_longest_with_ours_and_one_rival(history_store: Settings) -> None:
     html, figure = _page(history_store, "shapes=one")
-    shapes = set(re.findall(r'<span class="ww-subject">(cuda-[^<]+)</span>', html))
+    shapes = set(re.findall(r'<span class="ww-subject"><a[^>]*>(cuda-[^<]+)</a></span>', html))
     assert shapes == {
         "cuda-fp16-b8-h32-s2048-d128",
         "cuda-fp16-b1-h32-s2048-d128-causal",

@@ -17,7 +17,7 @@ from warpwatch.dashboard.model.kernel import Cell, Kernel, ShapeRow
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.series import Commit, Point, Series, Status
 from warpwatch.dashboard.model.verdict import ChangeKind, Verdict
-from warpwatch.dashboard.web.figures.heat_map import Reference, heat_map_figure, heat_rows
+from warpwatch.dashboard.web.figures.heat_map import Reference, by_gpu, heat_map_figure, heat_rows
 from warpwatch.dashboard.web.figures.history_view import HistoryView, Spacing
 from warpwatch.dashboard.web.figures.layout import panes
 
@@ -182,6 +182,7 @@ def _kernel(*rows: list[float | None], changes: tuple[SeriesChange, ...] = (), u
         metric=name,
         implementation=None,
         commits=tuple(_commit(n) for n in range(len(rows[0]))),
+        software=(None,) * len(rows[0]),
         older=False,
         rows=tuple(
             ShapeRow(
@@ -224,13 +225,31 @@ def test_what_another_card_measured_is_marked_so_and_no_level_is_of_two_cards() 
     assert _named(figure, "cells")["z"][0][:2] == [0.0, None]
     assert _named(figure, "on another GPU")["z"][0][:2] == [None, 1.0]
     assert _named(figure, "numbers")["text"][:2] == ["0.0", "2×*"]
-    assert "another GPU than the reference: B" in _named(figure, "cells")["text"][0][1]
+    assert "another GPU than the reference:<br>B" in _named(figure, "cells")["text"][0][1]
     assert [line["x0"] for line in figure["layout"]["shapes"]] == [0.5, 1.5, 2.5, 3.5]
     (newest,) = heat_rows(kernel, Reference.NEWEST)
     assert (newest.level, newest.is_other_gpu) == (1.0, row.is_other_gpu)
     (own,) = heat_rows(kernel, Reference.OWN_GPU)
     assert own.change == pytest.approx((0.0, -1 / 21, 0.0, 1 / 21, -0.1))
     assert not any(own.is_other_gpu)
+
+
+def test_columns_of_one_gpu_lie_side_by_side_with_its_name_above_them() -> None:
+    kernel = _on_cards(_kernel([1.0, 2.0, 1.0, 2.2, 0.9]), *"ABABA")
+    shown, (row,) = by_gpu(kernel, heat_rows(kernel, Reference.FIRST))
+    order = [0, 2, 4, 1, 3]
+    assert [commit.hash for commit in shown.commits] == [kernel.commits[place].hash for place in order]
+    assert [cell.value for cell in row.shape.cells if cell] == [1.0, 1.0, 0.9, 2.0, 2.2]
+    layout = as_page(heat_map_figure(shown, (row,), ["w"], is_by_gpu=True))["layout"]
+    assert [(each["text"], each["x"]) for each in layout["annotations"]] == [("A", -0.5), ("B", 2.5)]
+    assert [line["x0"] for line in layout["shapes"]] == [2.5]
+
+
+def test_columns_say_from_where_on_harness_or_driver_differ() -> None:
+    facts = [(("driver", "580.1"), ("suite", suite)) for suite in ("a", "a", "b")]
+    kernel = replace(_kernel([1.0, 1.0, 1.0]), software=tuple(facts))
+    (mark,) = _heat_map(kernel, heat_rows(kernel, Reference.FIRST), ["w"])["layout"]["annotations"]
+    assert (mark["text"], mark["x"], mark["hovertext"]) == ("harness", 1.5, "harness changed")
 
 
 def test_what_is_exact_is_the_same_on_every_card() -> None:
