@@ -5,19 +5,10 @@ the operator's formula, not what a kernel does: a fused multiply-add is two, exp
 Nothing here needs torch.
 """
 
-from dataclasses import dataclass
+from warpbench.cost import ELEMENT_BYTES, Cost
 
-ELEMENT_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
 _FP32_BYTES = ELEMENT_BYTES["fp32"]
 _FP64_BYTES = 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """The work of one call."""
-
-    flops: int  # 0 for what only moves data: such a call has a bandwidth, but no throughput and no place on a roofline
-    bytes: int
 
 
 def rope(*, batch: int, heads: int, seq: int, head_dim: int, element_bytes: int, computed: bool = False) -> Cost:

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from ..catalogue_jobs import quick_wanted, selection_wanted
+from warpbench.jobs import quick_wanted, selection_wanted
+from warpbench.records import Status
+
 from ..host_overhead.session import HostOverheadResults, measure_host_overhead
 from ..host_overhead.smallest import OPERATORS, implementations
-from ..records import Status
 
 
 class HostOverhead:

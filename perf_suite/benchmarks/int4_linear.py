@@ -1,11 +1,9 @@
 """asv benchmarks of int4_linear."""
 
 from . import operator_benchmark
-from .operator_benchmark import parameters
 
 
-class Int4Linear(operator_benchmark.OperatorBenchmark):
+class Int4Linear(operator_benchmark.CatalogueBenchmark):
     """All metrics of int4_linear."""
 
     operator = "int4_linear"
-    params = parameters("int4_linear")

@@ -1,11 +1,9 @@
 """asv benchmarks of int8_linear."""
 
 from . import operator_benchmark
-from .operator_benchmark import parameters
 
 
-class Int8Linear(operator_benchmark.OperatorBenchmark):
+class Int8Linear(operator_benchmark.CatalogueBenchmark):
     """All metrics of int8_linear."""
 
     operator = "int8_linear"
-    params = parameters("int8_linear")

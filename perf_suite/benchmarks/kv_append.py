@@ -1,11 +1,9 @@
 """asv benchmarks of kv_append."""
 
 from . import operator_benchmark
-from .operator_benchmark import parameters
 
 
-class KvAppend(operator_benchmark.OperatorBenchmark):
+class KvAppend(operator_benchmark.CatalogueBenchmark):
     """All metrics of kv_append."""
 
     operator = "kv_append"
-    params = parameters("kv_append")

@@ -1,11 +1,9 @@
 """asv benchmarks of layer_norm."""
 
 from . import operator_benchmark
-from .operator_benchmark import parameters
 
 
-class LayerNorm(operator_benchmark.OperatorBenchmark):
+class LayerNorm(operator_benchmark.CatalogueBenchmark):
     """All metrics of layer_norm."""
 
     operator = "layer_norm"
-    params = parameters("layer_norm")

@@ -1,11 +1,9 @@
 """asv benchmarks of linear_gelu."""
 
 from . import operator_benchmark
-from .operator_benchmark import parameters
 
 
-class LinearGelu(operator_benchmark.OperatorBenchmark):
+class LinearGelu(operator_benchmark.CatalogueBenchmark):
     """All metrics of linear_gelu."""
 
     operator = "linear_gelu"
-    params = parameters("linear_gelu")

@@ -1,161 +1,50 @@
-"""The asv face of one operator's measurements."""
+"""Operators whose cases, inputs, reference and implementations lie in a folder each."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from ..catalogue_jobs import benchmark_of, catalogue_jobs, quick_wanted, selection_wanted
-from ..protocol import Outcome
-from ..records import Ceilings, RunRecord, Status
-from ..roofline import bound_s
-from ..session import measure
-from ..workloads import workload_named, workloads_of
+from warpbench import KernelBenchmark
+from warpbench.inputs import Inputs
+from warpbench.prepared import Prepared
+from warpbench.workload import Workload
 
-SETUP_TIMEOUT_S = 7200.0  # all of the catalogue, first compilations included
+from ..workloads import workloads_of
 
-
-class Cache:
-    """What one session measured, of all operators that asv asked for."""
-
-    def __init__(self, run: RunRecord, outcomes: tuple[Outcome, ...]) -> None:
-        self.run = run
-        self.outcomes: Mapping[tuple[str, str, str], Outcome] = {
-            (o.measurement.benchmark, o.measurement.workload, o.measurement.implementation): o for o in outcomes
-        }
+if TYPE_CHECKING:
+    import torch
 
 
-class OperatorBenchmark(ABC):
-    """The metrics of one measurement. Abstract, so that asv's discovery passes it over."""
-
-    param_names: ClassVar[list[str]] = ["workload", "implementation"]
-    params: ClassVar[list[list[str]]]
-    version = "1"  # asv's default hashes this source, so any edit would orphan the history
-    timeout = 60.0
+class CatalogueBenchmark(KernelBenchmark):
+    """One operator of the catalogue."""
 
     @property
     @abstractmethod
-    def operator(self) -> str:
-        """A name of the catalogue."""
+    def operator(self) -> str:  # type: ignore[override]
+        """Its name in the catalogue."""
 
-    def setup_cache(self) -> Cache:
-        """One session measures what asv asked for of all operators: asv tells setup_caches apart by file and line."""
-        results = measure(catalogue_jobs(quick=quick_wanted(), selection=selection_wanted()))
-        return Cache(results.run, results.outcomes)
+    @classmethod
+    def workloads(cls) -> tuple[Workload, ...]:
+        return workloads_of(cls.operator) if isinstance(cls.operator, str) else ()
 
-    setup_cache.timeout = SETUP_TIMEOUT_S  # type: ignore[attr-defined]
+    @classmethod
+    def code_sha256(cls, implementation: str, compute_capability: str | None) -> str | None:
+        from ..compiled.code_digest import code_digest
 
-    def setup(self, cache: Cache, workload: str, implementation: str) -> None:
-        """Not measured here is asv's n/a; no number where there should be one is asv's failure."""
-        outcome = self._find(cache, workload, implementation)
-        if outcome is None:
-            device = workload_named(self.operator, workload).device
-            raise NotImplementedError(f"{implementation} is not measured on this workload ({device}) here")
-        measurement = outcome.measurement
-        if measurement.status in (Status.UNAVAILABLE, Status.UNCHANGED):
-            raise NotImplementedError(measurement.reason)
-        if measurement.status is not Status.OK:
-            raise RuntimeError(f"{measurement.status}: {measurement.reason}")
+        return code_digest(implementation, cls.operator, compute_capability)
 
-    def track_latency(self, cache: Cache, workload: str, implementation: str) -> dict[str, Any]:
-        """Every sample, so that asv computes its own statistics. Cold on a GPU, warm on a CPU."""
-        outcome = self._measured(cache, workload, implementation)
-        return {"samples": list(outcome.samples_s), "number": outcome.calls_per_sample}
+    def inputs(self, case: Any, draw: Any) -> Mapping[str, Any]:
+        raise NotImplementedError
 
-    def track_warm_latency(self, cache: Cache, workload: str, implementation: str) -> dict[str, Any]:
-        """In a CUDA graph, with the data in the L2 where it fits; else only of what is meant to be replayed."""
-        outcome = self._measured(cache, workload, implementation)
-        if not outcome.warm_samples_s:
-            raise NotImplementedError(
-                "measured where a call's bytes fit the GPU's L2, or where it is meant to be replayed"
-            )
-        return {"samples": list(outcome.warm_samples_s), "number": 1}
+    def reference(self, **inputs: Any) -> Any:
+        raise NotImplementedError
 
-    def track_steady_latency(self, cache: Cache, workload: str, implementation: str) -> dict[str, Any]:
-        """In a CUDA graph, over copies of the inputs in turn: what a call costs where one follows the other."""
-        outcome = self._measured(cache, workload, implementation)
-        if not outcome.steady_samples_s:
-            raise NotImplementedError(outcome.measurement.steady_reason or "not measured")
-        return {"samples": list(outcome.steady_samples_s), "number": 1}
+    def make_inputs(self, workload: Workload, generator: "torch.Generator") -> Inputs:
+        from ..inputs import make_inputs
 
-    def track_cycles(self, cache: Cache, workload: str, implementation: str) -> float:
-        """SM cycles of a call: what a kernel bound by its arithmetic takes, whatever the clock was."""
-        return _known(self._measured(cache, workload, implementation).measurement.sm_cycles)
+        return make_inputs(workload, generator)
 
-    def track_bandwidth(self, cache: Cache, workload: str, implementation: str) -> float:
-        """Least bytes over the median latency."""
-        return (
-            workload_named(self.operator, workload).cost.bytes / self._latency_s(cache, workload, implementation) / 1e9
-        )
+    def prepare(self, workload: Workload, implementation: str, inputs: Inputs) -> Prepared:
+        from ..implementations import prepare
 
-    def track_tflops(self, cache: Cache, workload: str, implementation: str) -> float:
-        """FLOPs over the median latency."""
-        cost = workload_named(self.operator, workload).cost
-        if not cost.flops:
-            raise NotImplementedError(f"{workload} of {self.operator} computes nothing: it has no rate")
-        return cost.flops / self._latency_s(cache, workload, implementation) / 1e12
-
-    def track_sol_peak(self, cache: Cache, workload: str, implementation: str) -> float:
-        """Share of speed of light by the data sheet's peaks."""
-        return self._share(cache, workload, implementation, cache.run.ceilings)
-
-    def track_sol_ceiling(self, cache: Cache, workload: str, implementation: str) -> float:
-        """Share of speed of light by this GPU's measured ceilings."""
-        return self._share(cache, workload, implementation, cache.run.measured_ceilings)
-
-    def track_peak_memory(self, cache: Cache, workload: str, implementation: str) -> int:
-        """Allocated at the worst moment, over inputs and outputs."""
-        return int(_known(self._measured(cache, workload, implementation).measurement.peak_memory_bytes))
-
-    def track_energy(self, cache: Cache, workload: str, implementation: str) -> dict[str, Any]:
-        """Energy of one call, of the headline workloads."""
-        energy = _known(self._measured(cache, workload, implementation).measurement.energy)
-        return {"samples": list(energy.per_call_j), "number": 1}
-
-    def track_kernels_launched(self, cache: Cache, workload: str, implementation: str) -> int:
-        """Kernels, copies and memsets a call."""
-        return int(_known(self._measured(cache, workload, implementation).measurement.kernels_launched))
-
-    track_latency.unit = "seconds"  # type: ignore[attr-defined]
-    track_warm_latency.unit = "seconds"  # type: ignore[attr-defined]
-    track_steady_latency.unit = "seconds"  # type: ignore[attr-defined]
-    track_steady_latency.version = "1"  # type: ignore[attr-defined]
-    track_cycles.unit = "cycles"  # type: ignore[attr-defined]
-    track_bandwidth.unit = "GB/s"  # type: ignore[attr-defined]
-    track_tflops.unit = "TFLOP/s"  # type: ignore[attr-defined]
-    track_sol_peak.unit = "share of peak"  # type: ignore[attr-defined]
-    track_sol_ceiling.unit = "share of ceiling"  # type: ignore[attr-defined]
-    track_peak_memory.unit = "bytes"  # type: ignore[attr-defined]
-    track_energy.unit = "joules"  # type: ignore[attr-defined]
-    track_kernels_launched.unit = "launches"  # type: ignore[attr-defined]
-
-    def _find(self, cache: Cache, workload: str, implementation: str) -> Outcome | None:
-        return cache.outcomes.get((benchmark_of(self.operator), workload, implementation))
-
-    def _measured(self, cache: Cache, workload: str, implementation: str) -> Outcome:
-        outcome = self._find(cache, workload, implementation)
-        assert outcome is not None, "setup lets only measured combinations through"
-        return outcome
-
-    def _latency_s(self, cache: Cache, workload: str, implementation: str) -> float:
-        latency_s = self._measured(cache, workload, implementation).measurement.latency_s
-        assert latency_s is not None, "setup lets only measured combinations through"
-        return latency_s
-
-    def _share(self, cache: Cache, workload: str, implementation: str, ceilings: Ceilings | None) -> float:
-        row = workload_named(self.operator, workload)
-        bound = bound_s(row.cost, row.products, ceilings) if ceilings else None
-        return _known(bound) / self._latency_s(cache, workload, implementation)
-
-
-def parameters(operator: str) -> list[list[str]]:
-    """asv's parameter grid: all workloads × every implementation that any of them has."""
-    workloads = workloads_of(operator)
-    implementations = dict.fromkeys(name for workload in workloads for name in workload.implementations)
-    return [[workload.name for workload in workloads], list(implementations)]
-
-
-def _known(value: Any) -> Any:
-    """asv's n/a for what this machine does not tell."""
-    if value is None:
-        raise NotImplementedError("not known on this machine")
-    return value
+        return prepare(workload, implementation, inputs)

@@ -1,11 +1,9 @@
 """asv benchmarks of paged_kv_append."""
 
 from . import operator_benchmark
-from .operator_benchmark import parameters
 
 
-class PagedKvAppend(operator_benchmark.OperatorBenchmark):
+class PagedKvAppend(operator_benchmark.CatalogueBenchmark):
     """All metrics of paged_kv_append."""
 
     operator = "paged_kv_append"
-    params = parameters("paged_kv_append")

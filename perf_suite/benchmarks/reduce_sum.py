@@ -1,11 +1,9 @@
 """asv benchmarks of reduce_sum."""
 
 from . import operator_benchmark
-from .operator_benchmark import parameters
 
 
-class ReduceSum(operator_benchmark.OperatorBenchmark):
+class ReduceSum(operator_benchmark.CatalogueBenchmark):
     """All metrics of reduce_sum."""
 
     operator = "reduce_sum"
-    params = parameters("reduce_sum")

@@ -1,11 +1,9 @@
 """asv benchmarks of rms_norm."""
 
 from . import operator_benchmark
-from .operator_benchmark import parameters
 
 
-class RmsNorm(operator_benchmark.OperatorBenchmark):
+class RmsNorm(operator_benchmark.CatalogueBenchmark):
     """All metrics of rms_norm."""
 
     operator = "rms_norm"
-    params = parameters("rms_norm")

@@ -1,11 +1,9 @@
 """asv benchmarks of rope."""
 
 from . import operator_benchmark
-from .operator_benchmark import parameters
 
 
-class Rope(operator_benchmark.OperatorBenchmark):
+class Rope(operator_benchmark.CatalogueBenchmark):
     """All metrics of rope."""
 
     operator = "rope"
-    params = parameters("rope")

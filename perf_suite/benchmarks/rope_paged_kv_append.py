@@ -1,11 +1,9 @@
 """asv benchmarks of rope_paged_kv_append."""
 
 from . import operator_benchmark
-from .operator_benchmark import parameters
 
 
-class RopePagedKvAppend(operator_benchmark.OperatorBenchmark):
+class RopePagedKvAppend(operator_benchmark.CatalogueBenchmark):
     """All metrics of rope_paged_kv_append."""
 
     operator = "rope_paged_kv_append"
-    params = parameters("rope_paged_kv_append")

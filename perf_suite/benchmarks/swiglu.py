@@ -1,11 +1,9 @@
 """asv benchmarks of swiglu."""
 
 from . import operator_benchmark
-from .operator_benchmark import parameters
 
 
-class Swiglu(operator_benchmark.OperatorBenchmark):
+class Swiglu(operator_benchmark.CatalogueBenchmark):
     """All metrics of swiglu."""
 
     operator = "swiglu"
-    params = parameters("swiglu")

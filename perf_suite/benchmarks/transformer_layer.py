@@ -1,11 +1,9 @@
 """asv benchmarks of transformer_layer."""
 
 from . import operator_benchmark
-from .operator_benchmark import parameters
 
 
-class TransformerLayer(operator_benchmark.OperatorBenchmark):
+class TransformerLayer(operator_benchmark.CatalogueBenchmark):
     """All metrics of transformer_layer."""
 
     operator = "transformer_layer"
-    params = parameters("transformer_layer")

@@ -5,12 +5,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from warpbench.protocol import OPTIONAL_METRICS, Outcome
+from warpbench.watched_worker import Limits, WorkerStartError
+
 from ..one_off.ad_hoc import DTYPES, BadRequestError, operators, options
 from ..one_off.export import check_suffix
 from ..one_off.kernel_benchmark import KernelBenchmark
 from ..one_off.result import BenchmarkResult
-from ..protocol import OPTIONAL_METRICS, Outcome
-from ..watched_worker import Limits, WorkerStartError
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:

@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .. import machines
-from ..calibration import ceiling_file
-from ..calibration.ceiling_file import BANDWIDTH, L2_BANDWIDTH, Calibration
-from ..quantity_text import quantity, share
-from ..records import Ceilings
+from warpbench import machines
+from warpbench.calibration import ceiling_file
+from warpbench.calibration.ceiling_file import BANDWIDTH, L2_BANDWIDTH, Calibration
+from warpbench.quantity_text import quantity, share
+from warpbench.records import Ceilings
 
 if TYPE_CHECKING:  # asv imports every module of the suite, also where rich is missing
     from rich.table import Table
@@ -36,16 +36,15 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print the table, store."""
     from rich.console import Console
-
-    from .. import context  # torch takes seconds to import; --help need not wait
+    from warpbench import context  # torch takes seconds to import; --help need not wait
 
     device = arguments.device or context.device()
     if device == "cuda":
         if context.device() != "cuda":
             sys.exit("calibrate: torch sees no GPU here; --device cpu measures the processor")
-        from ..calibration.gpu import calibrate
+        from warpbench.calibration.gpu import calibrate
     else:
-        from ..calibration.cpu import calibrate
+        from warpbench.calibration.cpu import calibrate
     console = Console()
     with console.status("starting") as status:
         calibration = calibrate(lambda name: status.update(f"measuring {_title(name)}"))

@@ -7,8 +7,9 @@ import tempfile
 from pathlib import Path
 from typing import NoReturn
 
+from warpbench.compiled.cuda_binaries import NoToolsError
+
 from ..compiled.commit_code import as_json, read_commit_code
-from ..compiled.cuda_binaries import NoToolsError
 from ..compiled.installed_kernels import NoKernelsError, kernels_folder
 
 _PACKAGE = "kernels"

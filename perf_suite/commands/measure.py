@@ -3,11 +3,13 @@
 import argparse
 import sys
 
-from ..catalogue_jobs import catalogue_jobs
-from ..protocol import Outcome
-from ..records import Status
-from ..session import measure
-from ..workloads import OPERATORS
+from warpbench.protocol import Outcome
+from warpbench.records import Status
+from warpbench.session import measure
+
+from perf_suite.catalogue import catalogue_jobs
+
+from ..catalogue import OPERATORS
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from ..profiling import nsight_compute, nsight_systems, result_file
-from ..profiling.profile_record import profile_record
-from ..profiling.result_file import NoResultFileError, ResultFile
-from ..profiling.table import kernel_table, traffic_table
-from ..profiling.tools import ProfilerError, find_tool
-from ..profiling.watched_call import Call, NotProfiledError
-from ..records import ProfileRecord, RunRecord
-from ..workloads import OPERATORS, workloads_of
-from ..workloads.workload import Workload
+from warpbench.profiling import nsight_compute, nsight_systems, result_file
+from warpbench.profiling.profile_record import profile_record
+from warpbench.profiling.result_file import NoResultFileError, ResultFile
+from warpbench.profiling.table import kernel_table, traffic_table
+from warpbench.profiling.tools import ProfilerError, find_tool
+from warpbench.profiling.watched_call import Call, NotProfiledError
+from warpbench.records import ProfileRecord, RunRecord
+from warpbench.workload import Workload
+
+from ..catalogue import OPERATORS, workloads_of
 
 if TYPE_CHECKING:  # asv imports every module of its benchmark folder, also where rich is missing
     from rich.console import Console

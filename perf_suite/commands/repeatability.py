@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..repeatability import Agreement, Series, absences, agreements, read_run, share_within
+from warpbench.repeatability import Agreement, Series, absences, agreements, read_run, share_within
 
 _SHORT_S = 10e-6
 _LIMIT, _SHORT_LIMIT = 0.005, 0.015  # what this suite sets itself

@@ -7,13 +7,14 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 
-from .. import processor
-from ..catalogue_jobs import selection_wanted
-from ..records import CompiledRecord, RunRecord
-from ..spool import Spool
-from .cuda_binaries import NoToolsError, find_tools
+from warpbench import processor
+from warpbench.compiled.cuda_binaries import NoToolsError, find_tools
+from warpbench.compiled.machine_code import KernelCode, read_machine_code
+from warpbench.jobs import selection_wanted
+from warpbench.records import CompiledRecord, RunRecord
+from warpbench.spool import Spool
+
 from .installed_kernels import NoKernelsError, compiled_sources, library
-from .machine_code import KernelCode, read_machine_code
 from .twins import compile_twins
 from .watched_kernels import ARCHITECTURES, WATCHED, operator_of
 

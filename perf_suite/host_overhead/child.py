@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import torch
+from warpbench import context, run_record
+from warpbench.gate import WrongResultError
+from warpbench.records import Failure, RunRecord, to_line
 
-from .. import context, run_record
-from ..gate import WrongResultError
-from ..records import Failure, RunRecord, to_line
 from .order import Order
 
 _FILE = Path(__file__).with_name("dispatch.py")

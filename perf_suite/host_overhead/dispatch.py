@@ -13,12 +13,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from warpbench import context
+from warpbench.gate import Gate
+from warpbench.output import Output
+from warpbench.prepared import UnavailableError
+from warpbench.setting import set_up
 
-from .. import context
-from ..gate import Gate
-from ..implementations import UnavailableError, prepare
-from ..output import Output
-from ..setting import set_up
+from ..implementations import prepare
 from .smallest import OPERATORS, case, smallest
 
 # A GPU takes about 1000 launches ahead of time. The longest call here, eager attention, enqueues about ten kernels.

@@ -13,14 +13,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..child_process import compiling_alone, python_running
-from ..lines_in_time import LinesInTime, SilentError
-from ..protocol import Outcome
-from ..records import Failure, MeasurementRecord, RunRecord, Status, from_line
-from ..samples import thinned
-from ..spool import Spool
-from ..workload_record import workload_record
-from ..workloads.workload import Workload
+from warpbench.child_process import compiling_alone, python_running
+from warpbench.lines_in_time import LinesInTime, SilentError
+from warpbench.protocol import Outcome
+from warpbench.records import Failure, MeasurementRecord, RunRecord, Status, from_line
+from warpbench.samples import thinned
+from warpbench.spool import Spool
+from warpbench.workload import Workload
+from warpbench.workload_record import workload_record
+
 from .order import Order
 from .smallest import OPERATORS, case, implementations, smallest
 

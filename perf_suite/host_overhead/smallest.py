@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from warpbench.workload import Workload
+
 from ..workloads import (
     decode_attention,
     ffn_gelu,
@@ -32,7 +34,6 @@ from ..workloads import (
     transformer_layer,
     vector_add,
 )
-from ..workloads.workload import Workload
 
 _DTYPES = {"cuda": "fp16", "cpu": "fp32"}
 _SMALLEST = {

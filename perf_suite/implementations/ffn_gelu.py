@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import torch
 from torch.nn import functional
+from warpbench.prepared import Prepared
+from warpbench.torch_compile import compiled
 
 from ..inputs.ffn_gelu import FfnGeluInputs
-from . import Prepared
-from .compiled_by_torch import compiled
-from .warpwatch_operators import triton_operator, warpwatch_operator
+from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 
 def warpwatch(inputs: FfnGeluInputs) -> Prepared:

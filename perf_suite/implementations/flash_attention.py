@@ -5,10 +5,10 @@ from typing import Any
 import torch
 from torch.nn.attention import SDPBackend
 from torch.nn.functional import scaled_dot_product_attention
+from warpbench.prepared import Prepared, UnavailableError
 
 from ..inputs.flash_attention import AttentionInputs
-from . import Prepared, UnavailableError
-from .warpwatch_operators import triton_operator, warpwatch_operator
+from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 
 def warpwatch(inputs: AttentionInputs) -> Prepared:

@@ -2,12 +2,12 @@
 
 import torch
 from torch.nn.attention import SDPBackend
+from warpbench.prepared import Prepared, UnavailableError
 
 from ..inputs.flash_attention import AttentionInputs
 from ..inputs.flash_attention_backward import AttentionGradientInputs
-from . import Prepared, UnavailableError
+from ..warpwatch_operators import triton_operator, warpwatch_operator
 from .flash_attention import hidden
-from .warpwatch_operators import triton_operator, warpwatch_operator
 
 Gradients = tuple[torch.Tensor, ...]
 

@@ -4,12 +4,12 @@ import inspect
 from collections.abc import Callable
 
 import torch
+from warpbench.prepared import Prepared, UnavailableError
+from warpbench.torch_compile import compiled
 
 from ..inputs.int4_linear import Int4LinearInputs
 from ..references.int4_linear import dequantised
-from . import Prepared, UnavailableError
-from .compiled_by_torch import compiled
-from .warpwatch_operators import triton_operator, warpwatch_operator
+from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 
 def warpwatch(inputs: Int4LinearInputs) -> Prepared:

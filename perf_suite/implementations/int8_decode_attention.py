@@ -1,9 +1,11 @@
 """Implementations of int8_decode_attention. The baselines read the same keys and values unquantized."""
 
+from warpbench.prepared import Prepared
+
 from ..inputs.decode_attention import DecodeInputs
 from ..inputs.int8_decode_attention import Int8DecodeInputs
-from . import Prepared, decode_attention
-from .warpwatch_operators import triton_operator, warpwatch_operator
+from ..warpwatch_operators import triton_operator, warpwatch_operator
+from . import decode_attention
 
 
 def warpwatch(inputs: Int8DecodeInputs) -> Prepared:

@@ -1,11 +1,11 @@
 """Implementations of int8_linear."""
 
 import torch
+from warpbench.prepared import Prepared
+from warpbench.torch_compile import compiled
 
 from ..inputs.int8_linear import Int8LinearInputs
-from . import Prepared
-from .compiled_by_torch import compiled
-from .warpwatch_operators import triton_operator, warpwatch_operator
+from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 _FEWEST_ROWS = 32  # torch._int_mm wants more than 16 on a GPU
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 import torch
+from warpbench.prepared import Prepared
+from warpbench.torch_compile import compiled
 
 from ..inputs.kv_append import KvAppendInputs
-from . import Prepared
-from .compiled_by_torch import compiled
-from .warpwatch_operators import triton_operator, warpwatch_operator
+from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 
 def warpwatch(inputs: KvAppendInputs) -> Prepared:

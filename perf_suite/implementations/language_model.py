@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from warpbench.prepared import Prepared, UnavailableError
+from warpbench.torch_compile import compiled
 
 from ..inputs.language_model import LanguageModelInputs, dynamic_cache, last_logits
-from . import Prepared, UnavailableError
-from .compiled_by_torch import compiled
-from .warpwatch_operators import warpwatch_operator
+from ..warpwatch_operators import warpwatch_operator
 
 
 def warpwatch(inputs: LanguageModelInputs) -> Prepared:

@@ -3,10 +3,10 @@
 import torch
 from torch.nn.attention import SDPBackend
 from torch.nn.functional import scaled_dot_product_attention
+from warpbench.prepared import Prepared
 
 from ..inputs.paged_decode_attention import PagedDecodeInputs
-from . import Prepared
-from .warpwatch_operators import triton_operator, warpwatch_operator
+from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 
 def warpwatch(inputs: PagedDecodeInputs) -> Prepared:

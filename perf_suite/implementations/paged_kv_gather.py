@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 import torch
+from warpbench.output import Output
+from warpbench.prepared import Prepared
+from warpbench.torch_compile import compiled
 
 from ..inputs.paged_kv_gather import PagedKvGatherInputs
-from ..output import Output
-from . import Prepared
-from .compiled_by_torch import compiled
-from .warpwatch_operators import triton_operator, warpwatch_operator
+from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 
 def warpwatch(inputs: PagedKvGatherInputs) -> Prepared:

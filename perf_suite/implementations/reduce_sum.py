@@ -1,11 +1,11 @@
 """Implementations of reduce_sum."""
 
 import torch
+from warpbench.prepared import Prepared
+from warpbench.torch_compile import compiled
 
 from ..inputs.reduce_sum import DIM, ReduceSumInputs
-from . import Prepared
-from .compiled_by_torch import compiled
-from .warpwatch_operators import triton_operator, warpwatch_operator
+from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 
 def warpwatch(inputs: ReduceSumInputs) -> Prepared:

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 import torch
+from warpbench.prepared import Prepared
+from warpbench.torch_compile import compiled
 
 from ..inputs.rope_paged_kv_append import RopePagedKvAppendInputs
-from . import Prepared
-from .compiled_by_torch import compiled
+from ..warpwatch_operators import triton_operator, warpwatch_operator
 from .paged_kv_append import assigned
 from .rope import turned, turned_by_position
-from .warpwatch_operators import triton_operator, warpwatch_operator
 
 
 def warpwatch(inputs: RopePagedKvAppendInputs) -> Prepared:

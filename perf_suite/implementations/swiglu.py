@@ -1,11 +1,11 @@
 """Implementations of swiglu."""
 
 import torch
+from warpbench.prepared import Prepared
+from warpbench.torch_compile import compiled
 
 from ..inputs.swiglu import SwigluInputs
-from . import Prepared
-from .compiled_by_torch import compiled
-from .warpwatch_operators import triton_operator, warpwatch_operator
+from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 
 def warpwatch(inputs: SwigluInputs) -> Prepared:

@@ -1,9 +1,10 @@
 """Implementations of tiled_attention; SDPA stands beside it for the ladder's end."""
 
+from warpbench.prepared import Prepared
+
 from ..inputs.flash_attention import AttentionInputs
-from . import Prepared
+from ..warpwatch_operators import triton_operator, warpwatch_operator
 from .flash_attention import eager, sdpa
-from .warpwatch_operators import triton_operator, warpwatch_operator
 
 __all__ = ["eager", "sdpa", "triton", "warpwatch"]
 

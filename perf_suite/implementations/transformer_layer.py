@@ -5,11 +5,11 @@ from typing import Any
 
 import torch
 from torch.nn import functional
+from warpbench.prepared import Prepared, UnavailableError
+from warpbench.torch_compile import compiled
 
 from ..inputs.transformer_layer import TransformerLayerInputs
-from . import Prepared, UnavailableError
-from .compiled_by_torch import compiled
-from .warpwatch_operators import warpwatch_operator
+from ..warpwatch_operators import warpwatch_operator
 
 _ORDER = (
     "input_layernorm.weight",

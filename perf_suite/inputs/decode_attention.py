@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import torch
+from warpbench.workload import Workload
 
 from ..references.decode_attention import decode_attention as reference
-from ..workloads.workload import Workload
 
 
 @dataclass(slots=True, kw_only=True)

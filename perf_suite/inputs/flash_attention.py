@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from warpbench.workload import Workload
 
 from ..references.flash_attention import flash_attention as reference
-from ..workloads.workload import Workload
 
 
 @dataclass(slots=True, kw_only=True)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from warpbench.workload import Workload
 
 from ..references.flash_attention_varlen import flash_attention_varlen as reference
 from ..workloads.flash_attention_varlen import mixed_lengths
-from ..workloads.workload import Workload
 
 
 @dataclass(slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+from warpbench.workload import Workload
 
 from ..references.decode_attention import decode_attention as reference
 from ..references.int4_kv import (
@@ -13,7 +14,6 @@ from ..references.int4_kv import (
     int4_quantize_values,
     with_window,
 )
-from ..workloads.workload import Workload
 
 
 @dataclass(slots=True, kw_only=True)

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
+from warpbench.output import Bounds
+from warpbench.workload import Workload
 
-from ..output import Bounds
 from ..references.int4_kv import GROUP, int4_dequantize_keys, int4_dequantize_values
 from ..references.int4_kv_append import int4_kv_append as reference
-from ..workloads.workload import Workload
 
 
 @dataclass(slots=True, kw_only=True)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import torch
+from warpbench.workload import Workload
 
 from ..references.int4_linear import int4_linear as reference
-from ..workloads.workload import Workload
 
 
 @dataclass(slots=True, kw_only=True)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 import torch
+from warpbench.workload import Workload
 
 from ..references.decode_attention import decode_attention as reference
 from ..references.int8_kv import int8_dequantize, int8_quantize
-from ..workloads.workload import Workload
 
 
 @dataclass(slots=True, kw_only=True)

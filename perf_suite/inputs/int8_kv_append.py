@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import torch
+from warpbench.output import Bounds
+from warpbench.workload import Workload
 
-from ..output import Bounds
 from ..references.int8_kv import int8_dequantize
 from ..references.int8_kv_append import int8_kv_append as reference
-from ..workloads.workload import Workload
 
 
 @dataclass(slots=True, kw_only=True)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import torch
+from warpbench.workload import Workload
 
 from ..references.int8_weight_linear import int8_weight_linear as reference
-from ..workloads.workload import Workload
 
 _ROW_BYTES = 16
 

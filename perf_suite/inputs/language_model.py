@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
+from warpbench.workload import Workload
 
 from ..transformers_models import random_model
 from ..workloads.language_model import model_of
-from ..workloads.workload import Workload
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -80,7 +80,7 @@ def make(workload: Workload, generator: torch.Generator, dtype: torch.dtype) -> 
 
     Raises UnavailableError where transformers is not installed.
     """
-    from ..implementations import UnavailableError
+    from warpbench.prepared import UnavailableError
 
     p = workload.parameters
     device = generator.device

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 import torch
+from warpbench.output import Output
+from warpbench.workload import Workload
 
-from ..output import Output
 from ..references.layer_norm import add_layer_norm, layer_norm
-from ..workloads.workload import Workload
 
 
 @dataclass(slots=True, kw_only=True)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import torch
+from warpbench.workload import Workload
 
 from ..references.linear_silu import linear_silu as reference
-from ..workloads.workload import Workload
 
 
 @dataclass(slots=True, kw_only=True)

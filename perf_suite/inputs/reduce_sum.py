@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import torch
+from warpbench.workload import Workload
 
 from ..references.reduce_sum import reduce_sum as reference
-from ..workloads.workload import Workload
 
 DIM = 1  # of (outer, reduced, inner)
 

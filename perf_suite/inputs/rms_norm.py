@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 import torch
+from warpbench.output import Output
+from warpbench.workload import Workload
 
-from ..output import Output
 from ..references.rms_norm import add_rms_norm, rms_norm
-from ..workloads.workload import Workload
 
 
 @dataclass(slots=True, kw_only=True)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 import torch
+from warpbench.workload import Workload
 
 from ..references.rope import rope as reference
 from ..references.rope import rope_computed
-from ..workloads.workload import Workload
 
 _BASE = 10000.0
 

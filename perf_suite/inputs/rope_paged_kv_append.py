@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import torch
+from warpbench.workload import Workload
 
 from ..references.paged_kv_append import paged_kv_append as append_reference
 from ..references.rope import rope as rope_reference
 from ..references.rope import rope_computed as rope_computed_reference
-from ..workloads.workload import Workload
 from . import paged_kv_append
 from .paged_kv_append import PagedKvAppendInputs
 

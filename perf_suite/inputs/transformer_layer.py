@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import torch
+from warpbench.workload import Workload
 
 from ..references.transformer_layer import transformer_layer as reference
-from ..workloads.workload import Workload
 
 _BASE = 10000.0
 

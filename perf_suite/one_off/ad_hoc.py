@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from ..costs import ELEMENT_BYTES
-from ..workloads import OPERATORS
-from ..workloads.workload import Workload
+from warpbench.cost import ELEMENT_BYTES
+from warpbench.workload import Workload
+
+from ..catalogue import OPERATORS
 
 DEFAULT_DTYPE = {"cuda": "fp16", "cpu": "fp32"}
 DTYPES = tuple(ELEMENT_BYTES)

@@ -13,9 +13,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..protocol import outcome_to_line
-from ..records import to_line
-from ..workload_record import workload_record
+from warpbench.protocol import outcome_to_line
+from warpbench.records import to_line
+from warpbench.workload_record import workload_record
+
 from .ad_hoc import BadRequestError
 from .result import BenchmarkResult
 

@@ -14,11 +14,12 @@ import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
-from ..protocol import OPTIONAL_METRICS, Job, Outcome
-from ..quantity_text import quantity
-from ..session import Results, measure
-from ..watched_worker import Limits
-from ..workloads.workload import Workload
+from warpbench.protocol import OPTIONAL_METRICS, Job, Outcome
+from warpbench.quantity_text import quantity
+from warpbench.session import Results, measure
+from warpbench.watched_worker import Limits
+from warpbench.workload import Workload
+
 from .ad_hoc import BadRequestError, ad_hoc_workload, hint
 from .result import BenchmarkResult
 
@@ -103,7 +104,7 @@ class KernelBenchmark:
         workload = self._workloads.get("cpu")
         if workload is None or workload.cost.flops < _MUCH_FOR_A_CPU or limits.job_s > Limits().job_s:
             return
-        from .. import context  # imports torch, for which nobody has to wait otherwise
+        from warpbench import context  # imports torch, for which nobody has to wait otherwise
 
         if self._device == "cpu" or context.device() == "cpu":
             raise BadRequestError(

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..protocol import Outcome
-from ..records import Ceilings, MeasurementRecord, RunRecord, Status
-from ..roofline import bound_s
-from ..workloads.workload import Workload
+from warpbench.protocol import Outcome
+from warpbench.records import Ceilings, MeasurementRecord, RunRecord, Status
+from warpbench.roofline import bound_s
+from warpbench.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

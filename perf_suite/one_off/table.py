@@ -4,8 +4,9 @@ import io
 import statistics
 from collections.abc import Callable
 
-from ..quantity_text import quantity, share
-from ..records import MeasurementRecord, Status
+from warpbench.quantity_text import quantity, share
+from warpbench.records import MeasurementRecord, Status
+
 from .result import BenchmarkResult, Figures
 
 _WIDEST = 200  # columns are as wide as what stands in them; nothing is cut

@@ -1,8 +1,8 @@
 """Reference of int4_kv_append: within which bounds a cache in KIVI's layout is behind it."""
 
 import torch
+from warpbench.output import Bounds
 
-from ..output import Bounds
 from .int4_kv import GROUP, int4_dequantize_keys, int4_dequantize_values
 
 _FP16 = 2.0**-10  # one unit in the last place of float16, where a quotient in float32 may fall on either side

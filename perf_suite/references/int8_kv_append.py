@@ -1,8 +1,8 @@
 """Reference of int8_kv_append: within which bounds a cache of 8-bit integers is behind it."""
 
 import torch
+from warpbench.output import Bounds
 
-from ..output import Bounds
 from .int8_kv import LEAST, int8_dequantize
 
 _FP32 = 2.0**-21  # of a quotient: its division may be off by two units in the last place of float32

@@ -25,11 +25,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
+from warpbench.launches import capture
+from warpbench.output import parts
+from warpbench.prepared import Prepared
+from warpbench.setting import set_up
 
-from ..implementations import Prepared, prepare
-from ..launches import capture
-from ..output import parts
-from ..setting import set_up
+from ..implementations import prepare
 from ..workloads import workload_named
 
 CALLS = (

@@ -1,7 +1,10 @@
 """The catalogue: every operator's workloads. Importing it needs neither torch nor a kernel."""
 
+from dataclasses import replace
+
+from warpbench.workload import Workload
+
 from . import (
-    control,
     decode_attention,
     ffn_gelu,
     flash_attention,
@@ -32,10 +35,8 @@ from . import (
     transformer_layer,
     vector_add,
 )
-from .workload import Workload
 
 _CATALOGUE: dict[str, tuple[Workload, ...]] = {
-    "control": control.WORKLOADS,
     "decode_attention": decode_attention.WORKLOADS,
     "ffn_gelu": ffn_gelu.WORKLOADS,
     "flash_attention": flash_attention.WORKLOADS,
@@ -67,13 +68,24 @@ _CATALOGUE: dict[str, tuple[Workload, ...]] = {
     "vector_add": vector_add.WORKLOADS,
 }
 OPERATORS = tuple(_CATALOGUE)
+_BASELINES = ("sdpa", "sdpa_flash", "cublas", "eager", "torch_compile")
+
+
+def with_roles(workload: Workload) -> Workload:
+    """The workload with its class, and with which of its implementations are baselines."""
+    name = "".join(word.capitalize() for word in workload.operator.split("_"))
+    return replace(
+        workload,
+        source=f"perf_suite.benchmarks.{workload.operator}:{name}",
+        baselines=tuple(each for each in workload.implementations if each in _BASELINES),
+    )
 
 
 def workloads_of(operator: str) -> tuple[Workload, ...]:
     """All rows of an operator, GPU and CPU. Raises KeyError if the catalogue has no such operator."""
     if operator not in _CATALOGUE:
         raise KeyError(f"no operator {operator!r} in the catalogue; it has {', '.join(OPERATORS)}")
-    return _CATALOGUE[operator]
+    return tuple(map(with_roles, _CATALOGUE[operator]))
 
 
 def workload_named(operator: str, name: str) -> Workload:

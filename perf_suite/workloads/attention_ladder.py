@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from .workload import Workload
+from warpbench.workload import Workload
 
 _IMPLEMENTATIONS = {"cuda": ("warpwatch", "triton", "sdpa", "eager"), "cpu": ("warpwatch", "sdpa", "eager")}
 

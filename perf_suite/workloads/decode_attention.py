@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+from warpbench.workload import Workload
+
 from .. import costs
-from .workload import Workload
 
 # Results are means over thousands of values, small beside the weights' and values' own rounding; as in flash_attention.
 _TOLERANCE = {"fp16": 2e-3, "bf16": 1.6e-2, "fp32": 1e-5}

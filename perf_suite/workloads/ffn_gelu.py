@@ -1,7 +1,8 @@
 """Workloads of ffn_gelu: a whole feed-forward network around a GELU, with biases."""
 
+from warpbench.workload import Workload
+
 from .. import costs
-from .workload import Workload
 
 # The hidden values are rounded between the products, and carry the roundings of linear_gelu into the second.
 _TOLERANCE = {"fp16": 3e-3, "bf16": 2.4e-2, "fp32": 1e-5}

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+from warpbench.workload import Workload
+
 from .. import costs
 from ..language_models import GPT_2, LLAMA_2_13B, LLAMA_2_70B, LLAMA_3_8B
-from .workload import Workload
 
 # Softmax weights and results are rounded to fp16, about 3e-4 each (bf16: eight times that); fp32 sums over the keys
 # reach 1e-6.

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+from warpbench.workload import Workload
+
 from .. import costs
 from . import flash_attention
-from .workload import Workload
 
 # Weights, ds and the gradients are rounded to the dtype, and so is the output that delta comes from.
 _TOLERANCE = {"fp16": 2e-3, "bf16": 1.6e-2, "fp32": 2e-5}

@@ -1,9 +1,10 @@
 """Workloads of flash_attention_varlen: prompts of many lengths, packed one behind the other."""
 
+from warpbench.workload import Workload
+
 from .. import costs
 from ..language_models import LLAMA_2_7B, LLAMA_3_8B
 from .flash_attention import TOLERANCE
-from .workload import Workload
 
 _IMPLEMENTATIONS = {
     "cuda": ("warpwatch", "triton", "sdpa", "eager"),

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+from warpbench.workload import Workload
+
 from .. import costs
 from . import decode_attention
-from .workload import Workload
 
 # The reference attends over what codes and scales stand for: what is left is decode_attention's rounding.
 _IMPLEMENTATIONS = {

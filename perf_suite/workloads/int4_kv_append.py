@@ -1,8 +1,9 @@
 """Workloads of int4_kv_append: new keys and values into KIVI's 4-bit cache, where 32 tokens are quantized together."""
 
+from warpbench.workload import Workload
+
 from .. import costs
 from ..language_models import LLAMA_3_8B
-from .workload import Workload
 
 # The gate holds what the codes stand for within half a step, so that of an honest call no error is left.
 _TOLERANCE = 1e-9

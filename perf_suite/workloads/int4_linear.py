@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+from warpbench.workload import Workload
+
 from .. import costs
 from ..language_models import LLAMA_2_7B, LLAMA_2_13B, LLAMA_2_70B, LLAMA_3_8B, LanguageModel
-from .workload import Workload
 
 GROUP_SIZE = 128
 # The cuBLAS baseline, and we where rows are many, round the weight itself to fp16 (3e-4; bf16: eight times that), and

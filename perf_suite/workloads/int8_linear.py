@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+from warpbench.workload import Workload
+
 from .. import costs
-from .workload import Workload
 
 # x is exact in 8 bits (inputs/int8_linear.py). The cuBLAS baseline rounds the weight itself to fp16 (3e-4; bf16: eight
 # times that) and may add its split-K parts in fp16.

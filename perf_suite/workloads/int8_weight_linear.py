@@ -1,7 +1,8 @@
 """Workloads of int8_weight_linear (W8A16): memory-bound until some tens of rows."""
 
+from warpbench.workload import Workload
+
 from .. import costs
-from .workload import Workload
 
 # The cuBLAS baseline rounds the weight itself to fp16 (3e-4; bf16: eight times that) and may add its split-K parts in
 # fp16.

@@ -1,8 +1,9 @@
 """Workloads of kv_append: they move bytes and compute nothing."""
 
+from warpbench.workload import Workload
+
 from .. import costs
 from ..language_models import LLAMA_3_8B
-from .workload import Workload
 
 # A copy is exact; what is allowed is far less than one wrong element makes of its row.
 _TOLERANCE = 1e-9

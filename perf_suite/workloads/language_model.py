@@ -7,9 +7,10 @@ tokens: tokens_per_second. Steps are timed as a CUDA graph's replays too (warm_l
 from dataclasses import replace
 from typing import Any
 
+from warpbench.workload import Workload
+
 from .. import costs
 from ..language_models import GPT_2, LLAMA_3_8B, Architecture, LanguageModel
-from .workload import Workload
 
 _IMPLEMENTATIONS = ("warpwatch", "eager")
 # Rounding to a dtype costs about so much of a value, root mean square.

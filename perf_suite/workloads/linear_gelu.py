@@ -1,7 +1,8 @@
 """Workloads of linear_gelu: the first half of a transformer's MLP, with its bias."""
 
+from warpbench.workload import Workload
+
 from .. import costs
-from .workload import Workload
 
 # The product is rounded once more where two launches make it; rounding to fp16 costs about 2.8e-4 (bf16: eight times
 # that), and cuBLAS may add its split-K parts in fp16.

@@ -1,7 +1,8 @@
 """Workloads of linear_silu: a linear layer with a SiLU behind it."""
 
+from warpbench.workload import Workload
+
 from .. import costs
-from .workload import Workload
 
 # As linear_gelu's, whose kernels they are.
 _TOLERANCE = {"fp16": 2e-3, "bf16": 1.6e-2, "fp32": 1e-5}

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+from warpbench.workload import Workload
+
 from .. import costs
 from . import decode_attention
-from .workload import Workload
 
 _IMPLEMENTATIONS = {"cuda": ("warpwatch", "triton", "sdpa", "eager"), "cpu": ("warpwatch", "sdpa", "eager")}
 

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+from warpbench.workload import Workload
+
 from .. import costs
 from ..language_models import LLAMA_3_8B
 from . import kv_append
-from .workload import Workload
 
 
 def workload(

@@ -1,7 +1,8 @@
 """Workloads of reduce_sum: memory-bound."""
 
+from warpbench.workload import Workload
+
 from .. import costs
-from .workload import Workload
 
 # Rounding a sum to fp16 costs about 2.8e-4 (bf16: eight times that). Of normal numbers, a sum of n is some sqrt(n) and
 # its partial sums are no larger: fp32 on the way loses some 1e-7 an addition along the longest chain, of hundreds.

@@ -1,7 +1,8 @@
 """Workloads of rms_norm: memory-bound."""
 
+from warpbench.workload import Workload
+
 from .. import costs
-from .workload import Workload
 
 # Rounding the result to fp16 costs about 2.8e-4 (bf16: eight times that); fp32 arithmetic on the way is invisible
 # beside it.

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+from warpbench.workload import Workload
+
 from .. import costs
 from ..language_models import LLAMA_2_13B, LLAMA_2_70B, LLAMA_3_8B
-from .workload import Workload
 
 # Rounding the result to fp16 costs about 2.8e-4 (bf16: eight times that); fp32 arithmetic on the way is invisible
 # beside it.

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+from warpbench.workload import Workload
+
 from .. import costs
 from ..language_models import LLAMA_3_8B
 from . import paged_kv_append
-from .workload import Workload
 
 # Of a cache whose new keys alone are rounded, to fp16 by 2.8e-4 and to bf16 by eight times that; the rest is copied.
 _TOLERANCE = {"fp16": 1e-3, "bf16": 8e-3, "fp32": 1e-6}

@@ -1,7 +1,8 @@
 """Workloads of swiglu: the first half of Llama's MLP."""
 
+from warpbench.workload import Workload
+
 from .. import costs
-from .workload import Workload
 
 # Both products are rounded before they meet where they are PyTorch's; rounding to fp16 costs about 2.8e-4 (bf16: eight
 # times that), and cuBLAS may add its split-K parts in fp16.

@@ -1,8 +1,9 @@
 """Workloads of tiled_attention, a step of the ladder: some of flash_attention's, small enough for it."""
 
+from warpbench.workload import Workload
+
 from . import flash_attention
 from .attention_ladder import ladder_workload
-from .workload import Workload
 
 
 def workload(

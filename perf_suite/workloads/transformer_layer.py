@@ -1,8 +1,9 @@
 """Workloads of transformer_layer: one layer of Llama's kind, a prompt or one new token over a cache."""
 
+from warpbench.workload import Workload
+
 from .. import costs
 from ..language_models import LLAMA_2_7B, LLAMA_3_8B, LanguageModel
-from .workload import Workload
 
 # Some ten roundings lie on the way through a layer, each about 2.8e-4 in fp16 (bf16: eight times that) of values no
 # larger than the result; independent ones add up to three times as much, and cuBLAS may add split-K parts in fp16.

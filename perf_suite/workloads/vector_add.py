@@ -1,7 +1,8 @@
 """Workloads of vector_add: memory-bound."""
 
+from warpbench.workload import Workload
+
 from .. import costs
-from .workload import Workload
 
 # Rounding the sum to fp16 costs about 2.8e-4 (bf16: eight times that).
 _TOLERANCE = {"fp16": 1e-3, "bf16": 8e-3, "fp32": 1e-6}

@@ -2,9 +2,10 @@
 
 import pytest
 import torch
+from warpbench import ahead
+from perf_suite.catalogue import catalogue_jobs
 
-from perf_suite import ahead, implementations, inputs
-from perf_suite.catalogue_jobs import catalogue_jobs
+from perf_suite import implementations, inputs
 
 JOBS = [
     job

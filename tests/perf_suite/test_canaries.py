@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from warpbench.canaries import launch, ptx
+from warpbench.prepared import UnavailableError
 
-from perf_suite.canaries import launch, ptx
-from perf_suite.implementations import UnavailableError, prepare
-from perf_suite.inputs import make_inputs
-from perf_suite.workloads import workloads_of
+from warpbench.operators import prepare
+from warpbench.operators import make_inputs
+from perf_suite.catalogue import workloads_of
 
 ROWS = [workload for workload in workloads_of("control") if workload.device == "cuda"]
 GPU = [

@@ -3,7 +3,7 @@
 import pytest
 
 from perf_suite import costs
-from perf_suite.workloads import workload_named
+from perf_suite.catalogue import workload_named
 
 
 def test_rope_reads_and_writes_every_element_and_reads_the_tables_once():

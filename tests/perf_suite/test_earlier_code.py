@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from warpbench.earlier_code import Code, measured_before
+from warpbench.records import MeasurementRecord, Status, to_line
 
-from perf_suite.compiled.earlier_code import Code, measured_before
-from perf_suite.records import MeasurementRecord, Status, to_line
 from tests.perf_suite.example_records import H200, RUN_ON_H200
 
 GPU = H200

@@ -1,8 +1,7 @@
 """Which architecture's machine code a GPU runs."""
 
 import pytest
-
-from perf_suite.compiled.architectures import (
+from warpbench.compiled.architectures import (
     architecture_run_by,
     compute_capability_of,
     parse_compute_capability,

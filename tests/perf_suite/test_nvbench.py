@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from warpbench import session
+from warpbench.protocol import Job
+from warpbench.records import Status
+from warpbench.timing import nvbench
+from warpbench.timing.timing import TimedCall
 
-from perf_suite import session
-from perf_suite.protocol import Job
-from perf_suite.records import Status
-from perf_suite.timing import nvbench
-from perf_suite.timing.timing import TimedCall
 from perf_suite.workloads.flash_attention_backward import workload
 
 GIB = 1 << 30

@@ -5,9 +5,9 @@ import shutil
 import subprocess
 
 import pytest
+from warpbench.compiled.architectures import compute_capability_of
+from warpbench.compiled.occupancy import _SMS, occupancy
 
-from perf_suite.compiled.architectures import compute_capability_of
-from perf_suite.compiled.occupancy import _SMS, occupancy
 from perf_suite.compiled.watched_kernels import ARCHITECTURES
 
 # A caller of cuda_occupancy.h: a line of numbers in, the resident blocks out.

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
+from warpbench import session
+from perf_suite.catalogue import catalogue_jobs
+from warpbench.records import Status
 
-from perf_suite import session
-from perf_suite.catalogue_jobs import catalogue_jobs
-from perf_suite.records import Status
-from perf_suite.workloads import workload_named
+from perf_suite.catalogue import workload_named
 
 pytestmark = [
     pytest.mark.gpu,

@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from perf_suite.profiling import result_file
-from perf_suite.profiling.result_file import NoResultFileError, ResultFile
-from perf_suite.profiling.tools import ProfilerError, find_tool
-from perf_suite.records import Cpu, ProfiledKernel, ProfileRecord, RunRecord, from_line, to_line
+from warpbench.profiling import result_file
+from warpbench.profiling.result_file import NoResultFileError, ResultFile
+from warpbench.profiling.tools import ProfilerError, find_tool
+from warpbench.records import Cpu, ProfiledKernel, ProfileRecord, RunRecord, from_line, to_line
 
 torch = pytest.importorskip("torch")
 

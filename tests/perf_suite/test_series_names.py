@@ -7,7 +7,7 @@ import pkgutil
 from pathlib import Path
 
 from perf_suite import benchmarks
-from perf_suite.workloads import OPERATORS
+from perf_suite.catalogue import OPERATORS
 from warpwatch.dashboard.model.metric import Better, metric
 
 RECORDED = Path(__file__).resolve().parents[2] / "perf_suite" / "results" / "benchmarks.json"

@@ -6,13 +6,13 @@ import time
 from pathlib import Path
 
 import pytest
+from warpbench import session
+from perf_suite.catalogue import catalogue_jobs
+from warpbench.records import Failure, Status, WorkloadRecord, from_line
+from warpbench.spool import FOLDER_VARIABLE
+from warpbench.watched_worker import Limits, WorkerStartError
 
-from perf_suite import session
-from perf_suite.catalogue_jobs import catalogue_jobs
-from perf_suite.records import Failure, Status, WorkloadRecord, from_line
-from perf_suite.spool import FOLDER_VARIABLE
-from perf_suite.watched_worker import Limits, WorkerStartError
-from perf_suite.workloads import workloads_of
+from perf_suite.catalogue import workloads_of
 
 torch = pytest.importorskip("torch")
 if torch.cuda.is_available():
@@ -127,7 +127,7 @@ SESSION = """
 import sys
 sys.path[:0] = {path!r}
 from perf_suite import session
-from perf_suite.catalogue_jobs import catalogue_jobs
+from perf_suite.catalogue import catalogue_jobs
 session.measure([job for job in catalogue_jobs(("rope",), quick=True) if job.implementation == "warpwatch"])
 """
 

@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from perf_suite import spool
-from perf_suite.records import CompiledRecord, Cpu, RunRecord, to_line
+from warpbench import spool
+from warpbench.records import CompiledRecord, Cpu, RunRecord, to_line
 
 COMMIT, OTHER_COMMIT = "a" * 40, "b" * 40
 

@@ -6,10 +6,10 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from ...workloads import workloads_of
-from ...workloads.workload import Workload
+from warpbench.python_code import python_code_sha256
+from warpbench.workload import Workload
+
 from ..code_digest import code_digest
-from ..python_code import python_code_sha256
 from ..watched_kernels import operator_of
 
 _SUITE = Path(__file__).resolve().parents[2]
@@ -27,6 +27,8 @@ _NOT_TRITONS_OUTPUT = {"TRITON_CACHE_DIR", "TRITON_INTERPRET"}  # set for the co
 
 def workloads_that_call(operator: str) -> tuple[Workload, ...]:
     """The workloads that lead to the configurations of an operator's twin, in the catalogue's order."""
+    from ...catalogue import workloads_of  # which imports the benchmarks of the twins
+
     return tuple(
         workload
         for workload in workloads_of(operator)

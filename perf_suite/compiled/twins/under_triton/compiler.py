@@ -21,10 +21,11 @@ import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+from warpbench.compiled.architectures import compute_capability_of
+from warpbench.prepared import UnavailableError
 
-from ....implementations import UnavailableError, prepare
+from ....implementations import prepare
 from ....inputs import make_inputs
-from ...architectures import compute_capability_of
 from ...watched_kernels import WATCHED
 from .. import FACTS, CompiledConfiguration
 from ..facts_digest import workloads_that_call
