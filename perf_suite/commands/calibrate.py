@@ -36,6 +36,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print the table, store."""
     from rich.console import Console
+
     from warpbench import context  # torch takes seconds to import; --help need not wait
 
     device = arguments.device or context.device()

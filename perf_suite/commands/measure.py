@@ -3,11 +3,10 @@
 import argparse
 import sys
 
+from perf_suite.catalogue import catalogue_jobs
 from warpbench.protocol import Outcome
 from warpbench.records import Status
 from warpbench.session import measure
-
-from perf_suite.catalogue import catalogue_jobs
 
 from ..catalogue import OPERATORS
 

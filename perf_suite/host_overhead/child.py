@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import torch
+
 from warpbench import context, run_record
 from warpbench.gate import WrongResultError
 from warpbench.records import Failure, RunRecord, to_line

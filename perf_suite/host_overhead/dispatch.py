@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+
 from warpbench import context
 from warpbench.gate import Gate
 from warpbench.output import Output

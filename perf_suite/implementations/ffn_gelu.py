@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import torch
 from torch.nn import functional
+
 from warpbench.prepared import Prepared
 from warpbench.torch_compile import compiled
 

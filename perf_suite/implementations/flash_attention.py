@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch.nn.attention import SDPBackend
 from torch.nn.functional import scaled_dot_product_attention
+
 from warpbench.prepared import Prepared, UnavailableError
 
 from ..inputs.flash_attention import AttentionInputs

@@ -2,6 +2,7 @@
 
 import torch
 from torch.nn.attention import SDPBackend
+
 from warpbench.prepared import Prepared, UnavailableError
 
 from ..inputs.flash_attention import AttentionInputs

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable
 
 import torch
+
 from warpbench.prepared import Prepared, UnavailableError
 from warpbench.torch_compile import compiled
 

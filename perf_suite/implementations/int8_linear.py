@@ -1,6 +1,7 @@
 """Implementations of int8_linear."""
 
 import torch
+
 from warpbench.prepared import Prepared
 from warpbench.torch_compile import compiled
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+
 from warpbench.prepared import Prepared, UnavailableError
 from warpbench.torch_compile import compiled
 

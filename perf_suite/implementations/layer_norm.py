@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+
 from warpbench.prepared import Prepared
 from warpbench.torch_compile import compiled
 

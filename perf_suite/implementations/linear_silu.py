@@ -1,6 +1,7 @@
 """Implementations of linear_silu."""
 
 import torch
+
 from warpbench.prepared import Prepared
 from warpbench.torch_compile import compiled
 

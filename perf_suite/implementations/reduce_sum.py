@@ -1,6 +1,7 @@
 """Implementations of reduce_sum."""
 
 import torch
+
 from warpbench.prepared import Prepared
 from warpbench.torch_compile import compiled
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import torch
+
 from warpbench.prepared import Prepared
 from warpbench.torch_compile import compiled
 

@@ -1,6 +1,7 @@
 """Implementations of swiglu."""
 
 import torch
+
 from warpbench.prepared import Prepared
 from warpbench.torch_compile import compiled
 

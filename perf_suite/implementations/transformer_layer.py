@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch.nn import functional
+
 from warpbench.prepared import Prepared, UnavailableError
 from warpbench.torch_compile import compiled
 

@@ -3,6 +3,7 @@
 import importlib
 
 import torch
+
 from warpbench.inputs import Inputs
 from warpbench.workload import Workload
 

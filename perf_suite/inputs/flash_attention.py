@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+
 from warpbench.workload import Workload
 
 from ..references.flash_attention import flash_attention as reference

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+
 from warpbench.workload import Workload
 
 from ..references.flash_attention_backward import flash_attention_backward, output_and_lse

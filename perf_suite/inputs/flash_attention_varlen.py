@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+
 from warpbench.workload import Workload
 
 from ..references.flash_attention_varlen import flash_attention_varlen as reference

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
+
 from warpbench.output import Bounds
 from warpbench.workload import Workload
 

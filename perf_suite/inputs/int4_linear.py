@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+
 from warpbench.workload import Workload
 
 from ..references.int4_linear import int4_linear as reference

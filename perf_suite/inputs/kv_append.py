@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+
 from warpbench.workload import Workload
 
 from ..references.kv_append import kv_append as reference

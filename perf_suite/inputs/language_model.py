@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
+
 from warpbench.workload import Workload
 
 from ..transformers_models import random_model

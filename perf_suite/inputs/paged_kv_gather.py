@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+
 from warpbench.workload import Workload
 
 from ..references.paged_kv_gather import paged_kv_gather as reference

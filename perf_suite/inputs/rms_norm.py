@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+
 from warpbench.output import Output
 from warpbench.workload import Workload
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+
 from warpbench.workload import Workload
 
 from ..references.paged_kv_append import paged_kv_append as append_reference

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+
 from warpbench.workload import Workload
 
 from ..references.swiglu import swiglu as reference

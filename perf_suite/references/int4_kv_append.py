@@ -1,6 +1,7 @@
 """Reference of int4_kv_append: within which bounds a cache in KIVI's layout is behind it."""
 
 import torch
+
 from warpbench.output import Bounds
 
 from .int4_kv import GROUP, int4_dequantize_keys, int4_dequantize_values

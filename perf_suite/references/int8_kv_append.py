@@ -1,6 +1,7 @@
 """Reference of int8_kv_append: within which bounds a cache of 8-bit integers is behind it."""
 
 import torch
+
 from warpbench.output import Bounds
 
 from .int8_kv import LEAST, int8_dequantize

@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
+
 from warpbench.launches import capture
 from warpbench.output import parts
 from warpbench.prepared import Prepared

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from warpbench import records as written
 
+from warpbench import records as written
 from warpwatch.dashboard.importers.asv_context import read_context
 from warpwatch.dashboard.model.series import Status
 from warpwatch.dashboard.store import Store, queries

@@ -3,8 +3,9 @@
 import re
 
 import pytest
-from warpbench import session
+
 from perf_suite.catalogue import catalogue_jobs
+from warpbench import session
 from warpbench.records import Status
 from warpbench.watched_worker import Limits
 

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from warpbench import ahead
-from perf_suite.catalogue import catalogue_jobs
 
 from perf_suite import implementations, inputs
+from perf_suite.catalogue import catalogue_jobs
+from warpbench import ahead
 
 JOBS = [
     job

@@ -5,8 +5,9 @@ from dataclasses import replace
 from itertools import groupby
 
 import pytest
-from warpbench.alternation import alternated, combined
+
 from perf_suite.catalogue import catalogue_jobs
+from warpbench.alternation import alternated, combined
 from warpbench.protocol import Outcome, blank_record, jobs_from_json, jobs_to_json
 from warpbench.records import Status, from_line, to_line
 

@@ -7,13 +7,13 @@ import pickle
 from dataclasses import replace
 
 import pytest
-from warpbench import asv as asv_plugin
-from perf_suite.catalogue import catalogue_jobs
-from warpbench.protocol import Outcome, blank_record
-from warpbench.records import Status
 
 from perf_suite.benchmarks.operator_benchmark import Cache
 from perf_suite.benchmarks.rope import Rope
+from perf_suite.catalogue import catalogue_jobs
+from warpbench import asv as asv_plugin
+from warpbench.protocol import Outcome, blank_record
+from warpbench.records import Status
 
 from .example_records import RUN_ON_H200
 

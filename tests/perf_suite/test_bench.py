@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from warpbench.records import Status
 
 from perf_suite import KernelBenchmark
 from perf_suite.one_off.ad_hoc import BadRequestError
+from warpbench.records import Status
 
 pytestmark = pytest.mark.outside
 

@@ -4,10 +4,10 @@ import os
 
 import pytest
 import torch
-from warpbench.machines import ceilings_of
-from warpbench.records import Status
 
 from perf_suite import KernelBenchmark
+from warpbench.machines import ceilings_of
+from warpbench.records import Status
 
 pytestmark = [
     pytest.mark.gpu,

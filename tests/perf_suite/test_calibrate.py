@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from warpbench.calibration import ceiling_file
 from warpbench.calibration.ceiling_file import Calibration, Ceiling, cpu_key, load, measured_ceilings, save
 from warpbench.calibration.l2_windows import L2TooSmallError, windows

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from warpbench.canaries import launch, ptx
-from warpbench.prepared import UnavailableError
 
-from warpbench.operators import prepare
-from warpbench.operators import make_inputs
 from perf_suite.catalogue import workloads_of
+from warpbench.canaries import launch, ptx
+from warpbench.operators import make_inputs, prepare
+from warpbench.prepared import UnavailableError
 
 ROWS = [workload for workload in workloads_of("control") if workload.device == "cuda"]
 GPU = [

@@ -5,14 +5,13 @@ import sys
 
 import pytest
 import torch
+
+from perf_suite.catalogue import OPERATORS, workload_named, workloads_of
+from perf_suite.references.int8_linear import quantised
 from warpbench.gate import Gate
+from warpbench.operators import make_inputs, prepare
 from warpbench.prepared import UnavailableError
 from warpbench.setting import set_up
-
-from warpbench.operators import prepare
-from warpbench.operators import make_inputs
-from perf_suite.references.int8_linear import quantised
-from perf_suite.catalogue import OPERATORS, workload_named, workloads_of
 
 ROWS = [workload for operator in OPERATORS for workload in workloads_of(operator)]
 ONLY_MOVE_DATA = {"kv_append", "paged_kv_append", "paged_kv_gather"}

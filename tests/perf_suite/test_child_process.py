@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from warpbench import child_process
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,13 +4,13 @@ import itertools
 import json
 
 import pytest
-from warpbench import asv_values
-from warpbench.jobs import SELECTION_VARIABLE, write_selection
-from warpbench.spool import FOLDER_VARIABLE
 
 from perf_suite.benchmarks.compiled_code import CompiledCode, CompiledLibrary, CompiledSources
 from perf_suite.compiled.session import read_compile_times, read_library
 from perf_suite.compiled.watched_kernels import ARCHITECTURES
+from warpbench import asv_values
+from warpbench.jobs import SELECTION_VARIABLE, write_selection
+from warpbench.spool import FOLDER_VARIABLE
 from warpwatch.kernels.extension import extension_path
 
 from .test_machine_code import values

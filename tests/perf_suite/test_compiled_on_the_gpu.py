@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 import torch
+
+from perf_suite.catalogue import workload_named, workloads_of
+from perf_suite.compiled.watched_kernels import WATCHED, operator_of
 from warpbench.compiled.architectures import architecture_run_by
 from warpbench.compiled.cubin import read_cubin
 from warpbench.compiled.cuda_binaries import cubins_of, find_tools
 from warpbench.compiled.mangled_names import kernel_name, launch_shape
 from warpbench.compiled.occupancy import occupancy
-
-from perf_suite.compiled.watched_kernels import WATCHED, operator_of
-from warpbench.operators import prepare
-from warpbench.operators import make_inputs
-from perf_suite.catalogue import workload_named, workloads_of
+from warpbench.operators import make_inputs, prepare
 from warpwatch.kernels.extension import extension_path
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no NVIDIA GPU here")]

@@ -3,8 +3,8 @@
 import statistics
 from dataclasses import replace
 
-from warpbench.controls import interleaved, is_control, merged
 from perf_suite.catalogue import catalogue_jobs
+from warpbench.controls import interleaved, is_control, merged
 from warpbench.protocol import Outcome, blank_record
 from warpbench.records import Status
 from warpbench.samples import RECORDED_SAMPLES

@@ -1,12 +1,12 @@
 """What is read of cubins that the real compiler made, held against what the compiler says of them."""
 
 import pytest
+
+from perf_suite.compiled.watched_kernels import ARCHITECTURES
 from warpbench.compiled.cubin import read_cubin
 from warpbench.compiled.cuda_binaries import find_tools
 from warpbench.compiled.instructions import count_instructions
 from warpbench.compiled.mangled_names import kernel_name
-
-from perf_suite.compiled.watched_kernels import ARCHITECTURES
 
 from .cuda_sources import compiled, needs_nvcc
 

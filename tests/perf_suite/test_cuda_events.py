@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+
 from warpbench.timing import cuda_events
 from warpbench.timing.timing import TimedCall, TimingError
 

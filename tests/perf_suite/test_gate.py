@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from warpbench import gate
 
-from warpbench.operators import make_inputs
 from perf_suite.catalogue import workload_named
+from warpbench import gate
+from warpbench.operators import make_inputs
 
 WORKLOAD = workload_named("rope", "cpu-fp32-b1-h8-s256-d128")
 

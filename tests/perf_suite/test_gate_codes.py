@@ -2,14 +2,12 @@
 
 import pytest
 import torch
-from warpbench import gate
-from warpbench.operators import draw_again
 
-from warpbench.operators import prepare
-from warpbench.operators import make_inputs
 from perf_suite.catalogue import workload_named
 from perf_suite.workloads.int4_kv_append import workload as int4_workload
 from perf_suite.workloads.int8_kv_append import workload as int8_workload
+from warpbench import gate
+from warpbench.operators import draw_again, make_inputs, prepare
 
 pytestmark = pytest.mark.outside  # needs the compiled kernels
 

@@ -1,6 +1,7 @@
 """Which architecture's machine code a GPU runs."""
 
 import pytest
+
 from warpbench.compiled.architectures import (
     architecture_run_by,
     compute_capability_of,

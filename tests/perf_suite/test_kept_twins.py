@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from warpbench.compiled.cuda_binaries import NoToolsError, find_tools
-from warpbench.compiled.machine_code import KernelCode
 
 from perf_suite.compiled.twins.compiled_twin import CompiledTwin, keep, kept
+from warpbench.compiled.cuda_binaries import NoToolsError, find_tools
+from warpbench.compiled.machine_code import KernelCode
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPILE = """

@@ -4,6 +4,7 @@ import statistics
 
 import pytest
 import torch
+
 from warpbench.timing import l2
 from warpbench.timing.timing import TimingError
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from warpbench.launches import NotCapturableError, capture
 
 pytestmark = [

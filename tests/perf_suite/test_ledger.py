@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+
 from perf_suite.catalogue import catalogue_jobs
 from warpbench.protocol import Outcome, Stage, blank_record
 from warpbench.records import Energy, Failure, Status

@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+
 from warpbench.lines_in_time import LinesInTime, SilentError
 
 FORKS = """

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
+from perf_suite.benchmarks.compiled_code import CompiledCode
+from perf_suite.compiled.watched_kernels import ARCHITECTURES, WATCHED, operator_of
 from warpbench.compiled.architectures import compute_capability_of
 from warpbench.compiled.cubin import read_cubin
 from warpbench.compiled.cuda_binaries import NoToolsError, cubins_of, find_tools, ptx_of
@@ -15,9 +18,6 @@ from warpbench.compiled.machine_code import read_machine_code
 from warpbench.compiled.mangled_names import kernel_name
 from warpbench.records import CompiledRecord, from_line
 from warpbench.spool import FOLDER_VARIABLE
-
-from perf_suite.benchmarks.compiled_code import CompiledCode
-from perf_suite.compiled.watched_kernels import ARCHITECTURES, WATCHED, operator_of
 from warpwatch.kernels.extension import extension_path
 
 from .cuda_sources import needs_nvcc, object_file

@@ -1,6 +1,7 @@
 """The data sheets' figures agree with the chips' own arithmetic."""
 
 import pytest
+
 from warpbench.machines import MACHINES, ceilings_of, machine_named
 
 # Per SM and clock, by compute capability, of NVIDIA's architecture whitepapers: fp32 units, and the operations of the

@@ -1,11 +1,11 @@
 """No kernel for a T4 or an RTX card keeps values in memory for want of registers."""
 
 import pytest
+
+from perf_suite.compiled.installed_kernels import library
 from warpbench.compiled.cubin import read_cubin
 from warpbench.compiled.cuda_binaries import NoToolsError, cubins_of, find_tools
 from warpbench.compiled.mangled_names import signature
-
-from perf_suite.compiled.installed_kernels import library
 
 pytestmark = pytest.mark.outside  # needs the compiled kernels
 

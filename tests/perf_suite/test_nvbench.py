@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
+
+from perf_suite.workloads.flash_attention_backward import workload
 from warpbench import session
 from warpbench.protocol import Job
 from warpbench.records import Status
 from warpbench.timing import nvbench
 from warpbench.timing.timing import TimedCall
-
-from perf_suite.workloads.flash_attention_backward import workload
 
 GIB = 1 << 30
 

@@ -2,11 +2,10 @@
 
 import pytest
 import torch
-from warpbench import session
-from perf_suite.catalogue import catalogue_jobs
-from warpbench.records import Status
 
-from perf_suite.catalogue import workload_named
+from perf_suite.catalogue import catalogue_jobs, workload_named
+from warpbench import session
+from warpbench.records import Status
 
 pytestmark = [
     pytest.mark.gpu,

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from warpbench.profiling import result_file
 from warpbench.profiling.result_file import NoResultFileError, ResultFile
 from warpbench.profiling.tools import ProfilerError, find_tool

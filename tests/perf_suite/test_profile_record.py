@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+
+from perf_suite.catalogue import OPERATORS, workload_named
 from warpbench.jobs import benchmark_of
 from warpbench.profiling import counters
 from warpbench.profiling.nsight_compute import refused_counters
@@ -14,8 +16,6 @@ from warpbench.profiling.profile_record import function_name, profile_record
 from warpbench.profiling.raw_page import read_raw_page
 from warpbench.profiling.table import kernel_table, traffic_table
 from warpbench.records import from_line, to_line
-
-from perf_suite.catalogue import OPERATORS, workload_named
 
 RECORDED = Path(__file__).parent / "recorded_profiles"
 ROPE = workload_named("rope", "cuda-fp16-b8-h32-s2048-d128")

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from warpbench.repeatability import Series, absences, agreements, read_run, share_within
 
 from perf_suite.commands.repeatability import table
+from warpbench.repeatability import Series, absences, agreements, read_run, share_within
 
 ROOT = Path(__file__).resolve().parents[2]
 LATENCY = "benchmarks.rope.Rope.track_latency"

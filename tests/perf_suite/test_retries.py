@@ -1,8 +1,9 @@
 """Invalid measurements are tried again at the session's end, with real workers whose kernel says when it is invalid."""
 
 import pytest
-from warpbench import session
+
 from perf_suite.catalogue import catalogue_jobs
+from warpbench import session
 from warpbench.records import MeasurementRecord, Status, from_line
 from warpbench.spool import FOLDER_VARIABLE
 from warpbench.watched_worker import Limits, WatchedWorker, WorkerStartError

@@ -6,13 +6,12 @@ import time
 from pathlib import Path
 
 import pytest
+
+from perf_suite.catalogue import catalogue_jobs, workloads_of
 from warpbench import session
-from perf_suite.catalogue import catalogue_jobs
 from warpbench.records import Failure, Status, WorkloadRecord, from_line
 from warpbench.spool import FOLDER_VARIABLE
 from warpbench.watched_worker import Limits, WorkerStartError
-
-from perf_suite.catalogue import workloads_of
 
 torch = pytest.importorskip("torch")
 if torch.cuda.is_available():

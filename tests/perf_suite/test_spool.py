@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from warpbench import spool
 from warpbench.records import CompiledRecord, Cpu, RunRecord, to_line
 

@@ -5,17 +5,16 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+
+from perf_suite.catalogue import catalogue_jobs, workload_named
 from warpbench import gate, measurement, session
 from warpbench.context import Conditions
-from perf_suite.catalogue import catalogue_jobs
 from warpbench.launches import NotCapturableError
 from warpbench.measurement import Bench, measure
 from warpbench.protocol import Job, blank_record, outcome_from_line, outcome_to_line
 from warpbench.records import Status
 from warpbench.setting import set_up
 from warpbench.timing import Stopwatch, steady
-
-from perf_suite.catalogue import workload_named
 
 ROPE = workload_named("rope", "cpu-fp32-b1-h8-s256-d128")
 COPIES = 4

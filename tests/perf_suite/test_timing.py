@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from warpbench.samples import RECORDED_SAMPLES, thinned
 from warpbench.timing import cpu
 from warpbench.timing.timing import TimedCall

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from warpbench.compiled.cuda_binaries import NoToolsError, find_tools
 
 from perf_suite.compiled.twins import compile_twins
 from perf_suite.compiled.twins.forked import NoAnswerError, each_forked
 from perf_suite.compiled.watched_kernels import ARCHITECTURES, WATCHED
+from warpbench.compiled.cuda_binaries import NoToolsError, find_tools
 
 pytestmark = pytest.mark.outside
 

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from warpbench import unchanged
+
 from perf_suite.catalogue import catalogue_jobs
+from warpbench import unchanged
 from warpbench.protocol import blank_record
 from warpbench.records import Cpu, RunRecord, Status, to_line
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from warpbench import validity
 from warpbench.records import ClockEventReasons
 

@@ -21,6 +21,7 @@ import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+
 from warpbench.compiled.architectures import compute_capability_of
 from warpbench.prepared import UnavailableError
 

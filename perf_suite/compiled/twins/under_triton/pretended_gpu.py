@@ -19,6 +19,7 @@ import triton
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 from triton.backends.compiler import GPUTarget
+
 from warpbench.compiled.architectures import ComputeCapability
 from warpbench.machines import machine_named
 
