@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perf_suite import KernelBenchmark
-from perf_suite.one_off.ad_hoc import BadRequestError
+from warpbench.one_off.ad_hoc import BadRequestError
 from warpbench.records import Status
 
 pytestmark = pytest.mark.outside

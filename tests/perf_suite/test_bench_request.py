@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from perf_suite.catalogue import OPERATORS, workloads_of
-from perf_suite.one_off.ad_hoc import BadRequestError, ad_hoc_workload, operators, options
-from perf_suite.one_off.kernel_benchmark import KernelBenchmark
+from warpbench.one_off.ad_hoc import BadRequestError, ad_hoc_workload, operators, options
+from warpbench.one_off.kernel_benchmark import KernelBenchmark
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from perf_suite.one_off.ad_hoc import BadRequestError, ad_hoc_workload
-from perf_suite.one_off.result import BenchmarkResult
 from tests.perf_suite.example_records import RUN_ON_H200
 from warpbench.machines import ceilings_of
+from warpbench.one_off.ad_hoc import BadRequestError, ad_hoc_workload
+from warpbench.one_off.result import BenchmarkResult
 from warpbench.protocol import Outcome, outcome_from_line
 from warpbench.records import Ceilings, Energy, MeasurementRecord, Status, Visit, from_line
 

@@ -8,9 +8,9 @@ import pytest
 
 from perf_suite.benchmarks.host_overhead import HostOverhead
 from perf_suite.catalogue import OPERATORS as CATALOGUE
-from perf_suite.host_overhead.session import Limits, measure_host_overhead
-from perf_suite.host_overhead.smallest import OPERATORS, WITHOUT, smallest
 from warpbench import asv_values
+from warpbench.host_overhead.session import Limits, measure_host_overhead
+from warpbench.host_overhead.smallest import OPERATORS, WITHOUT, smallest
 from warpbench.jobs import QUICK_VARIABLE, SELECTION_VARIABLE, write_selection
 from warpbench.records import Failure, RunRecord, Status, WorkloadRecord, from_line
 from warpbench.spool import FOLDER_VARIABLE

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perf_suite.commands.repeatability import table
+from warpbench.commands.repeatability import table
 from warpbench.repeatability import Series, absences, agreements, read_run, share_within
 
 ROOT = Path(__file__).resolve().parents[2]

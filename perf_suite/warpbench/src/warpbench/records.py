@@ -86,8 +86,8 @@ class RunRecord:
     cpu: Cpu
     software: Mapping[str, str]
     ceilings: Ceilings | None  # the datasheet's peaks
-    suite_sha256: str | None = None  # of perf_suite's own sources: workloads, gate, stopwatches
-    measured_ceilings: Ceilings | None = None  # what `python -m perf_suite calibrate` measured on this very GPU
+    suite_sha256: str | None = None  # of warpbench and the benchmark directory: cases, gate, stopwatches
+    measured_ceilings: Ceilings | None = None  # what `warpbench calibrate` measured on this GPU
     schema: int = SCHEMA
 
 

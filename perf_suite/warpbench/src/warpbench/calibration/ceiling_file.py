@@ -99,9 +99,7 @@ def load(uuid: str, folder: Path | None = None) -> Calibration | None:
     try:
         return _from_json(text)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"{file} is no calibration ({error!r}): delete it, or run `python -m perf_suite calibrate`"
-        ) from error
+        raise ValueError(f"{file} is no calibration ({error!r}): delete it, or run `warpbench calibrate`") from error
 
 
 def save(calibration: Calibration, folder: Path | None = None) -> Path:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 
-from ..jobs import benchmark_of
 from ..records import ProfiledKernel, ProfileRecord
 from ..workload import Workload
 from . import counters
@@ -25,14 +24,20 @@ _BEFORE_THE_NAME = re.compile(r"(void )?((\w+|\(anonymous namespace\)|<unnamed>|
 
 
 def profile_record(
-    run: str, workload: Workload, implementation: str, profiler: str, backend: str | None, rows: Sequence[KernelRow]
+    run: str,
+    benchmark: str,
+    workload: Workload,
+    implementation: str,
+    profiler: str,
+    backend: str | None,
+    rows: Sequence[KernelRow],
 ) -> ProfileRecord:
     """The record of one call; a counter that this GPU does not have is None or missing, never zero."""
     kernels = tuple(_kernel(row) for row in rows)
     bytes_known = [kernel.dram_bytes for kernel in kernels if kernel.dram_bytes is not None]
     return ProfileRecord(
         run=run,
-        benchmark=benchmark_of(workload.operator),
+        benchmark=benchmark,
         operator=workload.operator,
         workload=workload.name,
         implementation=implementation,

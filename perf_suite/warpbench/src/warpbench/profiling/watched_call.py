@@ -26,6 +26,7 @@ class NotProfiledError(Exception):
 class Call:
     """What to profile."""
 
+    benchmark: str  # asv's name of the class
     workload: Workload
     implementation: str
     run: str
@@ -65,7 +66,7 @@ def run_under(profiler: Sequence[str], call: Call, environment: Mapping[str, str
         command = [
             *profiler,
             *python_running(_CALL, under_another_program=True),
-            jobs_to_json([Job(benchmark="profile", workload=call.workload, implementation=call.implementation)]),
+            jobs_to_json([Job(benchmark=call.benchmark, workload=call.workload, implementation=call.implementation)]),
         ]
         output = _output([*command, call.run, str(path), "--calls", str(call.calls)], environment)
         return Ran(report=read_report(path) if path.exists() else None, output=output)

@@ -1,15 +1,15 @@
-"""`python -m perf_suite calibrate`: measure this machine's ceilings and keep them for the runs to come."""
+"""`warpbench calibrate`: measure this machine's ceilings and keep them for the runs to come."""
 
 import argparse
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warpbench import machines
-from warpbench.calibration import ceiling_file
-from warpbench.calibration.ceiling_file import BANDWIDTH, L2_BANDWIDTH, Calibration
-from warpbench.quantity_text import quantity, share
-from warpbench.records import Ceilings
+from .. import machines
+from ..calibration import ceiling_file
+from ..calibration.ceiling_file import BANDWIDTH, L2_BANDWIDTH, Calibration
+from ..quantity_text import quantity, share
+from ..records import Ceilings
 
 if TYPE_CHECKING:  # asv imports every module of the suite, also where rich is missing
     from rich.table import Table
@@ -37,15 +37,15 @@ def run(arguments: argparse.Namespace) -> None:
     """Measure, print the table, store."""
     from rich.console import Console
 
-    from warpbench import context  # torch takes seconds to import; --help need not wait
+    from .. import context  # torch takes seconds to import; --help need not wait
 
     device = arguments.device or context.device()
     if device == "cuda":
         if context.device() != "cuda":
             sys.exit("calibrate: torch sees no GPU here; --device cpu measures the processor")
-        from warpbench.calibration.gpu import calibrate
+        from ..calibration.gpu import calibrate
     else:
-        from warpbench.calibration.cpu import calibrate
+        from ..calibration.cpu import calibrate
     console = Console()
     with console.status("starting") as status:
         calibration = calibrate(lambda name: status.update(f"measuring {_title(name)}"))

@@ -1,22 +1,18 @@
-"""A workload of any shape, outside the catalogue: which operators and options there are, and one made of them.
+"""A workload of any shape, whether or not it is among the cases: which options there are, and one made of them.
 
-The options are the keyword arguments of the operator's own row builder in workloads/<op>.py, so a new operator needs
-nothing here. No torch here.
+The options are the keyword arguments of the benchmark class's `case`. No torch here.
 """
 
 import difflib
-import importlib
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from warpbench.cost import ELEMENT_BYTES
-from warpbench.workload import Workload
+from ..benchmark import DEFAULT_DTYPE, KernelBenchmark
+from ..cost import ELEMENT_BYTES
+from ..workload import Workload
 
-from ..catalogue import OPERATORS
-
-DEFAULT_DTYPE = {"cuda": "fp16", "cpu": "fp32"}
 DTYPES = tuple(ELEMENT_BYTES)
 
 
@@ -34,18 +30,15 @@ class Option:
     default: int | bool | None
 
 
-def operators() -> tuple[str, ...]:
-    """The operators that can be asked for at any shape."""
-    return tuple(operator for operator in OPERATORS if _builder(operator) is not None)
-
-
-def options(operator: str) -> tuple[Option, ...]:
-    """The options of an operator's shape. Raises BadRequestError."""
-    parameters = inspect.signature(_known_builder(operator)).parameters.values()
+def options(kind: type[KernelBenchmark]) -> tuple[Option, ...]:
+    """The options of an operator's shape; none where its class has no `case`."""
+    if kind.case is None:
+        return ()
+    parameters = inspect.signature(kind.case).parameters.values()
     return tuple(
         Option(
             name=parameter.name,
-            is_flag=parameter.annotation is bool,
+            is_flag=parameter.annotation in (bool, "bool"),
             required=parameter.default is parameter.empty,
             default=None if parameter.default is parameter.empty else parameter.default,
         )
@@ -54,10 +47,14 @@ def options(operator: str) -> tuple[Option, ...]:
     )
 
 
-def ad_hoc_workload(operator: str, device: str, dtype: str | None = None, **shape: int | bool | None) -> Workload:
-    """A row of this shape; what is not given has its default. Raises BadRequestError with what there is instead."""
-    build = _known_builder(operator)
-    known = {option.name: option for option in options(operator)}
+def ad_hoc_workload(
+    kind: type[KernelBenchmark], device: str, dtype: str | None = None, **shape: int | bool | None
+) -> Workload:
+    """A workload of this shape; what is not given has its default. Raises BadRequestError."""
+    operator = kind.operator
+    if kind.case is None:
+        raise BadRequestError(f"{operator} has its cases alone: its class has no `case` that makes one of any shape")
+    known = {option.name: option for option in options(kind)}
     for name in shape:
         if name not in known:
             raise BadRequestError(f"{operator} has no option {name!r}{hint(name, known)}; it has {', '.join(known)}")
@@ -70,9 +67,10 @@ def ad_hoc_workload(operator: str, device: str, dtype: str | None = None, **shap
     if dtype not in DTYPES:
         raise BadRequestError(f"no dtype {dtype!r}; there are {', '.join(DTYPES)}")
     try:
-        return build(device, dtype, **shape)
-    except ValueError as error:
-        raise BadRequestError(f"{operator}: {error}") from error
+        return kind.workload_of(kind.case(device, dtype, **shape))
+    except (ValueError, KeyError) as error:
+        reason = f"it has no {dtype}" if isinstance(error, KeyError) else str(error)
+        raise BadRequestError(f"{operator}: {reason}") from error
 
 
 def hint(wrong: str, known: Collection[str]) -> str:
@@ -89,18 +87,3 @@ def _refuse_nonsense(operator: str, option: Option, value: Any) -> None:
             raise BadRequestError(f"{operator}: {option.name} must be true or false, got {value!r}")
     elif isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise BadRequestError(f"{operator}: {option.name} must be a whole number of at least 1, got {value!r}")
-
-
-def _known_builder(operator: str) -> Callable[..., Workload]:
-    build = _builder(operator) if operator in OPERATORS else None
-    if build is None:
-        raise BadRequestError(
-            f"no operator {operator!r}{hint(operator, operators())}; there are {', '.join(operators())}"
-        )
-    return build
-
-
-def _builder(operator: str) -> Callable[..., Workload] | None:
-    module = importlib.import_module(f"..workloads.{operator}", __package__)
-    build: Callable[..., Workload] | None = getattr(module, "workload", None)
-    return build if inspect.isfunction(build) else None

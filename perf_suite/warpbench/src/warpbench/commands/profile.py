@@ -1,4 +1,4 @@
-"""`python -m perf_suite profile WORKLOAD`: why a kernel takes the time it takes, by NVIDIA's profilers."""
+"""`warpbench profile WORKLOAD`: why a kernel takes the time it takes, by NVIDIA's profilers."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import difflib
 import sys
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from warpbench.profiling import nsight_compute, nsight_systems, result_file
-from warpbench.profiling.profile_record import profile_record
-from warpbench.profiling.result_file import NoResultFileError, ResultFile
-from warpbench.profiling.table import kernel_table, traffic_table
-from warpbench.profiling.tools import ProfilerError, find_tool
-from warpbench.profiling.watched_call import Call, NotProfiledError
-from warpbench.records import ProfileRecord, RunRecord
-from warpbench.workload import Workload
-
-from ..catalogue import OPERATORS, workloads_of
+from ..profiling import nsight_compute, nsight_systems, result_file
+from ..profiling.profile_record import profile_record
+from ..profiling.result_file import NoResultFileError, ResultFile
+from ..profiling.table import kernel_table, traffic_table
+from ..profiling.tools import ProfilerError, find_tool
+from ..profiling.watched_call import Call, NotProfiledError
+from ..project import project_here
+from ..records import ProfileRecord, RunRecord
+from ..workload import ANY_DEVICE, Workload
 
 if TYPE_CHECKING:  # asv imports every module of its benchmark folder, also where rich is missing
     from rich.console import Console
@@ -84,7 +84,7 @@ def _profiles(calls: Sequence[Call], arguments: argparse.Namespace) -> int:
                 continue
         machine = machine or seen.report.run
         record = profile_record(
-            call.run, call.workload, call.implementation, profiler, seen.report.backend, seen.kernels
+            call.run, call.benchmark, call.workload, call.implementation, profiler, seen.report.backend, seen.kernels
         )
         profiles.append((call.workload, record))
     if machine is not None:
@@ -116,6 +116,10 @@ def _timelines(calls: Sequence[Call], folder: Path) -> int:
 def _calls(name: str, implementations: Sequence[str], count: int) -> list[Call]:
     """What to profile, in order; ends the program with the names there are if the catalogue has no such."""
     run = uuid.uuid4().hex
+    benchmark = next(
+        (asv_name for asv_name, kind in project_here().by_asv_name.items() if kind.operator == name.partition("/")[0]),
+        "",
+    )
     calls = []
     for workload in _workloads(name):
         unknown = set(implementations).difference(workload.implementations)
@@ -124,18 +128,19 @@ def _calls(name: str, implementations: Sequence[str], count: int) -> list[Call]:
                 f"{workload.name} has no implementation {unknown.pop()}; it has {', '.join(workload.implementations)}"
             )
         wanted = implementations or workload.implementations
-        calls += [Call(workload=workload, implementation=each, run=run, calls=count) for each in wanted]
+        calls += [
+            Call(benchmark=benchmark, workload=workload, implementation=each, run=run, calls=count) for each in wanted
+        ]
     return calls
 
 
 def _workloads(name: str) -> list[Workload]:
     operator, _, row = name.partition("/")
-    if operator not in OPERATORS:
-        _refuse(f"no operator {operator!r}; the catalogue has {', '.join(OPERATORS)}")
-    on_gpu = [workload for workload in workloads_of(operator) if workload.device == "cuda"]
+    workloads = [_on_gpu(workload) for workload in project_here().operator(operator).workloads()]
+    on_gpu = [workload for workload in workloads if workload.device == "cuda"]
     if not row:
         return on_gpu
-    for workload in workloads_of(operator):
+    for workload in workloads:
         if workload.name == row:
             if workload.device != "cuda":
                 gpu_rows = ", ".join(other.name for other in on_gpu)
@@ -148,6 +153,10 @@ def _workloads(name: str) -> list[Workload]:
     _refuse(
         f"no workload {row!r} of {operator}; " + (f"did you mean {like[0]}?" if like else f"it has {', '.join(names)}")
     )
+
+
+def _on_gpu(workload: Workload) -> Workload:
+    return replace(workload, device="cuda") if workload.device == ANY_DEVICE else workload
 
 
 def _print_tables(console: Console, machine: RunRecord, profiles: Sequence[tuple[Workload, ProfileRecord]]) -> None:

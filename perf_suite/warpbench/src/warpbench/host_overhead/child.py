@@ -1,4 +1,4 @@
-"""The process that runs dispatch.py: `python -m perf_suite.host_overhead.child`, its Order on standard input.
+"""The process that runs dispatch.py: `python -m warpbench.host_overhead.child`, its Order on standard input.
 
 Into the journal it writes a run record, then a line as each visit starts and ends, so that whoever finds this process
 dead or silent knows what did it. The report is pytest-benchmark's own JSON.
@@ -9,17 +9,19 @@ import importlib.metadata
 import json
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
 import torch
 
-from warpbench import context, run_record
-from warpbench.gate import WrongResultError
-from warpbench.records import Failure, RunRecord, to_line
-
+from .. import context, run_record
+from ..gate import WrongResultError
+from ..protocol import Job, jobs_from_json
+from ..records import Failure, RunRecord, to_line
 from .order import Order
+from .smallest import case
 
 _FILE = Path(__file__).with_name("dispatch.py")
 
@@ -41,25 +43,28 @@ def main(order: Order) -> int:
         arguments += ["--benchmark-timer=time.process_time"]
     if order.quick:
         arguments += ["--visits=1", "--rounds=5"]
-    arguments += [f"--case={case}" for case in order.cases]
     torch.set_num_threads(1)
+    jobs = [job for job in jobs_from_json(order.jobs) if job.workload.device == device]
     with os.fdopen(order.journal, "w") as file:
         print(to_line(_run_record(order.run, device)), file=file, flush=True)
         gc.freeze()  # what is imported by now is not looked through again between rounds
-        return int(pytest.main([*arguments, str(_FILE)], plugins=[_Journal(file)]))
+        return int(pytest.main([*arguments, str(_FILE)], plugins=[_Journal(file, jobs)]))
 
 
 class _Journal:
-    """A pytest plugin that tells how far the run has come."""
+    """A pytest plugin that reports how far the run has come, and hands the jobs to dispatch.py."""
 
-    def __init__(self, file: TextIO) -> None:
+    def __init__(self, file: TextIO, jobs: Sequence[Job]) -> None:
         self._file = file
+        self._jobs = {case(job.workload.operator, job.implementation): job for job in jobs}
         self._wrong: set[str] = set()  # tests that ended in a wrong result
 
     def pytest_addoption(self, parser: Any) -> None:
         for option in ("--visits", "--rounds"):
             parser.addoption(option, type=int)
-        parser.addoption("--case", action="append")
+
+    def pytest_configure(self, config: Any) -> None:
+        config.host_overhead_jobs = self._jobs
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._say(started=_case(nodeid))

@@ -8,22 +8,22 @@ import statistics
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from warpbench.child_process import compiling_alone, python_running
-from warpbench.lines_in_time import LinesInTime, SilentError
-from warpbench.protocol import Outcome
-from warpbench.records import Failure, MeasurementRecord, RunRecord, Status, from_line
-from warpbench.samples import thinned
-from warpbench.spool import Spool
-from warpbench.workload import Workload
-from warpbench.workload_record import workload_record
-
+from ..benchmark import KernelBenchmark
+from ..child_process import compiling_alone, python_running
+from ..lines_in_time import LinesInTime, SilentError
+from ..protocol import Job, Outcome, jobs_to_json
+from ..records import Failure, MeasurementRecord, RunRecord, Status, from_line
+from ..samples import thinned
+from ..spool import Spool
+from ..workload import Workload
+from ..workload_record import workload_record
 from .order import Order
-from .smallest import OPERATORS, case, implementations, smallest
+from .smallest import case, smallest
 
 _REASON_LENGTH, _LAST_WORDS = 500, 300
 
@@ -66,12 +66,13 @@ class _Attempt:
 
 def measure_host_overhead(
     benchmark: str,
+    kinds: Mapping[str, type[KernelBenchmark]],
     *,
     asked: Collection[tuple[str, str]] | None = None,
     quick: bool = False,
     limits: Limits | None = None,
 ) -> HostOverheadResults:
-    """The (operator, implementation) of `asked`, or all, as far as this machine's device has them.
+    """The (operator, implementation) of `asked`, or all of `kinds` by operator, that this machine's device has.
 
     One that kills its process, or says nothing for too long, is recorded as failed, and the others are measured by
     another process. Raises RuntimeError if a process ends before it could measure.
@@ -79,18 +80,23 @@ def measure_host_overhead(
     if importlib.util.find_spec("pytest_benchmark") is None:
         return HostOverheadResults(outcomes={}, unavailable="pytest-benchmark is missing: pip install pytest-benchmark")
     run = uuid.uuid4().hex
-    everything = ((operator, implementation) for operator in OPERATORS for implementation in implementations())
-    waiting = [case(*names) for names in everything if asked is None or names in asked]
+    waiting = [
+        Job(benchmark=benchmark, workload=workload, implementation=implementation)
+        for kind in kinds.values()
+        for workload in (smallest(kind, device) for device in ("cuda", "cpu"))
+        for implementation in workload.implementations
+        if asked is None or (workload.name, implementation) in asked
+    ]
     lost: dict[str, _Problem] = {}
-    attempt = _attempt(run, quick, limits or Limits(), tuple(waiting))
+    attempt = _attempt(run, quick, limits or Limits(), waiting)
     while attempt.unfinished is not None:
         lost[attempt.unfinished] = attempt.end
-        waiting.remove(attempt.unfinished)
+        waiting = [job for job in waiting if _case(job) != attempt.unfinished]
         if not waiting:
             break
-        attempt = _attempt(run, quick, limits or Limits(), tuple(waiting))
+        attempt = _attempt(run, quick, limits or Limits(), waiting)
     attempt.problems.update(lost)
-    workloads = [smallest(operator, attempt.record.device) for operator in OPERATORS]
+    workloads = [smallest(kind, attempt.record.device) for kind in kinds.values()]
     outcomes = {
         (workload.name, implementation): _outcome(run, benchmark, workload, implementation, attempt)
         for workload in workloads
@@ -104,11 +110,11 @@ def measure_host_overhead(
     return HostOverheadResults(outcomes=outcomes)
 
 
-def _attempt(run: str, quick: bool, limits: Limits, cases: tuple[str, ...]) -> _Attempt:
+def _attempt(run: str, quick: bool, limits: Limits, jobs: Sequence[Job]) -> _Attempt:
     with tempfile.TemporaryDirectory(prefix="perf_suite_host_overhead_") as name:
         report = Path(name) / "report.json"
         reader, writer = os.pipe()
-        order = Order(run=run, quick=quick, cases=cases, journal=writer, report=str(report))
+        order = Order(run=run, quick=quick, jobs=jobs_to_json(jobs), journal=writer, report=str(report))
         journal, end = _carried_out(order, reader, Path(name) / "output", limits)
         if not journal:
             raise RuntimeError(f"host overhead was not measured: {end.reason}")
@@ -126,7 +132,7 @@ def _carried_out(order: Order, reader: int, output: Path, limits: Limits) -> tup
     journal: list[str] = []
     with output.open("w") as file:
         child = subprocess.Popen(
-            python_running("perf_suite.host_overhead.child"),
+            python_running("warpbench.host_overhead.child"),
             stdin=subprocess.PIPE,
             stdout=file,
             stderr=file,
@@ -154,6 +160,10 @@ def _carried_out(order: Order, reader: int, output: Path, limits: Limits) -> tup
     said = output.read_text(errors="replace").strip()[-_LAST_WORDS:]
     reason = f"the process ended with {how}" + (f": {said}" if said else "")
     return journal, _Problem(reason=reason, failure=Failure.CRASH)
+
+
+def _case(job: Job) -> str:
+    return case(job.workload.operator, job.implementation)
 
 
 def _read_journal(attempt: _Attempt, lines: list[str]) -> None:

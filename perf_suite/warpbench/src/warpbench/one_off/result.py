@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpbench.protocol import Outcome
-from warpbench.records import Ceilings, MeasurementRecord, RunRecord, Status
-from warpbench.roofline import bound_s
-from warpbench.workload import Workload
+from ..protocol import Outcome
+from ..records import Ceilings, MeasurementRecord, RunRecord, Status
+from ..roofline import bound_s
+from ..workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +37,14 @@ class BenchmarkResult:
 
     @property
     def best_baseline(self) -> MeasurementRecord | None:
-        """The fastest of the rivals that gave a number."""
-        rivals = [
+        """The fastest of the baselines that gave a number."""
+        baselines = [
             outcome.measurement
             for outcome in self.outcomes
             if outcome.measurement.implementation in self.workload.baselines
             and outcome.measurement.latency_s is not None
         ]
-        return min(rivals, key=lambda measurement: measurement.latency_s or 0.0, default=None)
+        return min(baselines, key=lambda measurement: measurement.latency_s or 0.0, default=None)
 
     @property
     def failed(self) -> bool:
@@ -77,7 +77,7 @@ class BenchmarkResult:
         """Write the result, .json or .csv, and return where. Raises BadRequestError for another suffix."""
         from .export import export
 
-        return export(self, Path(path))
+        return export([self], Path(path))
 
     def _share(self, latency_s: float, ceilings: Ceilings | None) -> float | None:
         bound = bound_s(self.workload.cost, self.workload.dtype, ceilings) if ceilings else None

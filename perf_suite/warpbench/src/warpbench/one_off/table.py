@@ -4,9 +4,8 @@ import io
 import statistics
 from collections.abc import Callable
 
-from warpbench.quantity_text import quantity, share
-from warpbench.records import MeasurementRecord, Status
-
+from ..quantity_text import quantity, share
+from ..records import MeasurementRecord, Status
 from .result import BenchmarkResult, Figures
 
 _WIDEST = 200  # columns are as wide as what stands in them; nothing is cut
@@ -86,7 +85,7 @@ def _remarks(result: BenchmarkResult, filled: dict[str, list[str | None]]) -> li
     if "of measured" in filled and result.run.measured_ceilings is not None:
         lines.append(f"of measured: by the ceilings calibrated here ({result.run.measured_ceilings.measured_at})")
     elif result.run.gpu is not None:
-        lines.append("of measured: not known; `python -m perf_suite calibrate` measures this GPU's ceilings")
+        lines.append("of measured: not known; `warpbench calibrate` measures this GPU's ceilings")
     return lines
 
 

@@ -1,11 +1,11 @@
-"""`python -m perf_suite repeatability FILE...`: how well separate runs of one commit agree, as a table."""
+"""`warpbench repeatability FILE...`: how well separate runs of one commit agree, as a table."""
 
 import argparse
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from warpbench.repeatability import Agreement, Series, absences, agreements, read_run, share_within
+from ..repeatability import Agreement, Series, absences, agreements, read_run, share_within
 
 _SHORT_S = 10e-6
 _LIMIT, _SHORT_LIMIT = 0.005, 0.015  # what this suite sets itself

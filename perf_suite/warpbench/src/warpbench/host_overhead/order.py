@@ -9,6 +9,6 @@ class Order:
 
     run: str
     quick: bool
-    cases: tuple[str, ...]  # "rope-warpwatch"; those that this machine's device has are measured
+    jobs: str  # as JSON; those of this machine's device are measured
     journal: int  # a file descriptor
     report: str
