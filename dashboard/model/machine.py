@@ -29,7 +29,7 @@ class HardwareLimits:
     """Peaks and ceilings of a machine; None if unknown."""
 
     peaks: Ceilings | None  # the datasheet's
-    measured: Ceilings | None  # by `python -m perf_suite calibrate` on this GPU
+    measured: Ceilings | None  # by `warpbench calibrate` on this GPU
 
     @property
     def known(self) -> tuple[Ceilings, ...]:

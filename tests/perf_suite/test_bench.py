@@ -57,7 +57,7 @@ def test_a_shape_for_a_gpu_is_not_begun_on_a_cpu():
 
 
 def bench(*arguments, **environment):
-    command = [sys.executable, "-m", "perf_suite", "bench", *arguments]
+    command = [sys.executable, "-m", "warpbench", "run", *arguments]
     return subprocess.run(
         command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, check=False
     )
@@ -87,7 +87,7 @@ def test_a_kernel_that_takes_too_long_is_named_and_makes_the_exit_status_1(tmp_p
 
 def test_progress_is_shown_on_a_terminal():
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "perf_suite", "bench", *OPTIONS]
+    command = [sys.executable, "-m", "warpbench", "run", *OPTIONS]
     with subprocess.Popen(
         command, cwd=ROOT, env={**os.environ, "TERM": "xterm"}, stdout=subprocess.PIPE, stderr=theirs
     ) as process:

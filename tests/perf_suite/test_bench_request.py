@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def bench(*arguments):
-    command = [sys.executable, "-m", "perf_suite", "bench", *arguments]
+    command = [sys.executable, "-m", "warpbench", "run", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 

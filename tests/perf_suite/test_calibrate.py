@@ -130,7 +130,7 @@ def test_an_l2_too_small_to_read_from_is_refused():
 def calibrated(tmp_path_factory):
     """What the command prints and writes where there is no GPU."""
     folder = tmp_path_factory.mktemp("ceilings")
-    command = [sys.executable, "-m", "perf_suite", "calibrate", "--device", "cpu", "--output", str(folder)]
+    command = [sys.executable, "-m", "warpbench", "calibrate", "--device", "cpu", "--output", str(folder)]
     environment = {**os.environ, "COLUMNS": "100"}
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     return folder, ended.stdout

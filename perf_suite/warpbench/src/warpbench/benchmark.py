@@ -54,7 +54,10 @@ class KernelBenchmark(AsvMetrics, ABC):
 
     @abstractmethod
     def reference(self, **inputs: Any) -> Any:
-        """The output, or several, in float64. Called with float64 copies of the floating-point inputs."""
+        """The output, or several, in float64. Called with float64 copies of the floating-point inputs.
+
+        None where no reference is known: then each number is recorded with "no correctness gate".
+        """
 
     decode: ClassVar[Callable[..., Any] | None] = None
 

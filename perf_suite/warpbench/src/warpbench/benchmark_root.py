@@ -39,7 +39,7 @@ def use(folder: Path) -> str:
         raise FileNotFoundError(f"{folder} is no benchmark directory: it has no __init__.py")
     if not any(isinstance(finder, _Finder) and finder.folder == folder for finder in sys.meta_path):
         sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
-        sys.meta_path.insert(0, _Finder(folder))  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _Finder(folder))
     os.environ[_VARIABLE] = str(folder)
     return folder.name
 
@@ -58,7 +58,9 @@ def use_inherited() -> None:
 
 
 def use_that_of(module: str) -> None:
-    """The benchmark directory that a module was imported from, as asv imports it."""
+    """The benchmark directory that a module was imported from, unless this process has inherited one."""
+    if in_use() is not None:
+        return
     package = sys.modules.get(module.partition(".")[0])
     paths = list(getattr(package, "__path__", ()))
     if paths and (Path(paths[0]) / "__init__.py").is_file():

@@ -22,7 +22,7 @@ _BUILD = ["python -m pip wheel --no-deps --no-build-isolation -w {build_cache_di
 _INSTALL = ["in-dir={env_dir} python -m pip install --no-deps --force-reinstall {wheel_file}"]
 
 
-class WarpbenchEnvironment(Virtualenv):  # type: ignore[misc]  # asv has no types
+class WarpbenchEnvironment(Virtualenv):
     """`"environment_type": "warpbench"` in asv.conf.json."""
 
     tool_name = "warpbench"

@@ -57,7 +57,7 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
     gate = gates[0]
     error = gate.check()
     peak = _peak_memory_bytes(prepared) if bench.monitor else None
-    captured = capture(prepared.run) if bench.monitor else None
+    captured = capture(prepared.run) if bench.monitor and prepared.capturable else None
     if captured:
         gate.check_replay(captured.replay)
 
@@ -67,7 +67,13 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
         each.begin_timing()
     launches = sum(captured.launched.values()) if captured and captured.launched else None
     calls = [
-        TimedCall(run=one.run, after=each.after_timed_call, launches=launches or 1, peak_memory_bytes=peak or 0)
+        TimedCall(
+            run=one.run,
+            after=each.after_timed_call,
+            capturable=one.capturable,
+            launches=launches or 1,
+            peak_memory_bytes=peak or 0,
+        )
         for one, each in zip((prepared, *others), gates, strict=True)
     ]
     timing = bench.stopwatch.sample_latency(calls, visit=job.visit, visits=job.visits)
@@ -111,7 +117,7 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
     return Outcome(
         measurement=replace(
             record,
-            reason=None if inaccuracy is None else f"inaccurate: its error is {inaccuracy:.2g}x the allowed one",
+            reason=_remark(inaccuracy, is_gated=error is not None),
             inaccuracy=inaccuracy,
             latency_s=latency_s,
             sm_cycles=timing.sm_cycles,
@@ -144,6 +150,13 @@ def measure_energy(bench: Bench, setting: Setting, job: Job, blank: MeasurementR
     if joules is None:
         raise UnavailableError("the GPU's energy counter did not step under load")
     return Outcome(measurement=replace(blank, status=Status.OK, energy=joules))
+
+
+def _remark(inaccuracy: float | None, *, is_gated: bool) -> str | None:
+    """What a reader has to know of a number."""
+    if not is_gated:
+        return "no correctness gate: no reference is known"
+    return None if inaccuracy is None else f"inaccurate: its error is {inaccuracy:.2g}x the allowed one"
 
 
 def _largest_shift(bench: Bench, job: Job, timing: Timing) -> float:
@@ -182,6 +195,8 @@ def _steady(bench: Bench, job: Job, gates: list[Gate], calls: list[TimedCall], l
         return _Steady()
     if bench.monitor is None:
         return _Steady(reason="not available: a CPU has no CUDA graphs, and its latency is that of calls back to back")
+    if not calls[0].capturable:
+        return _Steady(reason="not captured: the call synchronises with the host")
     began_us = time.time_ns() // 1000
     before = bench.monitor.conditions()
     try:

@@ -16,7 +16,7 @@ class Bounds:
     slack: torch.Tensor  # float64, broadcast to values; 0 where nothing may differ
 
 
-Expected = Output | tuple[torch.Tensor | Bounds, ...]
+Expected = Output | tuple[torch.Tensor | Bounds, ...] | None  # None: no reference is known
 Part = TypeVar("Part")
 
 

@@ -45,7 +45,7 @@ class Project:
 
     def operator(self, name: str) -> type[KernelBenchmark]:
         """The class of an operator. Raises NoProjectError with the operators there are."""
-        known = {**self.operators, Control.operator: Control}
+        known: dict[str, type[KernelBenchmark]] = {**self.operators, Control.operator: Control}
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f" (did you mean {close[0]!r}?)" if close else ""

@@ -100,7 +100,7 @@ class WorkloadRecord:
     benchmark: str  # "benchmarks.rope.Rope"
     operator: str
     workload: str
-    parameters: Mapping[str, int | bool]
+    parameters: Mapping[str, int | float | bool | str]
     dtype: str
     flops: int
     bytes: int

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> None:
         "repo": ".",
         "branches": [branch],
         "benchmark_dir": name,
-        "plugins": ["warpbench.asv"],
+        "plugins": [".warpbench.asv"],  # asv takes a module of its own name only with the dot
         "environment_type": "warpbench",
         "launch_method": "spawn",
         "results_dir": ".asv/results",

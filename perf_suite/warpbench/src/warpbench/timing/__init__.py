@@ -10,10 +10,10 @@ class Stopwatch:
     """GPU: NVBench with the L2 flushed before each sample, or CUDA events where it is not installed.
     CPU: torch.utils.benchmark, caches warm. `quick` takes a handful of samples only, to see that it works."""
 
-    def __init__(self, *, device: str, quick: bool) -> None:
+    def __init__(self, *, device: str, quick: bool, uses_nvbench: bool = True) -> None:
         self._device = device
         self._quick = quick
-        self._nvbench = nvbench.NVBench() if device == "cuda" and nvbench.is_installed() else None
+        self._nvbench = nvbench.NVBench() if device == "cuda" and uses_nvbench and nvbench.is_installed() else None
 
     def for_each(self, count: int, body: Callable[[int], None]) -> None:
         """Call `body` with 0 to count - 1. Inside, `sample_latency` may be called; once in a process."""
@@ -29,6 +29,8 @@ class Stopwatch:
         They are spread over `visits`, of which this is number `visit`.
         Raises TimingError if no sample could be taken under fair conditions.
         """
+        if self._device == "cuda" and not calls[0].capturable:  # NVBench's blocking kernel would never let it go on
+            return cuda_events.sample_latency(calls, quick=self._quick, visits=visits, hides_host=False)
         if self._nvbench is not None:
             return self._nvbench.sample_latency(calls, quick=self._quick, visit=visit, visits=visits)
         if self._device == "cuda":

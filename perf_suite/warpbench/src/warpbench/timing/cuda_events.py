@@ -15,12 +15,13 @@ _WARM_UP = 5
 _L2_MULTIPLE = 2  # bytes written to flush, in L2 sizes
 
 
-def sample_latency(calls: Sequence[TimedCall], *, quick: bool, visits: int = 1) -> Timing:
+def sample_latency(calls: Sequence[TimedCall], *, quick: bool, visits: int = 1, hides_host: bool = True) -> Timing:
     """Seconds between two events around each call, in turn, on torch's current stream; a share of them on each visit.
 
     The flush before a call keeps the GPU busy while the host enqueues, which hides launch latency for all but
     operations of many kernels; NVBench's blocking kernel hides it for those too. Samples in which the flush was over
-    before the call was enqueued are left out. Raises TimingError where most are.
+    before the call was enqueued are left out. Raises TimingError where most are. A call that synchronises with the host
+    is timed with `hides_host=False`: the host's time is part of its latency.
     """
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     flush = torch.empty(_L2_MULTIPLE * max(properties.L2_cache_size, 1 << 24), dtype=torch.uint8, device="cuda")
@@ -30,7 +31,7 @@ def sample_latency(calls: Sequence[TimedCall], *, quick: bool, visits: int = 1) 
     first, _ = _sample(calls[0], flush)
     count = _FEWEST if quick else max(_FEWEST, min(_SAMPLES, int(_LONGEST_S / max(first, 1e-6))) // visits)
     taken = [_sample(calls[index % len(calls)], flush) for index in range(count)]
-    hidden = tuple(seconds for seconds, is_hidden in taken if is_hidden)
+    hidden = tuple(seconds for seconds, is_hidden in taken if is_hidden or not hides_host)
     if 2 * len(hidden) < count:
         raise TimingError(
             f"in {count - len(hidden)} of {count} samples the GPU waited for the host to enqueue the call, so they are "
@@ -43,7 +44,7 @@ def sample_latency(calls: Sequence[TimedCall], *, quick: bool, visits: int = 1) 
         sm_cycles=None,
         clock_over_time_hz=(),
         cache="cold",
-        timer="cuda-events",
+        timer="cuda-events" if hides_host else "cuda-events, host time included",
     )
 
 

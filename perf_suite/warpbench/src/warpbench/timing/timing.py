@@ -16,6 +16,7 @@ class TimedCall:
 
     run: Callable[[], Output]
     after: Callable[[Output], None]
+    capturable: bool = True  # False: it synchronises with the host, whose time counts then
     launches: int = 1  # kernels, copies and memsets a call, as far as they are known
     peak_memory_bytes: int = 0  # allocated at the worst moment of a call, over its inputs and output
 

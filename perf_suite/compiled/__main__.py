@@ -1,4 +1,4 @@
-"""`python -m perf_suite compiled`: one commit's compiled code as a file, for `warpwatch compare --code`."""
+"""`python -m perf_suite.compiled FILE`: one commit's compiled code as a file, for `warpwatch compare --code`."""
 
 import argparse
 import subprocess
@@ -9,17 +9,16 @@ from typing import NoReturn
 
 from warpbench.compiled.cuda_binaries import NoToolsError
 
-from ..compiled.commit_code import as_json, read_commit_code
-from ..compiled.installed_kernels import NoKernelsError, kernels_folder
+from .commit_code import as_json, read_commit_code
+from .installed_kernels import NoKernelsError, kernels_folder
 
 _PACKAGE = "kernels"
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Offer the sub-command."""
-    parser = commands.add_parser(
-        "compiled",
-        help="write registers, memory and instructions of every kernel of a built checkout to a file",
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m perf_suite.compiled",
         description="Read the library built in a checkout and write, of each kernel for each architecture, what the "
         "compiler made of it. No GPU and no torch are needed.",
     )
@@ -31,12 +30,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="FOLDER",
         help="of the commit, built with `python setup.py build_ext --inplace`; default: here",
     )
-    parser.set_defaults(run=run)
+    arguments = parser.parse_args()
+    write(arguments.checkout.resolve(), arguments.output)
 
 
-def run(arguments: argparse.Namespace) -> None:
+def write(checkout: Path, output: Path) -> None:
     """Read and write. Exit status 2: there is nothing to read, and the sentence says why."""
-    checkout = arguments.checkout.resolve()
     if not (checkout / _PACKAGE).is_dir():
         _refuse(f"{checkout} has no {_PACKAGE}/: --checkout wants a checkout of the project")
     if not (checkout / _PACKAGE / "__init__.py").is_file():
@@ -54,7 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
             _refuse(str(error))
         finally:
             sys.path.remove(importable)
-    arguments.output.write_text(text)
+    output.write_text(text)
 
 
 def _commit(checkout: Path) -> str:
@@ -67,3 +66,7 @@ def _commit(checkout: Path) -> str:
 def _refuse(sentence: str) -> NoReturn:
     print(f"compiled: {sentence}", file=sys.stderr)
     sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
