@@ -54,7 +54,9 @@ def combined(visits: Sequence[Outcome]) -> Outcome:
         at_s=records[0].at_s,
         throttled_s=_summed(records),
         contenders=max((record.contenders for record in records if record.contenders is not None), default=None),
-        relative_error=max((record.relative_error or 0.0 for record in records), default=None),
+        relative_error=max(
+            (record.relative_error for record in records if record.relative_error is not None), default=None
+        ),
         visits=tuple(Visit(at_s=record.at_s or 0.0, latency_s=record.latency_s or 0.0) for record in records),
     )
     return replace(last, measurement=measured, samples_s=samples, calls_per_sample=sum(weights))

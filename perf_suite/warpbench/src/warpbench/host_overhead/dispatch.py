@@ -57,10 +57,10 @@ def test_dispatch(operator: str, implementation: str, visit: int, benchmark: Any
     )
 
 
-_kept: dict[str, tuple[Callable[[], Output], float]] = {}
+_kept: dict[str, tuple[Callable[[], Output], float | None]] = {}
 
 
-def _prepared(job: Job) -> tuple[Callable[[], Output], float]:
+def _prepared(job: Job) -> tuple[Callable[[], Output], float | None]:
     """The call, and its relative error. Raises UnavailableError, and WrongResultError instead of a wrong call."""
     name = case(job.workload.operator, job.implementation)
     if name not in _kept:
