@@ -204,7 +204,7 @@ class FlashAttention(warpwatch_benchmark.WarpwatchBenchmark):
         options: dict[str, Any] = {"enable_gqa": q.shape[1] != k.shape[1]}
         if bias is not None:
             if causal:
-                raise UnavailableError("SDPA takes either a bias or its causal mask")
+                raise UnavailableError("SDPA takes no bias together with its causal mask")
             options["attn_mask"] = bias.expand(*q.shape[:3], k.shape[2])
         elif window is None:
             options["is_causal"] = causal
