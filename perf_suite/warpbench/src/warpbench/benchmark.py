@@ -53,7 +53,7 @@ class KernelBenchmark(AsvMetrics, ABC):
         """The arguments of one call by name. Tensors of `draw.weight` and `draw.constant` stay from call to call."""
 
     @abstractmethod
-    def reference(self, **inputs: Any) -> Any:
+    def reference(self, *unnamed: Any, **inputs: Any) -> Any:  # mypy: with both, a subclass may name its inputs
         """The output, or several, in float64. Called with float64 copies of the floating-point inputs.
 
         None where no reference is known: then each number is recorded with "no correctness gate".
