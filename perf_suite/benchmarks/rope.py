@@ -156,17 +156,17 @@ class Rope(warpwatch_benchmark.WarpwatchBenchmark):
     @kernel(binds=True)
     def warpwatch(self, positions: torch.Tensor | None, **inputs: Any) -> Callable[[], Any]:
         """The CUDA C++ or CPU kernel of the commit."""
-        return _bound(warpwatch_operator("rope" if positions is None else "rope_computed"), positions, **inputs)
+        return bound(warpwatch_operator("rope" if positions is None else "rope_computed"), positions, **inputs)
 
     @kernel(binds=True, devices=["cuda"])
     def triton(self, positions: torch.Tensor | None, **inputs: Any) -> Callable[[], Any]:
         """Its Triton twin."""
-        return _bound(triton_operator("rope", "rope" if positions is None else "rope_computed"), positions, **inputs)
+        return bound(triton_operator("rope", "rope" if positions is None else "rope_computed"), positions, **inputs)
 
     @baseline(binds=True)
     def eager(self, positions: torch.Tensor | None, **inputs: Any) -> Callable[[], Any]:
         """The formula in plain PyTorch, fp32 inside."""
-        return _bound(turned if positions is None else turned_by_position, positions, **inputs)
+        return bound(turned if positions is None else turned_by_position, positions, **inputs)
 
     @baseline(binds=True, devices=["cuda"])
     def torch_compile(self, positions: torch.Tensor | None, **inputs: Any) -> Callable[[], Any]:
@@ -175,10 +175,10 @@ class Rope(warpwatch_benchmark.WarpwatchBenchmark):
         formula: Callable[..., torch.Tensor] = (
             compiled(turned, x, cos) if positions is None else compiled(turned_by_position, x, positions)
         )
-        return _bound(formula, positions, **inputs)
+        return bound(formula, positions, **inputs)
 
 
-def _bound(
+def bound(
     operator: Callable[..., torch.Tensor],
     positions: torch.Tensor | None,
     x: torch.Tensor,
@@ -186,6 +186,7 @@ def _bound(
     sin: torch.Tensor,
     interleaved: bool,
 ) -> Callable[[], torch.Tensor]:
+    """A call of an operator that takes cos and sin, or where there are positions, of one that computes the angles."""
     if positions is None:
         return lambda: operator(x, cos, sin, interleaved=interleaved)
     return lambda: operator(x, positions, base=BASE, interleaved=interleaved)
