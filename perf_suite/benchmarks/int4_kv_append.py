@@ -56,7 +56,7 @@ def case(
     window; several begin with a group, for a second call must find what the first one found.
     Raises ValueError as it does, and if the cache or head_dim does not hold whole groups.
     """
-    sizes = {"batch": batch, "heads": heads, "tokens": tokens, "head_dim": head_dim}
+    sizes: dict[str, Any] = {"batch": batch, "heads": heads, "tokens": tokens, "head_dim": head_dim}
     unquantized = kv_append_case(device, dtype, **sizes, capacity=capacity)
     if capacity % GROUP or head_dim % GROUP:
         raise ValueError(f"capacity and head_dim must be multiples of {GROUP}, got {capacity} and {head_dim}")

@@ -47,7 +47,7 @@ def case(
     head_dim: int = 128,
 ) -> Case:
     """kv_append's case with caches of codes. Raises ValueError as it does."""
-    sizes = {"batch": batch, "heads": heads, "tokens": tokens, "head_dim": head_dim}
+    sizes: dict[str, Any] = {"batch": batch, "heads": heads, "tokens": tokens, "head_dim": head_dim}
     unquantized = kv_append_case(device, dtype, **sizes, capacity=capacity)
     work = cost(**sizes, element_bytes=ELEMENT_BYTES[dtype])
     return Case(

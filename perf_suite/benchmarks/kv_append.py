@@ -42,7 +42,7 @@ def case(
     """
     if tokens > capacity:
         raise ValueError(f"{tokens} tokens do not fit a cache of capacity {capacity}")
-    sizes = {"batch": batch, "heads": heads, "tokens": tokens, "head_dim": head_dim}
+    sizes: dict[str, Any] = {"batch": batch, "heads": heads, "tokens": tokens, "head_dim": head_dim}
     work = cost(**sizes, element_bytes=ELEMENT_BYTES[dtype])
     return Case(
         f"{device}-{dtype}-b{batch}-h{heads}-n{tokens}-d{head_dim}-capacity{capacity}",

@@ -42,7 +42,7 @@ def case(
     """
     if page_size not in (16, 32, 64, 128, 256):
         raise ValueError(f"page_size must be 16, 32, 64, 128 or 256, got {page_size}")
-    sizes = {"batch": batch, "heads": heads, "tokens": tokens, "head_dim": head_dim}
+    sizes: dict[str, Any] = {"batch": batch, "heads": heads, "tokens": tokens, "head_dim": head_dim}
     contiguous = kv_append_case(device, dtype, **sizes, capacity=capacity)
     if capacity % page_size:
         raise ValueError(f"a capacity of {capacity} is not a number of whole pages of {page_size}")

@@ -45,7 +45,7 @@ def case(
         raise ValueError(f"page_size must be 16, 32, 64, 128 or 256, got {page_size}")
     if seq_len % page_size:
         raise ValueError(f"a seq_len of {seq_len} is not a number of whole pages of {page_size}")
-    sizes = {"batch": batch, "heads": heads, "head_dim": head_dim}
+    sizes: dict[str, Any] = {"batch": batch, "heads": heads, "head_dim": head_dim}
     table_entries = batch * (seq_len // page_size)
     work = cost(**sizes, keys=seq_len, element_bytes=ELEMENT_BYTES[dtype], table_entries=table_entries)
     return Case(

@@ -48,8 +48,10 @@ def case(
     if head_dim % 2:
         raise ValueError(f"head_dim ({head_dim}) must be even, for its elements turn in pairs")
     layout = ("-interleaved" if interleaved else "") + ("-computed" if computed else "")
-    sizes = {"batch": batch, "heads": heads, "seq": seq_len, "head_dim": head_dim}
+    sizes: dict[str, Any] = {"batch": batch, "heads": heads, "seq": seq_len, "head_dim": head_dim}
     work = cost(**sizes, element_bytes=ELEMENT_BYTES[dtype], computed=computed)
+    # Set only where True: the other cases are older than this parameter, and their recorded series lack it.
+    computed_angles: dict[str, Any] = {"computed": True} if computed else {}
     return Case(
         f"{device}-{dtype}-b{batch}-h{heads}-s{seq_len}-d{head_dim}{layout}",
         device=device,
@@ -60,7 +62,7 @@ def case(
         energy_of=energy_of,
         interleaved=interleaved,
         **sizes,
-        **({"computed": True} if computed else {}),
+        **computed_angles,
     )
 
 

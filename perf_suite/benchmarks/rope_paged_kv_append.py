@@ -60,10 +60,12 @@ def case(
     """
     if head_dim % 2:
         raise ValueError(f"head_dim ({head_dim}) must be even, for its elements turn in pairs")
-    sizes = {"batch": batch, "heads": heads, "tokens": tokens, "head_dim": head_dim}
+    sizes: dict[str, Any] = {"batch": batch, "heads": heads, "tokens": tokens, "head_dim": head_dim}
     unrotated = paged_kv_append_case(device, dtype, **sizes, capacity=capacity, page_size=page_size)
     table_entries = batch * (capacity // page_size)
     work = cost(**sizes, element_bytes=ELEMENT_BYTES[dtype], table_entries=table_entries, computed=computed)
+    # Set only where True: the other cases are older than this parameter, and their recorded series lack it.
+    computed_angles: dict[str, Any] = {"computed": True} if computed else {}
     return Case(
         unrotated.name + ("-interleaved" if interleaved else "") + ("-computed" if computed else ""),
         device=device,
@@ -73,7 +75,7 @@ def case(
         flops=work.flops,
         interleaved=interleaved,
         **unrotated.shape,
-        **({"computed": True} if computed else {}),
+        **computed_angles,
     )
 
 

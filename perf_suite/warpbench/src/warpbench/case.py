@@ -45,7 +45,7 @@ class Case:
         self.arithmetic, self.replayed, self.seed = arithmetic, replayed, seed
         self.implementations = None if implementations is None else tuple(implementations)
         self.energy_of = tuple(energy_of)
-        self.shape = dict(shape)
+        self.shape: dict[str, Any] = dict(shape)
 
     def __getattr__(self, name: str) -> Any:
         shape = self.__dict__.get("shape", {})
