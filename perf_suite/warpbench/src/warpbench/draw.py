@@ -31,7 +31,7 @@ class Draw:
     def __init__(self, workload: Workload, generator: torch.Generator) -> None:
         self.generator, self.device = generator, generator.device
         self.dtype = TORCH_DTYPES[workload.dtype]
-        self._weights: set[int] = set()
+        self._constants: dict[int, torch.Tensor] = {}  # kept, for another tensor may get the id of a deleted one
 
     def activation(self, *shape: int, dtype: torch.dtype | None = None, scale: float = 1.0) -> torch.Tensor:
         """Normal values of mean 0 and standard deviation `scale`, in the case's dtype unless another is given."""
@@ -58,9 +58,9 @@ class Draw:
 
     def constant(self, tensor: torch.Tensor) -> torch.Tensor:
         """The tensor itself, marked as the same for every call."""
-        self._weights.add(id(tensor))
+        self._constants[id(tensor)] = tensor
         return tensor
 
     def is_constant(self, tensor: torch.Tensor) -> bool:
         """Whether the tensor was marked as the same for every call."""
-        return id(tensor) in self._weights
+        return id(tensor) in self._constants
