@@ -50,7 +50,7 @@ def case(
         raise ValueError(f"seq_len ({seq_len}) must be 1 or seq_len_kv ({seq_len_kv})")
     grouped = f"-kv{heads_kv}" if heads_kv != heads else ""
     over = f"x{seq_len_kv}" if seq_len_kv != seq_len else ""
-    shape = {
+    shape: dict[str, Any] = {
         "batch": batch,
         "seq_q": seq_len,
         "seq_kv": seq_len_kv,

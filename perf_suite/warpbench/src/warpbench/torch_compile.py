@@ -1,5 +1,7 @@
 """The torch.compile baseline: a formula compiled anew for each workload."""
 
+from __future__ import annotations  # else the annotations import torch
+
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
