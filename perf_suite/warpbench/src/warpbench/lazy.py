@@ -32,5 +32,5 @@ def load() -> None:
     """Put the real modules into their place: torch.compile traces a function's globals and knows no stand-in."""
     for module in list(sys.modules.values()):
         for name, value in list(getattr(module, "__dict__", {}).items()):
-            if type(value) is _Lazy:  # isinstance would ask the value itself, and torch has values that warn then
+            if isinstance(value, _Lazy):
                 setattr(module, name, importlib.import_module(value._name))
