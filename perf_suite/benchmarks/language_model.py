@@ -19,9 +19,9 @@ from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import language_models, warpwatch_benchmark
-from ..costs import flash_attention as attention_cost
 from ..language_models import GPT_2, LLAMA_3_8B, Architecture
 from ..warpwatch_operators import warpwatch_operator
+from .flash_attention import cost as attention_cost
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

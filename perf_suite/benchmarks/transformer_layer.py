@@ -11,12 +11,12 @@ from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
-from ..costs import flash_attention as attention_cost
 from ..language_models import LLAMA_2_7B, LLAMA_3_8B, LanguageModel
-from ..references.flash_attention import flash_attention
-from ..references.rms_norm import rms_norm
-from ..references.rope import rope
 from ..warpwatch_operators import warpwatch_operator
+from .flash_attention import cost as attention_cost
+from .flash_attention import flash_attention
+from .rms_norm import rms_norm
+from .rope import rope
 from .swiglu import swiglu
 
 if TYPE_CHECKING:

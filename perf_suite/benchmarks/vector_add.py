@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from warpbench import Case, baseline, kernel
+from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
-from .. import costs, warpwatch_benchmark
+from .. import warpwatch_benchmark
 from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 if TYPE_CHECKING:
@@ -19,16 +20,21 @@ if TYPE_CHECKING:
 _TOLERANCE = {"fp16": 1e-3, "bf16": 8e-3, "fp32": 1e-6}
 
 
+def cost(*, elements: int, element_bytes: int) -> Cost:
+    """One addition an element; two vectors read, one written."""
+    return Cost(flops=elements, bytes=3 * elements * element_bytes)
+
+
 def case(device: str, dtype: str, *, elements: int) -> Case:
     """Addition of two vectors."""
-    cost = costs.vector_add(elements=elements, element_bytes=costs.ELEMENT_BYTES[dtype])
+    work = cost(elements=elements, element_bytes=ELEMENT_BYTES[dtype])
     return Case(
         f"{device}-{dtype}-n{elements}",
         device=device,
         dtype=dtype,
         tolerance=_TOLERANCE[dtype],
-        bytes=cost.bytes,
-        flops=cost.flops,
+        bytes=work.bytes,
+        flops=work.flops,
         elements=elements,
     )
 

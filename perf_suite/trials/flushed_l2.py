@@ -27,12 +27,12 @@ from pathlib import Path
 import torch
 
 from warpbench.launches import capture
+from warpbench.operators import prepare
 from warpbench.output import parts
 from warpbench.prepared import Prepared
 from warpbench.setting import set_up
 
-from ..implementations import prepare
-from ..workloads import workload_named
+from ..catalogue import workload_named
 
 CALLS = (
     ("int4_linear", "cuda-fp16-k4096-n14336-m1", "warpwatch"),

@@ -6,8 +6,8 @@ import sys
 import pytest
 import torch
 
+from perf_suite.benchmarks.int8_linear import quantised
 from perf_suite.catalogue import OPERATORS, workload_named, workloads_of
-from perf_suite.references.int8_linear import quantised
 from warpbench.gate import Gate
 from warpbench.operators import make_inputs, prepare
 from warpbench.prepared import UnavailableError

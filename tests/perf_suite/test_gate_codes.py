@@ -4,8 +4,6 @@ import pytest
 import torch
 
 from perf_suite.catalogue import workload_named
-from perf_suite.workloads.int4_kv_append import workload as int4_workload
-from perf_suite.workloads.int8_kv_append import workload as int8_workload
 from warpbench import gate
 from warpbench.operators import draw_again, make_inputs, prepare
 
@@ -52,7 +50,7 @@ def timed(workload, spoilt=lambda inputs, written: None, *, calls=12, cheat_from
 
 def place(inputs, sequence=0):
     """The newest token's."""
-    return int(inputs.lengths[sequence]) - 1
+    return int(inputs.values["lengths"][sequence]) - 1
 
 
 @pytest.mark.parametrize("workload", ROWS, ids=lambda w: w.operator + w.name)
@@ -68,11 +66,12 @@ def test_an_honest_append_passes_with_no_error_and_calls_may_repeat(workload):
     assert gate.Gate(twice, inputs, questions, workload.tolerance).check() == 0
 
 
-@pytest.mark.parametrize("workload", [int8_workload, int4_workload], ids=["int8", "int4"])
+@pytest.mark.parametrize("kind", [Int8KvAppend, Int4KvAppend], ids=["int8", "int4"])
 @pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32"])
 @pytest.mark.parametrize("tokens", [1, 20, 32, 96])
-def test_every_implementation_here_passes_at_any_length_and_dtype(tokens, dtype, workload):
-    row = workload("cpu", dtype, batch=33, heads=2, tokens=tokens, capacity=160, head_dim=64)
+def test_every_implementation_here_passes_at_any_length_and_dtype(tokens, dtype, kind):
+    case = kind.case("cpu", dtype, batch=33, heads=2, tokens=tokens, capacity=160, head_dim=64)
+    row = kind.workload_of(case)
     inputs, questions = asked(row)
     for implementation in ("warpwatch", "eager"):
         run = prepare(row, implementation, inputs).run
@@ -106,7 +105,7 @@ def coarser_step(inputs, written):
 def truncated(inputs, written):
     """Codes rounded towards zero."""
     new = (0, 0, place(inputs))
-    written[0][new] = (inputs.k[0, 0, -1].float() / written[2][new]).trunc().to(torch.int8)
+    written[0][new] = (inputs.values["k"][0, 0, -1].float() / written[2][new]).trunc().to(torch.int8)
 
 
 def wrong_row(inputs, written):
@@ -137,7 +136,7 @@ def scale_is_nan(inputs, written):
 
 
 def new_rows(inputs, written):
-    inputs.k[0, 0, 0, 0] = 0.0
+    inputs.values["k"][0, 0, 0, 0] = 0.0
 
 
 INT8_CHEATS = [
@@ -179,10 +178,10 @@ def test_any_part_of_a_4_bit_cache_that_is_off_in_one_place_is_caught(workload, 
         return spoil
 
     inputs, _ = asked(workload)
-    whole = int(inputs.lengths[0]) // 32 * 32  # of a single token, too, the first sequence's group is whole
+    whole = int(inputs.values["lengths"][0]) // 32 * 32  # of a single token, too, the first sequence's group is whole
     newest = (0, 0, whole // 32 - 1 if part == 2 else whole - 1)
     if part >= 4:  # the second sequence's last token stays in the window
-        newest = (1, 0, (int(inputs.lengths[1]) - 1) % 32)
+        newest = (1, 0, (int(inputs.values["lengths"][1]) - 1) % 32)
     column = 0 if part == 3 else 3
     with pytest.raises(gate.WrongResultError, match=BOUNDS):
         timed(workload, off((*newest, ..., column)))
@@ -193,7 +192,7 @@ def test_any_part_of_a_4_bit_cache_that_is_off_in_one_place_is_caught(workload, 
 
 def test_a_window_that_a_whole_group_is_written_to_is_caught():
     def kept_twice(inputs, written):
-        written[4][0, :, 31] = inputs.k[0, :, 0]
+        written[4][0, :, 31] = inputs.values["k"][0, :, 0]
 
     with pytest.raises(gate.WrongResultError, match=BOUNDS):
         timed(INT4_STEP, kept_twice)

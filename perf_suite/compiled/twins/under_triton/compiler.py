@@ -23,10 +23,9 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from warpbench.compiled.architectures import compute_capability_of
+from warpbench.operators import make_inputs, prepare
 from warpbench.prepared import UnavailableError
 
-from ....implementations import prepare
-from ....inputs import make_inputs
 from ...watched_kernels import WATCHED
 from .. import FACTS, CompiledConfiguration
 from ..facts_digest import workloads_that_call

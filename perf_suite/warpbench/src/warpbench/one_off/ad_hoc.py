@@ -34,11 +34,11 @@ def options(kind: type[KernelBenchmark]) -> tuple[Option, ...]:
     """The options of an operator's shape; none where its class has no `case`."""
     if kind.case is None:
         return ()
-    parameters = inspect.signature(kind.case).parameters.values()
+    parameters = inspect.signature(kind.case, eval_str=True).parameters.values()
     return tuple(
         Option(
             name=parameter.name,
-            is_flag=parameter.annotation in (bool, "bool"),
+            is_flag=parameter.annotation is bool,
             required=parameter.default is parameter.empty,
             default=None if parameter.default is parameter.empty else parameter.default,
         )
