@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from perf_suite.benchmarks.int4_kv_append import Int4KvAppend
+from perf_suite.benchmarks.int8_kv_append import Int8KvAppend
 from perf_suite.catalogue import workload_named
 from warpbench import gate
 from warpbench.operators import draw_again, make_inputs, prepare
@@ -50,7 +52,7 @@ def timed(workload, spoilt=lambda inputs, written: None, *, calls=12, cheat_from
 
 def place(inputs, sequence=0):
     """The newest token's."""
-    return int(inputs.values["lengths"][sequence]) - 1
+    return int(inputs.lengths[sequence]) - 1
 
 
 @pytest.mark.parametrize("workload", ROWS, ids=lambda w: w.operator + w.name)
@@ -105,7 +107,7 @@ def coarser_step(inputs, written):
 def truncated(inputs, written):
     """Codes rounded towards zero."""
     new = (0, 0, place(inputs))
-    written[0][new] = (inputs.values["k"][0, 0, -1].float() / written[2][new]).trunc().to(torch.int8)
+    written[0][new] = (inputs.k[0, 0, -1].float() / written[2][new]).trunc().to(torch.int8)
 
 
 def wrong_row(inputs, written):
@@ -136,7 +138,7 @@ def scale_is_nan(inputs, written):
 
 
 def new_rows(inputs, written):
-    inputs.values["k"][0, 0, 0, 0] = 0.0
+    inputs.k[0, 0, 0, 0] = 0.0
 
 
 INT8_CHEATS = [
@@ -178,10 +180,10 @@ def test_any_part_of_a_4_bit_cache_that_is_off_in_one_place_is_caught(workload, 
         return spoil
 
     inputs, _ = asked(workload)
-    whole = int(inputs.values["lengths"][0]) // 32 * 32  # of a single token, too, the first sequence's group is whole
+    whole = int(inputs.lengths[0]) // 32 * 32  # of a single token, too, the first sequence's group is whole
     newest = (0, 0, whole // 32 - 1 if part == 2 else whole - 1)
     if part >= 4:  # the second sequence's last token stays in the window
-        newest = (1, 0, (int(inputs.values["lengths"][1]) - 1) % 32)
+        newest = (1, 0, (int(inputs.lengths[1]) - 1) % 32)
     column = 0 if part == 3 else 3
     with pytest.raises(gate.WrongResultError, match=BOUNDS):
         timed(workload, off((*newest, ..., column)))
@@ -192,7 +194,7 @@ def test_any_part_of_a_4_bit_cache_that_is_off_in_one_place_is_caught(workload, 
 
 def test_a_window_that_a_whole_group_is_written_to_is_caught():
     def kept_twice(inputs, written):
-        written[4][0, :, 31] = inputs.values["k"][0, :, 0]
+        written[4][0, :, 31] = inputs.k[0, :, 0]
 
     with pytest.raises(gate.WrongResultError, match=BOUNDS):
         timed(INT4_STEP, kept_twice)

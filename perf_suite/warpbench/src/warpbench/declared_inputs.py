@@ -21,6 +21,13 @@ class DeclaredInputs:
         self.values, self._constants = dict(values), constants
         self._reference, self._in_float64 = reference, in_float64
 
+    def __getattr__(self, name: str) -> Any:
+        """A value by its name."""
+        values = self.__dict__.get("values", {})  # not there yet while a copy is being made
+        if name in values:
+            return values[name]
+        raise AttributeError(f"no input {name!r}; there are {', '.join(values)}")
+
     def activations(self) -> tuple[torch.Tensor, ...]:
         """The tensors that are drawn anew for each call."""
         return tuple(
