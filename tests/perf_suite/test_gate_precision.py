@@ -166,11 +166,10 @@ def test_every_recorded_refusal_of_a_baseline_was_imprecision_within_its_limit()
 def measured(implementation, monkeypatch, error):
     """rope on this CPU, its implementation replaced by one with this relative error."""
     setting = set_up(ROPE)
-    from perf_suite import implementations
-    from warpbench import measurement
+    from warpbench import Prepared, measurement
 
     def prepare(workload, name, inputs):
-        return implementations.Prepared(run=lambda: inputs.expected().to(inputs.x.dtype) * (1 + error))
+        return Prepared(run=lambda: inputs.expected().to(inputs.x.dtype) * (1 + error))
 
     monkeypatch.setattr(measurement, "prepare", prepare)
     job = Job(benchmark="benchmarks.rope.Rope", workload=ROPE, implementation=implementation, quick=True)

@@ -195,7 +195,7 @@ def _steady(bench: Bench, job: Job, gates: list[Gate], calls: list[TimedCall], l
         return _Steady()
     if bench.monitor is None:
         return _Steady(reason="not available: a CPU has no CUDA graphs, and its latency is that of calls back to back")
-    if not calls[0].capturable:
+    if any(not call.capturable for call in calls):
         return _Steady(reason="not captured: the call synchronises with the host")
     began_us = time.time_ns() // 1000
     before = bench.monitor.conditions()
