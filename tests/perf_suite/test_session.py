@@ -13,10 +13,11 @@ from warpbench.records import Failure, Status, WorkloadRecord, from_line
 from warpbench.spool import FOLDER_VARIABLE
 from warpbench.watched_worker import Limits, WorkerStartError
 
-torch = ROOT = Path(__file__).resolve().parents[2]
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 if torch.cuda.is_available():
     pytest.skip("the CPU rows are measured only where there is no GPU", allow_module_level=True)
+
+ROOT = Path(__file__).resolve().parents[2]
 
 LIMITS = Limits(start_s=300, job_s=30)  # what is sound needs a second, on a busy machine ten
 ABORTS_AND_HANGS = """
