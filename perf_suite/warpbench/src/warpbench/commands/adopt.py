@@ -1,0 +1,234 @@
+"""`warpbench adopt PATTERN…`: benchmark files of the project, unchanged, become benchmarks of warpbench."""
+
+import argparse
+import glob
+import json
+import os
+import pprint
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..adopted import AdoptedBenchmark
+from ..child_process import python_running
+from ..project import Project, project_here
+
+_LIMIT_S = 900
+_NOISE = {"bench", "benchmark", "benchmarks", "test", "speed", "performance", "perf"}
+# Providers that a project compares itself with; the last resort where none is named like the project.
+_REFERENCES = {
+    *("torch", "pytorch", "eager", "aten", "native", "naive", "ref", "reference", "baseline", "compile", "compiled"),
+    *("huggingface", "hf", "llama", "vllm", "flashinfer", "cublas", "cudnn", "apex", "jax"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Adopted:
+    """One class to be written."""
+
+    class_name: str
+    sweep: str
+    kernels: tuple[str, ...]
+    baselines: tuple[str, ...]
+    cases: Sequence[Mapping[str, Any]]
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Offer the sub-command."""
+    parser = commands.add_parser(
+        "adopt",
+        help="measure existing benchmark files unchanged",
+        description="Run benchmark files up to what they would measure, and write a benchmark adopted_NAME.py for each "
+        "into the benchmark directory: Triton's perf_report, Liger-Kernel's run_benchmarks, tritonbench's operators.",
+    )
+    parser.add_argument("patterns", nargs="+", metavar="PATTERN", help="files, such as 'benchmark/scripts/*.py'")
+    parser.add_argument(
+        "--kernel",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a provider that is the project's own, may be repeated; the others are baselines. Default: those named "
+        "like the project, else the first that is none of the usual baselines",
+    )
+    parser.add_argument("--update", action="store_true", help="write a benchmark anew whose file measures other cases")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Adopt each file. Exit status 2 where no file is found, 1 where a file could not be adopted."""
+    project = project_here()
+    files = sorted(
+        {Path(name).resolve() for pattern in arguments.patterns for name in glob.glob(pattern, recursive=True)}
+    )
+    files = [file for file in files if file.suffix == ".py"]
+    if not files:
+        print(f"warpbench adopt: no Python file is named {' or '.join(arguments.patterns)}", file=sys.stderr)
+        sys.exit(2)
+    failed = 0
+    for file in files:
+        found = _measured_by(file)
+        if "error" in found:
+            failed += 1
+            print(f"{_shown(file)}: not adopted: {found['error']}")
+            continue
+        for remark in found["remarks"]:
+            print(f"{_shown(file)}: {remark}")
+        _write(project, file, found["sweeps"], arguments)
+    print(f"{len(files) - failed} of {len(files)} files adopted")
+    if failed:
+        sys.exit(1)
+
+
+def _measured_by(file: Path) -> dict[str, Any]:
+    """What a file would measure, found out in a process of its own; {"error": …} where it has nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "adopted.json"
+        command = python_running("warpbench.adoption.adopted_file")
+        try:
+            done = subprocess.run(
+                [*command, str(file), str(out)], capture_output=True, text=True, timeout=_LIMIT_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return {"error": f"it did not come to what it measures within {_LIMIT_S} s"}
+        if out.is_file():
+            found: dict[str, Any] = json.loads(out.read_text())
+            return found
+        words = done.stderr.strip().splitlines()
+        return {"error": f"its process ended with status {done.returncode}{f': {words[-1]}' if words else ''}"}
+
+
+def _write(project: Project, file: Path, sweeps: Sequence[Mapping[str, Any]], arguments: argparse.Namespace) -> None:
+    """The benchmark of one file, unless there is one already with other cases."""
+    target = _target(project, file)
+    stem = target.stem.removeprefix("adopted_")
+    classes = [_adopted(sweep, stem, project.folder, arguments.kernel) for sweep in sweeps]
+    text = _text(target, file, classes)
+    if target.is_file() and target.read_text() != text and not arguments.update:
+        print(
+            f"{_shown(file)}: kept {_shown(target)}, which differs from what the file measures now; --update rewrites it"
+        )
+        return
+    ended = sorted(_names_in(target) - {case["name"] for each in classes for case in each.cases})
+    target.write_text(text)
+    for each in classes:
+        print(
+            f"{_shown(file)}: {len(each.cases)} cases of {each.sweep} in {_shown(target)}; "
+            f"kernels {', '.join(each.kernels)}; baselines {', '.join(each.baselines) or 'none'}"
+        )
+    if ended:
+        print(f"{_shown(file)}: these series end: {', '.join(ended)}")
+
+
+def _target(project: Project, file: Path) -> Path:
+    """The module of a file: of its own name, with its folder's where that name is another file's."""
+    names = [_identifier(file.stem), _identifier(f"{file.parent.name}_{file.stem}")]
+    if file.stem in ("operator", "__init__"):  # of tritonbench
+        names = [_identifier(file.parent.name), _identifier(f"{file.parent.parent.name}_{file.parent.name}")]
+    for name in names:
+        target = project.benchmarks / f"adopted_{name}.py"
+        if not target.is_file() or _file_line(target, file) in target.read_text():
+            break
+    return target
+
+
+def _adopted(sweep: Mapping[str, Any], stem: str, folder: Path, kernels: Collection[str]) -> _Adopted:
+    function = _identifier(sweep["name"])
+    name = stem if function in ("", stem, "operator", "main") else f"{stem}_{function}"
+    own = _kernels(sweep, folder, kernels)
+    return _Adopted(
+        class_name="".join(part[:1].upper() + part[1:] for part in name.split("_")),
+        sweep=sweep["name"],
+        kernels=tuple(_attribute(each) for each in own),
+        baselines=tuple(_attribute(each) for each in sweep["providers"] if each not in own),
+        cases=[
+            {**case, "providers": None if case["providers"] == sweep["providers"] else case["providers"]}
+            for case in sweep["cases"]
+        ],
+    )
+
+
+def _kernels(sweep: Mapping[str, Any], folder: Path, asked: Collection[str]) -> list[str]:
+    """The providers that are the project's own."""
+    providers: list[str] = sweep["providers"]
+    chosen = [each for each in providers if each in asked]
+    if chosen:
+        return chosen
+    if sweep["baselines"]:
+        chosen = [each for each in providers if each not in sweep["baselines"]]
+    project = re.sub(r"[^a-z0-9]", "", folder.name.lower())
+    chosen = chosen or [each for each in providers if _is_named_like(each, project)]
+    chosen = chosen or [each for each in providers if not set(_words(each)) & _REFERENCES][:1]
+    return chosen or providers[:1]
+
+
+def _is_named_like(provider: str, project: str) -> bool:
+    """sgl-kernel is of sglang, liger_fused of LigerKernel."""
+    first = (_words(provider) or [""])[0]
+    return len(first) > 2 and (project.startswith(first) or first.startswith(project))
+
+
+def _words(provider: str) -> list[str]:
+    return [part for part in re.split(r"[^a-z0-9]+", provider.lower()) if part]
+
+
+def _attribute(provider: str) -> str:
+    """The provider's name in a class, which may have something of that name."""
+    return f"{provider}#1" if hasattr(AdoptedBenchmark, provider) else provider
+
+
+def _identifier(text: str) -> str:
+    """`rms_norm` of `benchmark_rms_norm` and of `02-rms-norm`."""
+    parts = [part for part in re.split(r"[^A-Za-z0-9]+", text) if part]
+    parts = [part for part in parts if part.lower() not in _NOISE and not (part.isdigit() and part is parts[0])]
+    name = "_".join(parts).lower()
+    return f"n{name}" if name[:1].isdigit() else name
+
+
+def _file_line(target: Path, file: Path) -> str:
+    return f"    file = {os.path.relpath(file, target.parent)!r}\n"
+
+
+def _text(target: Path, file: Path, classes: Sequence[_Adopted]) -> str:
+    lines = [
+        f'"""Adopted from {file.name} by `warpbench adopt`, which writes it anew with --update.',
+        "",
+        "The names of the cases are those of their series: a case that is taken out or renamed ends its series.",
+        '"""',
+        "",
+        "from warpbench import AdoptedBenchmark, AdoptedCase",
+        "",
+    ]
+    for each in classes:
+        lines += ["", f"class {each.class_name}(AdoptedBenchmark):", _file_line(target, file).rstrip("\n")]
+        lines += [
+            f"    sweep = {each.sweep!r}",
+            f"    kernels = {each.kernels!r}",
+            f"    baselines = {each.baselines!r}",
+        ]
+        lines += ["    cases = [", *(f"        {_case(case)}," for case in each.cases), "    ]", ""]
+    return "\n".join(lines)
+
+
+def _case(case: Mapping[str, Any]) -> str:
+    shape = pprint.pformat(case["shape"], width=10_000, sort_dicts=False)
+    options = f", dtype={case['dtype']!r}" if case["dtype"] else ""
+    if case["providers"] is not None:
+        options += f", implementations={[_attribute(each) for each in case['providers']]!r}"
+    return f"AdoptedCase({case['name']!r}, {shape}{options})"
+
+
+def _names_in(target: Path) -> set[str]:
+    return set(_case_names(target.read_text())) if target.is_file() else set()
+
+
+def _case_names(text: str) -> Iterator[str]:
+    yield from re.findall(r"AdoptedCase\('([^']+)'", text)
+
+
+def _shown(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
