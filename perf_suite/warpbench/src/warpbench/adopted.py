@@ -83,7 +83,10 @@ class AdoptedBenchmark(KernelBenchmark):
         return DeclaredInputs({}, frozenset(), self.reference, in_float64=False)
 
     def prepare(self, workload: Workload, implementation: str, inputs: Inputs) -> Prepared:
-        """Call the file's function up to the call that it times. Raises what it raises, UnavailableError without a GPU."""
+        """Call the file's function up to the call that it times.
+
+        Raises what the file raises, UnavailableError for a missing import or GPU.
+        """
         from .adoption.call import prepare
 
         cls = type(self)

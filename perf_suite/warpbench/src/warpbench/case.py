@@ -13,8 +13,8 @@ class Case:
     Further keyword arguments are the shape: `Case("r2048", …, r=2048).r` is 2048, and the dashboard filters by them.
     `bytes` counts each input and output once, `flops` follows the formula (0 for what only moves data); `tolerance` is
     the largest ||out - reference|| / ||reference|| that counts as right. `dtype` and `bytes` are None where they are
-    not known: then bandwidth, FLOP/s and shares of the speed of light are n/a. `implementations` restricts the case to some
-    of the class's, `energy_of` names those whose energy is measured. Raises ValueError for what cannot be.
+    not known: then bandwidth, FLOP/s and shares of the speed of light are n/a. `implementations` restricts the case to
+    some of the class's, `energy_of` names those whose energy is measured. Raises ValueError for what cannot be.
     """
 
     def __init__(

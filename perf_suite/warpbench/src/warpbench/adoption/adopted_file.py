@@ -38,12 +38,12 @@ def adopted_file(file: Path) -> Script | OperatorFile:
 
 
 def main() -> None:
-    """Write {"sweeps": …, "remarks": …}, or {"error": …}."""
+    """Write {"sweeps": …, "remarks": …}, {"nothing": …} where there is nothing to adopt, or {"error": …}."""
     file, out = Path(sys.argv[1]), Path(sys.argv[2])
     try:
         found = adopted_file(file)
     except NotAdoptedError as error:
-        out.write_text(json.dumps({"error": str(error)}))
+        out.write_text(json.dumps({"nothing": str(error)}))
         return
     except Exception as error:
         out.write_text(json.dumps({"error": f"it fails: {type(error).__name__}: {error}"}))

@@ -63,9 +63,9 @@ def _only(file: Path, sweep: str, case: str, provider: str, function: Any) -> in
 
 
 def _is_capturable(run: timers.TakenCall) -> bool:
-    """Whether a CUDA graph holds the call. do_bench asks for none: a call that waits for the GPU is timed with the host.
+    """Whether a CUDA graph can hold the call. do_bench demands none: where none can, the host's time is timed too.
 
-    Without a stream of the engine's own (the compilers ahead) nothing is tried.
+    Without a stream of the engine's own, as in the processes that compile ahead, nothing is tried.
     """
     if not torch.cuda.is_available() or torch.cuda.current_stream() == torch.cuda.default_stream():
         return True

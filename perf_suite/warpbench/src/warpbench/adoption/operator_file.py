@@ -30,7 +30,7 @@ class OperatorFile:
         self._root, self._module = _place(file)
 
     def run(self) -> None:
-        """Import the file and go through its inputs. Raises what it raises, NotAdoptedError where it has no operator."""
+        """Import the file and go through its inputs. Raises NotAdoptedError without an operator, and what it raises."""
         with self.surroundings():
             module = importlib.import_module(self._module)
             from tritonbench.utils import triton_op

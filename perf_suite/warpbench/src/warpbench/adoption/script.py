@@ -7,7 +7,6 @@ do_bench_cudagraph, Mark.run, and `run_benchmarks(bench_test_fn=…)` of Liger-K
 
 from __future__ import annotations
 
-import __future__
 import ast
 import contextlib
 import inspect
@@ -55,7 +54,7 @@ class Script:
                         setattr(module, name, self._sweeping)
                 for other in list(sys.modules.values()):
                     if _is_liger_sweep(vars(other).get("run_benchmarks")):
-                        setattr(other, "run_benchmarks", self._sweeping)
+                        vars(other)["run_benchmarks"] = self._sweeping
                 _execute(tail, self.file, module)
             except timers.DirectCallError:
                 self.remarks.append("it calls do_bench outside a function that perf_report or run_benchmarks knows")
@@ -227,7 +226,7 @@ def _is_liger_sweep(value: Any) -> bool:
 
 
 def _execute(body: list[ast.stmt], file: Path, module: types.ModuleType) -> None:
-    flags = __future__.annotations.compiler_flag if "annotations" in vars(module) else 0  # the file's own, not ours
+    flags = annotations.compiler_flag if vars(module).get("annotations") is annotations else 0  # the file's, not ours
     code = compile(ast.Module(body=body, type_ignores=[]), str(file), "exec", flags=flags, dont_inherit=True)
     exec(code, vars(module))
 

@@ -1,10 +1,8 @@
 """`warpbench adopt PATTERN…`: benchmark files of the project, unchanged, become benchmarks of warpbench."""
 
 import argparse
-import glob
 import json
 import os
-import pprint
 import re
 import subprocess
 import sys
@@ -60,28 +58,34 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Adopt each file. Exit status 2 where no file is found, 1 where a file could not be adopted."""
+    """Adopt each file. Exit status 2 where no file is found, 1 where a file fails or none has anything to adopt."""
     project = project_here()
-    files = sorted(
-        {Path(name).resolve() for pattern in arguments.patterns for name in glob.glob(pattern, recursive=True)}
-    )
-    files = [file for file in files if file.suffix == ".py"]
+    files = sorted({file for pattern in arguments.patterns for file in _files(pattern)})
     if not files:
         print(f"warpbench adopt: no Python file is named {' or '.join(arguments.patterns)}", file=sys.stderr)
         sys.exit(2)
-    failed = 0
+    adopted, failed = 0, 0
     for file in files:
         found = _measured_by(file)
-        if "error" in found:
+        if "nothing" in found:
+            print(f"{_shown(file)}: nothing to adopt: {found['nothing']}")
+        elif "error" in found:
             failed += 1
             print(f"{_shown(file)}: not adopted: {found['error']}")
-            continue
-        for remark in found["remarks"]:
-            print(f"{_shown(file)}: {remark}")
-        _write(project, file, found["sweeps"], arguments)
-    print(f"{len(files) - failed} of {len(files)} files adopted")
-    if failed:
+        else:
+            adopted += 1
+            for remark in found["remarks"]:
+                print(f"{_shown(file)}: {remark}")
+            _write(project, file, found["sweeps"], arguments)
+    print(f"{adopted} of {len(files)} files adopted")
+    if failed or not adopted:
         sys.exit(1)
+
+
+def _files(pattern: str) -> Iterator[Path]:
+    """Python files of a name or a pattern relative to the working directory."""
+    found = [Path(pattern)] if Path(pattern).is_absolute() else Path().glob(pattern)
+    yield from (file.resolve() for file in found if file.is_file() and file.suffix == ".py")
 
 
 def _measured_by(file: Path) -> dict[str, Any]:
@@ -106,11 +110,13 @@ def _write(project: Project, file: Path, sweeps: Sequence[Mapping[str, Any]], ar
     """The benchmark of one file, unless there is one already with other cases."""
     target = _target(project, file)
     stem = target.stem.removeprefix("adopted_")
-    classes = [_adopted(sweep, stem, project.folder, arguments.kernel) for sweep in sweeps]
+    taken = _operators_elsewhere(project, target)
+    classes = [_adopted(sweep, stem, project.folder, arguments.kernel, taken) for sweep in sweeps]
     text = _text(target, file, classes)
     if target.is_file() and target.read_text() != text and not arguments.update:
         print(
-            f"{_shown(file)}: kept {_shown(target)}, which differs from what the file measures now; --update rewrites it"
+            f"{_shown(file)}: kept {_shown(target)}, which differs from what the file measures now; "
+            "--update rewrites it"
         )
         return
     ended = sorted(_names_in(target) - {case["name"] for each in classes for case in each.cases})
@@ -136,9 +142,17 @@ def _target(project: Project, file: Path) -> Path:
     return target
 
 
-def _adopted(sweep: Mapping[str, Any], stem: str, folder: Path, kernels: Collection[str]) -> _Adopted:
+def _operators_elsewhere(project: Project, target: Path) -> set[str]:
+    """Operators of the project's other benchmarks."""
+    return {name for name, kind in project.operators.items() if kind.__module__.rpartition(".")[2] != target.stem}
+
+
+def _adopted(
+    sweep: Mapping[str, Any], stem: str, folder: Path, kernels: Collection[str], taken: Collection[str]
+) -> _Adopted:
     function = _identifier(sweep["name"])
     name = stem if function in ("", stem, "operator", "main") else f"{stem}_{function}"
+    name = f"adopted_{name}" if name in taken else name
     own = _kernels(sweep, folder, kernels)
     return _Adopted(
         class_name="".join(part[:1].upper() + part[1:] for part in name.split("_")),
@@ -190,7 +204,7 @@ def _identifier(text: str) -> str:
 
 
 def _file_line(target: Path, file: Path) -> str:
-    return f"    file = {os.path.relpath(file, target.parent)!r}\n"
+    return f"    file = {_literal(os.path.relpath(file, target.parent))}\n"
 
 
 def _text(target: Path, file: Path, classes: Sequence[_Adopted]) -> str:
@@ -198,6 +212,7 @@ def _text(target: Path, file: Path, classes: Sequence[_Adopted]) -> str:
         f'"""Adopted from {file.name} by `warpbench adopt`, which writes it anew with --update.',
         "",
         "The names of the cases are those of their series: a case that is taken out or renamed ends its series.",
+        "warpbench times the calls that the file gives to do_bench; of do_bench's options only grad_to_none counts.",
         '"""',
         "",
         "from warpbench import AdoptedBenchmark, AdoptedCase",
@@ -206,28 +221,34 @@ def _text(target: Path, file: Path, classes: Sequence[_Adopted]) -> str:
     for each in classes:
         lines += ["", f"class {each.class_name}(AdoptedBenchmark):", _file_line(target, file).rstrip("\n")]
         lines += [
-            f"    sweep = {each.sweep!r}",
-            f"    kernels = {each.kernels!r}",
-            f"    baselines = {each.baselines!r}",
+            f"    sweep = {_literal(each.sweep)}",
+            f"    kernels = {_literal(each.kernels)}",
+            f"    baselines = {_literal(each.baselines)}",
         ]
         lines += ["    cases = [", *(f"        {_case(case)}," for case in each.cases), "    ]", ""]
     return "\n".join(lines)
 
 
 def _case(case: Mapping[str, Any]) -> str:
-    shape = pprint.pformat(case["shape"], width=10_000, sort_dicts=False)
-    options = f", dtype={case['dtype']!r}" if case["dtype"] else ""
+    options = f", dtype={_literal(case['dtype'])}" if case["dtype"] else ""
     if case["providers"] is not None:
-        options += f", implementations={[_attribute(each) for each in case['providers']]!r}"
-    return f"AdoptedCase({case['name']!r}, {shape}{options})"
+        options += f", implementations={_literal([_attribute(each) for each in case['providers']])}"
+    return f"AdoptedCase({_literal(case['name'])}, {_literal(case['shape'])}{options})"
+
+
+def _literal(value: Any) -> str:
+    """Python text of a value, with double quotes as formatters like them."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_literal(name)}: {_literal(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_literal, value)) + "]"
+    return repr(value)
 
 
 def _names_in(target: Path) -> set[str]:
-    return set(_case_names(target.read_text())) if target.is_file() else set()
-
-
-def _case_names(text: str) -> Iterator[str]:
-    yield from re.findall(r"AdoptedCase\('([^']+)'", text)
+    return set(re.findall(r'AdoptedCase\("([^"]+)"', target.read_text())) if target.is_file() else set()
 
 
 def _shown(path: Path) -> Path:
