@@ -96,6 +96,7 @@ def benchmark(batch_size, hidden_size, provider, dtype, N):
         fn = lambda: x.add_(N)  # in place
     else:
         fn = lambda: x + N
+    print("measuring", provider)
     ms, min_ms, max_ms = do_bench_cudagraph(fn, quantiles=[0.5, 0.2, 0.8])
     return 1000 * ms, 1000 * max_ms, 1000 * min_ms
 
@@ -263,6 +264,7 @@ def workload(name, **shape):
     )
 
 
+@pytest.mark.outside
 def test_files_of_four_kinds_are_adopted(project):
     files = ["benchmark/scripts/*.py", "sgl-kernel/*.py", "tutorials/*.py", "tritonbench/operators/*/operator.py"]
     out = warpbench(project, "adopt", *files, "--kernel", "sgl-kernel")
@@ -278,6 +280,7 @@ def test_files_of_four_kinds_are_adopted(project):
     assert not (project / "results").exists()  # perf_report's run was not run
 
 
+@pytest.mark.outside
 @pytest.mark.parametrize(
     ("operator", "case", "kernel", "baseline"),
     [
@@ -295,6 +298,7 @@ def test_an_adopted_file_is_measured_unchanged(project, operator, case, kernel, 
     assert "bandwidth" not in out
 
 
+@pytest.mark.outside
 def test_a_file_that_cannot_be_adopted_stops_no_other(project):
     write(
         project / "bench",
@@ -310,6 +314,7 @@ def test_a_file_that_cannot_be_adopted_stops_no_other(project):
     assert "1 of 4 files adopted" in out
 
 
+@pytest.mark.outside
 def test_an_adopted_benchmark_stays_until_update_and_names_the_series_that_end(project):
     write(project / "changing", bench_change=TUTORIAL)
     warpbench(project, "adopt", "changing/bench_change.py")

@@ -10,10 +10,13 @@ import functools
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .operator_file import OperatorFile
-from .script import Script
 from .sweep import NotAdoptedError
+
+if TYPE_CHECKING:
+    from .operator_file import OperatorFile
+    from .script import Script
 
 _SCRIPTS = ("perf_report", "run_benchmarks")
 _OPERATOR = "BenchmarkOperator"
@@ -25,8 +28,12 @@ def adopted_file(file: Path) -> Script | OperatorFile:
     text = file.read_text()
     found: Script | OperatorFile
     if _OPERATOR in text:
+        from .operator_file import OperatorFile  # torch, which a file without benchmarks needs not
+
         found = OperatorFile(file)
     elif any(word in text for word in _SCRIPTS):
+        from .script import Script
+
         found = Script(file)
     else:
         calls = "it calls do_bench itself, so that nothing tells its cases apart, and has" if "do_bench" in text else ""
@@ -46,7 +53,10 @@ def main() -> None:
         out.write_text(json.dumps({"nothing": str(error)}))
         return
     except Exception as error:
-        out.write_text(json.dumps({"error": f"it fails: {type(error).__name__}: {error}"}))
+        import torch
+
+        hint = "" if torch.cuda.is_available() else " (torch sees no GPU here, which the file may need)"
+        out.write_text(json.dumps({"error": f"it fails: {type(error).__name__}: {error}{hint}"}))
         return
     sweeps = [
         {

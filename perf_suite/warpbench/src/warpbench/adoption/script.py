@@ -14,7 +14,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
@@ -212,7 +212,7 @@ def _are_plain(values: Mapping[str, Any]) -> bool:
     return all(isinstance(value, int | float | str) for value in values.values())
 
 
-def _is_main_guard(node: ast.stmt) -> bool:
+def _is_main_guard(node: ast.stmt) -> TypeGuard[ast.If]:
     return (
         isinstance(node, ast.If)
         and isinstance(node.test, ast.Compare)
