@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .adopted import AdoptedBenchmark, AdoptedCase
 from .benchmark import KernelBenchmark
 from .case import Case
 from .implementation import baseline, kernel
@@ -17,7 +18,17 @@ from .prepared import Prepared, UnavailableError
 if TYPE_CHECKING:
     from .notebook import measure
 
-__all__ = ["Case", "KernelBenchmark", "Prepared", "UnavailableError", "baseline", "kernel", "measure"]
+__all__ = [
+    "AdoptedBenchmark",
+    "AdoptedCase",
+    "Case",
+    "KernelBenchmark",
+    "Prepared",
+    "UnavailableError",
+    "baseline",
+    "kernel",
+    "measure",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -114,7 +114,10 @@ class AsvMetrics:
 
     def track_bandwidth(self, cache: Cache, workload: str, implementation: str) -> float:
         """Least bytes over the median latency."""
-        return self.workload_named(workload).cost.bytes / self._latency_s(cache, workload, implementation) / 1e9
+        cost = self.workload_named(workload).cost
+        if not cost.bytes:
+            raise NotImplementedError(f"the bytes of {workload} of {self.operator} are not known: it has no bandwidth")
+        return cost.bytes / self._latency_s(cache, workload, implementation) / 1e9
 
     def track_tflops(self, cache: Cache, workload: str, implementation: str) -> float:
         """FLOPs over the median latency."""

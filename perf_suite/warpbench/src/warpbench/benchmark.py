@@ -186,7 +186,7 @@ def case_of(workload: Workload) -> Case:
         workload.name,
         dtype=workload.dtype,
         tolerance=workload.tolerance,
-        bytes=workload.cost.bytes,
+        bytes=workload.cost.bytes or None,
         flops=workload.cost.flops,
         device=workload.device,
         arithmetic=workload.arithmetic,

@@ -15,6 +15,7 @@ ELEMENT_BYTES = {
     "int8": 1,
     "uint8": 1,
 }
+UNKNOWN_DTYPE = "unknown"  # of a benchmark that names none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,7 @@ class Cost:
     """The work of one call.
 
     Bytes count every input and every output once. FLOPs follow the operator's formula; a fused multiply-add is two.
+    Both are 0 where the cost is not known: such a call has a latency and none of the rates that follow from its cost.
     """
 
     flops: int  # 0 for what only moves data: such a call has a bandwidth, but no throughput and no place on a roofline

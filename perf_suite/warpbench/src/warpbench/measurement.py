@@ -111,7 +111,7 @@ def _measure(bench: Bench, setting: Setting, job: Job, blank: MeasurementRecord)
         return Outcome(measurement=replace(record, status=Status.INVALID, reason=reason))
     latency_s = statistics.median(timing.samples_s)
     warm = _warm(bench, setting, job, gate, calls[0], latency_s) if captured else ()
-    steady = _steady(bench, job, gates, calls, latency_s)
+    steady = _steady(bench, setting, job, gates, calls, latency_s)
     gate.check()
     inaccuracy = max((each.inaccuracy for each in gates if each.inaccuracy), default=None)
     return Outcome(
@@ -176,7 +176,7 @@ def _gate(prepared: Prepared, inputs: Inputs, setting: Setting, job: Job) -> Gat
 def _warm(bench: Bench, setting: Setting, job: Job, gate: Gate, call: TimedCall, latency_s: float) -> tuple[float, ...]:
     """Warm samples, where they were asked for and the data fits the L2, or where a call is meant to be replayed."""
     assert bench.monitor is not None
-    fits = setting.workload.cost.bytes <= bench.monitor.l2_bytes
+    fits = 0 < setting.workload.cost.bytes <= bench.monitor.l2_bytes  # 0: not known
     if "warm_latency" not in job.metrics or not job.is_last_visit or not (fits or setting.workload.replayed):
         return ()
     return sample_warm_latency(call, latency_s, quick=job.quick, check=gate.check_replay)
@@ -190,11 +190,15 @@ class _Steady:
     reason: str | None = None
 
 
-def _steady(bench: Bench, job: Job, gates: list[Gate], calls: list[TimedCall], latency_s: float) -> _Steady:
+def _steady(
+    bench: Bench, setting: Setting, job: Job, gates: list[Gate], calls: list[TimedCall], latency_s: float
+) -> _Steady:
     if "steady_latency" not in job.metrics or not job.is_last_visit:
         return _Steady()
     if bench.monitor is None:
         return _Steady(reason="not available: a CPU has no CUDA graphs, and its latency is that of calls back to back")
+    if not setting.workload.cost.bytes and len(calls) == 1:  # one copy would be found in the L2
+        return _Steady(reason="not measured: how much memory a copy of the inputs takes is not known")
     if any(not call.capturable for call in calls):
         return _Steady(reason="not captured: the call synchronises with the host")
     began_us = time.time_ns() // 1000

@@ -46,8 +46,10 @@ def set_up(workload: Workload) -> Setting:
 
 
 def _places(workload: Workload, inputs: Inputs) -> int:
-    """As many as fit, powers of two."""
+    """As many as fit, powers of two; one where nothing tells how much memory a copy takes."""
     held = max(workload.cost.bytes, sum(tensor.nbytes for tensor in inputs.activations()))
+    if not held:
+        return 1
     torch.cuda.empty_cache()  # the references' memory is only kept
     free, _ = torch.cuda.mem_get_info()
     places = _PLACES

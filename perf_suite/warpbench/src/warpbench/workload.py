@@ -15,7 +15,7 @@ class Workload:
     operator: str
     name: str  # unique within the operator; asv's parameter value, so a new name starts a new series
     device: str  # "cuda", "cpu", or ANY_DEVICE: whichever the machine has
-    dtype: str  # a key of cost.ELEMENT_BYTES
+    dtype: str  # a key of cost.ELEMENT_BYTES, or cost.UNKNOWN_DTYPE
     parameters: Mapping[str, int | float | bool | str]
     cost: Cost
     implementations: tuple[str, ...]

@@ -16,7 +16,7 @@ class Figures:
     """What follows from one measurement; None where it has no number, or the machine no such ceiling."""
 
     spread: float | None  # interquartile range of the samples over their median
-    bandwidth_bps: float | None  # least bytes over latency
+    bandwidth_bps: float | None  # least bytes over latency; None where the bytes are not known
     flops_per_s: float | None  # None too where there is nothing to compute
     of_peak: float | None  # share of the speed of light by the data sheet
     of_measured: float | None  # by the ceilings that `calibrate` measured
@@ -60,7 +60,7 @@ class BenchmarkResult:
             )
         return Figures(
             spread=_spread(outcome.samples_s),
-            bandwidth_bps=cost.bytes / latency_s,
+            bandwidth_bps=cost.bytes / latency_s if cost.bytes else None,
             flops_per_s=cost.flops / latency_s if cost.flops else None,
             of_peak=self._share(latency_s, self.run.ceilings),
             of_measured=self._share(latency_s, self.run.measured_ceilings),

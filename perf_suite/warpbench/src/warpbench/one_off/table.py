@@ -70,6 +70,8 @@ def _remarks(result: BenchmarkResult, filled: dict[str, list[str | None]]) -> li
         for m, _ in result
         if m.status is not Status.OK or m.inaccuracy is not None
     ]
+    if any(m.latency_s is not None and m.relative_error is None for m, _ in result):
+        lines.append("no correctness gate: no reference is known")
     for outcome in result.controls:
         visits = [visit.latency_s for visit in outcome.measurement.visits]
         if len(visits) > 1:
