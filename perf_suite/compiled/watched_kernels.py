@@ -196,7 +196,9 @@ WATCHED: dict[str, Watched] = {
         twins=("_paged_kv_append",),
         sources=("paged_kv/paged_kv.cu",),
     ),
-    "paged_kv_gather": Watched(kernels=("paged_kv_gather_kernel",), twins=("_paged_kv_gather",), sources=()),
+    "paged_kv_gather": Watched(
+        kernels=("paged_kv_gather_kernel", "paged_kv_gather_rows"), twins=("_paged_kv_gather",), sources=()
+    ),
     "rope": Watched(
         kernels=("rope_pairs", "rope_pieces", "rope_rows", "rope_small"), twins=("_rope",), sources=("rope/rope.cu",)
     ),

@@ -37,17 +37,19 @@ __global__ void __launch_bounds__(kPagedKvThreads) paged_kv_append_kernel(const 
   }
 }
 
-// The same with fewer parameters: a thread for each piece.
-__global__ void __launch_bounds__(kPagedKvThreads) paged_kv_append_rows(const PagedKvRows p) {
-  const uint32_t thread = blockIdx.x * kPagedKvThreads + threadIdx.x;
+// The same with fewer parameters: a thread for each piece of a key, and one for each of a value: the blocks of blockIdx.y 1.
+// Two streams at a time, one read and one written.
+__global__ void __launch_bounds__(kPagedKvRowsThreads) paged_kv_append_rows(const PagedKvRows p) {
+  const uint32_t thread = blockIdx.x * kPagedKvRowsThreads + threadIdx.x;
   if (thread >= p.threads) return;
   const PagedKvRow row(p, thread);
-  const uint4 key = static_cast<const uint4*>(p.rows[0])[row.offset + row.lane];
-  const uint4 value = static_cast<const uint4*>(p.rows[1])[row.offset + row.lane];
-  if (!row.has_page(p)) return;
-  const int64_t to = row.page_offset(p) + row.lane;
-  static_cast<uint4*>(p.pages[0])[to] = key;
-  static_cast<uint4*>(p.pages[1])[to] = value;
+  const bool is_value = blockIdx.y != 0;
+  const void* from = is_value ? p.rows[1] : p.rows[0];  // an index would put the parameters into local memory
+  void* to = is_value ? p.pages[1] : p.pages[0];
+  const uint4 held = static_cast<const uint4*>(from)[row.offset + row.lane];
+  const int64_t position = row.position(p);
+  if (!row.has_page(p, position)) return;
+  static_cast<uint4*>(to)[row.page_offset(p, position) + row.lane] = held;
 }
 
 __global__ void __launch_bounds__(kPagedKvThreads) paged_kv_gather_kernel(const PagedKvParams p,
@@ -68,6 +70,38 @@ __global__ void __launch_bounds__(kPagedKvThreads) paged_kv_gather_kernel(const 
   }
 }
 
+// The same with fewer parameters, into contiguous rows: a thread for each piece of a key and of its value. Length and page are
+// asked for together.
+__global__ void __launch_bounds__(kPagedKvThreads) paged_kv_gather_rows(const PagedKvRows p) {
+  const uint32_t thread = blockIdx.x * kPagedKvThreads + threadIdx.x;
+  if (thread >= p.threads) return;
+  const PagedKvRow row(p, thread);
+  uint4 key = make_uint4(0, 0, 0, 0);
+  uint4 value = key;
+  if (row.has_page(p, row.of_seq)) {
+    const int64_t from = row.page_offset(p, row.of_seq) + row.lane;
+    if (static_cast<int64_t>(row.of_seq) < row.length) {
+      key = static_cast<const uint4*>(p.pages[0])[from];
+      value = static_cast<const uint4*>(p.pages[1])[from];
+    }
+  }
+  static_cast<uint4*>(p.rows[0])[thread] = key;
+  static_cast<uint4*>(p.rows[1])[thread] = value;
+}
+
+bool rows_are_contiguous(const PagedKvParams& p) {
+  for (const auto& strides : p.row_strides) {
+    const int64_t of_head = p.seq * p.row_bytes;
+    if (strides[2] != p.row_bytes || strides[1] != of_head || strides[0] != p.heads * of_head) return false;
+  }
+  return true;
+}
+
+bool describe(const PagedKvParams& p, PagedKvRows& rows) {
+  const bool has_rows = p.batch > 0 && p.heads > 0 && p.seq > 0 && p.row_bytes > 0;
+  return has_rows && p.row_bytes % 16 == 0 && describe_rows(p, p.row_bytes / 16, rows);
+}
+
 cudaError_t launch(void (*kernel)(PagedKvParams, PagedKvCover), const PagedKvParams& p, cudaStream_t stream) {
   if (p.row_bytes % 16 != 0) return cudaErrorInvalidValue;
   if (p.batch == 0 || p.heads == 0 || p.seq == 0 || p.row_bytes == 0) return cudaSuccess;
@@ -83,16 +117,17 @@ cudaError_t launch(void (*kernel)(PagedKvParams, PagedKvCover), const PagedKvPar
 
 cudaError_t paged_kv_append_cuda(const PagedKvParams& p, cudaStream_t stream) {
   PagedKvRows rows;
-  const bool has_rows = p.batch > 0 && p.heads > 0 && p.seq > 0 && p.row_bytes > 0;
-  if (has_rows && p.row_bytes % 16 == 0 && describe_rows(p, p.row_bytes / 16, rows)) {
-    paged_kv_append_rows<<<(rows.threads - 1) / kPagedKvThreads + 1, kPagedKvThreads, 0, stream>>>(rows);
-    return cudaGetLastError();
-  }
-  return launch(paged_kv_append_kernel, p, stream);
+  if (!describe(p, rows)) return launch(paged_kv_append_kernel, p, stream);
+  const dim3 blocks((rows.threads - 1) / kPagedKvRowsThreads + 1, 2);
+  paged_kv_append_rows<<<blocks, kPagedKvRowsThreads, 0, stream>>>(rows);
+  return cudaGetLastError();
 }
 
 cudaError_t paged_kv_gather_cuda(const PagedKvParams& p, cudaStream_t stream) {
-  return launch(paged_kv_gather_kernel, p, stream);
+  PagedKvRows rows;
+  if (!rows_are_contiguous(p) || !describe(p, rows)) return launch(paged_kv_gather_kernel, p, stream);
+  paged_kv_gather_rows<<<(rows.threads - 1) / kPagedKvThreads + 1, kPagedKvThreads, 0, stream>>>(rows);
+  return cudaGetLastError();
 }
 
 }  // namespace warpwatch

@@ -1,5 +1,5 @@
-// Parameters of kernels that append rows to pages, in 112 bytes; PagedKvParams and a PagedKvCover are 232. A launch with 240
-// bytes of parameters takes 0.2 us longer than one with 112, even if the kernel reads only the first (H100, cold L2).
+// Parameters of kernels that move rows into pages or out of them, in 112 bytes; PagedKvParams and a PagedKvCover are 232. A
+// launch with 240 bytes takes 0.2 us longer than one with 112, even if the kernel reads only the first (H100, cold L2).
 #pragma once
 
 #include "paged_kv/paged_kv.h"
@@ -19,36 +19,40 @@ struct PagedKvRows {
   int32_t table_stride, table_pages;
   int32_t of_batch, of_head, of_row;             // strides of rows
   int32_t of_page, of_page_head, of_page_row;  // strides of pages
-  const void* rows[2];
+  void* rows[2];
   void* pages[2];
 };
 static_assert(sizeof(PagedKvRows) <= 112);
 
-// The row of a thread and its position, which is below the sequence's length.
+// The row of a thread: the of_seq-th of its sequence's in k and v.
 struct PagedKvRow {
-  uint32_t batch, head, lane;
-  int64_t offset;    // in k and v, in 16 bytes
-  int64_t position;  // among the sequence's keys
+  uint32_t batch, head, lane, of_seq;
+  int32_t length;  // of the sequence
+  int64_t offset;  // in k and v, in 16 bytes
 
   // Loads the length first: the block table and the stores wait for it.
   __device__ __forceinline__ PagedKvRow(const PagedKvRows& p, uint32_t thread) {
     const uint32_t row = thread >> p.lanes_shift, head_batch = p.seq.quotient(row);
     batch = p.heads.quotient(head_batch);
-    const int32_t length = load_kept(p.lengths + batch);
+    length = load_kept(p.lengths + batch);
     head = head_batch - batch * p.heads.divisor();
     lane = thread - (row << p.lanes_shift);
-    const uint32_t of_seq = row - head_batch * p.seq.divisor();
+    of_seq = row - head_batch * p.seq.divisor();
     offset = static_cast<int64_t>(batch) * p.of_batch + static_cast<int64_t>(head) * p.of_head +
              static_cast<int64_t>(of_seq) * p.of_row;
-    position = static_cast<int64_t>(length) - p.seq.divisor() + of_seq;
   }
 
-  __device__ __forceinline__ bool has_page(const PagedKvRows& p) const {
+  // Where it is appended, among the sequence's keys.
+  __device__ __forceinline__ int64_t position(const PagedKvRows& p) const {
+    return static_cast<int64_t>(length) - p.seq.divisor() + of_seq;
+  }
+
+  __device__ __forceinline__ bool has_page(const PagedKvRows& p, int64_t position) const {
     return position >= 0 && position < static_cast<int64_t>(p.table_pages) << p.page_shift;
   }
 
-  // Its offset in the pages, in 16 bytes. Only where has_page().
-  __device__ __forceinline__ int64_t page_offset(const PagedKvRows& p) const {
+  // A position's offset in the pages, in 16 bytes. Only where has_page().
+  __device__ __forceinline__ int64_t page_offset(const PagedKvRows& p, int64_t position) const {
     const int32_t page =
         load_kept(p.block_table + static_cast<int64_t>(batch) * p.table_stride + (position >> p.page_shift));
     const auto row = static_cast<uint32_t>(position) & ((1u << p.page_shift) - 1);

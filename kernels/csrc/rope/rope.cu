@@ -1,7 +1,7 @@
 // Rotary position embedding on every GPU: it waits for memory, and no architecture has an instruction that helps.
-//   Four kernels: 16-byte pieces, side by side in a warp, where shape and alignment allow them; two pieces a thread for
-//   other rows of whole pieces; two short pieces where rows are few; single pairs everywhere else. All read a pair before
-//   they write it, so that out may be x.
+//   Four kernels: two short pieces a thread, where angles come from tables or rows are few; of computed angles, 16-byte pieces
+//   side by side in a warp, where a row is as many as a part of it; two pieces a thread for other rows of whole pieces; single
+//   pairs everywhere else. All read a pair before they write it, so that out may be x.
 #include "primitives/divisor.cuh"
 #include "primitives/piece.cuh"
 #include "rope/rope.h"
@@ -155,7 +155,7 @@ struct RopeSmall {
   } x_strides, out_strides;
 };
 
-// Few rows: a thread holds two short pieces of one head, `head_dim / 2` apart.
+// A thread holds two short pieces of one head, `head_dim / 2` apart.
 template <class Element, class Angles, bool kInterleaved>
 __global__ __launch_bounds__(kRopeThreads) void rope_small(const RopeSmall p, const __grid_constant__ Angles angles) {
   using P = Piece<Element, kRopeSmallElements>;
@@ -250,6 +250,7 @@ cudaError_t launch_rows(const RopeParams& p, const Angles& angles, int64_t piece
 }
 
 bool fits_small(const RopeParams& p) {
+  if (p.seq > INT32_MAX / (p.head_dim / 2 / kRopeSmallElements) / p.heads / p.batch) return false;
   for (const RopeStrides& strides : {p.x_strides, p.out_strides}) {
     for (const int64_t stride : {strides.batch, strides.head, strides.seq}) {
       if (stride < INT32_MIN || stride > INT32_MAX) return false;
@@ -286,11 +287,15 @@ cudaError_t launch_one(const RopeParams& p, const Angles& angles, cudaStream_t s
   const int64_t half = p.head_dim / 2;
   if (!fits_pieces(p, kElements)) return launch<1>(rope_pairs<Element, Angles>, p, angles, half, stream);
   const int64_t pieces = half / kElements;
-  if (rope_is_small(p.batch, p.heads, p.seq, pieces) && fits_small(p) && has_short_strides(angles)) {
-    return launch_small<Element>(p, short_strides(angles), stream);
-  }
-  if (rope_row_in_warp(2 * pieces)) {
-    return launch_rows<Element, Angles, Angles::kRowHeads>(p, angles, 2 * pieces, stream);
+  const bool is_small = rope_is_small(p.batch, p.heads, p.seq, pieces);
+  if constexpr (Angles::kComputed) {
+    if (is_small && fits_small(p)) return launch_small<Element>(p, angles, stream);
+    if (rope_row_in_warp(2 * pieces)) {
+      return launch_rows<Element, Angles, kRopeHeads>(p, angles, 2 * pieces, stream);
+    }
+  } else if (fits_small(p) && has_short_strides(angles)) {
+    return is_small ? launch_small<Element>(p, short_strides<true>(angles), stream)
+                    : launch_small<Element>(p, short_strides<false>(angles), stream);
   }
   return launch_pieces<Element, Angles, kRopeHeads>(p, angles, pieces, stream);
 }

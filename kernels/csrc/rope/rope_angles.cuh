@@ -30,10 +30,11 @@ __device__ inline void load_floats(const float* from, float (&to)[kCount]) {
   }
 }
 
-// Stride: int32_t in a kernel whose parameters are to be few bytes, for few rows: a larger table is read again within the call.
-template <class Stride>
+// Stride: int32_t in a kernel whose parameters are to be few bytes. kKept: of few rows, whose table the next layer reads again;
+// a larger table is read again within the call.
+template <class Stride, bool kKept = false>
 struct TableAngles {
-  static constexpr int kRowHeads = kRopeRowHeads;  // that one thread of rope_rows turns
+  static constexpr bool kComputed = false;
   const float* cos;
   const float* sin;
   Stride cos_stride, sin_stride;
@@ -43,7 +44,6 @@ struct TableAngles {
   // Of kCount neighbouring pairs from `first` on, at the table's row `position`.
   template <int kCount>
   __device__ void at(int64_t position, int first, float (&c)[kCount], float (&s)[kCount]) const {
-    constexpr bool kKept = sizeof(Stride) == 4;
     load_floats<kKept>(cos + position * cos_stride + first, c);
     load_floats<kKept>(sin + position * sin_stride + first, s);
   }
@@ -52,17 +52,10 @@ struct TableAngles {
   __device__ void get(int64_t, int64_t seq, int first, float (&c)[kCount], float (&s)[kCount]) const {
     at(seq, first, c, s);
   }
-
-  // What two lanes of a warp want alike costs a second reading from L1.
-  template <int kCount>
-  __device__ void get_with_partner(int64_t batch, int64_t seq, int first, int, bool, float (&c)[kCount],
-                                   float (&s)[kCount]) const {
-    get(batch, seq, first, c, s);
-  }
 };
 
 struct ComputedAngles {
-  static constexpr int kRowHeads = kRopeHeads;  // an angle costs some forty instructions
+  static constexpr bool kComputed = true;
 
   const int64_t* positions;  // of each sequence's first row; only `get` reads them
   RopeTurns turns;
@@ -120,9 +113,13 @@ inline bool has_short_strides(const TableAngles<int64_t>& angles) {
 }
 inline bool has_short_strides(const ComputedAngles&) { return true; }
 
-inline TableAngles<int32_t> short_strides(const TableAngles<int64_t>& angles) {
+template <bool kKept>
+TableAngles<int32_t, kKept> short_strides(const TableAngles<int64_t>& angles) {
   return {angles.cos, angles.sin, static_cast<int32_t>(angles.cos_stride), static_cast<int32_t>(angles.sin_stride)};
 }
-inline const ComputedAngles& short_strides(const ComputedAngles& angles) { return angles; }
+template <bool>
+const ComputedAngles& short_strides(const ComputedAngles& angles) {
+  return angles;
+}
 
 }  // namespace warpwatch

@@ -7,20 +7,18 @@ namespace warpwatch {
 
 constexpr int kRopeThreads = 128;  // of a block
 
-// Heads of which a thread turns the same piece, with one reading (or computing) of cos and sin, where there is much to do.
-// At fp16 cos and sin are twice the bytes of a row, so reading them per head would ask more of L2 than of DRAM: four heads
-// take 71.6 us of 268 MB and 13.3 of 33 MB on an H200, one 70.8 and 13.9; eight 71.1 and 13.0, but with so many registers
-// that 40 heads of 2048 rows are a wave of blocks and a fifth of one.
+// Heads of which a thread turns the same piece, with one reading (or computing) of cos and sin, where there is much to do and
+// angles are computed, some forty instructions each, or strides need 64 bits.
 constexpr int kRopeHeads = 4;
-// The same where a row's pieces lie side by side in a warp and cos and sin come from tables: of 537 MB 130.9 us, with four
-// heads 131.8, as two pieces a thread 140.5; a copy of as much takes 129.4 (H200).
-constexpr int kRopeRowHeads = 2;
 
-// Elements of a piece of rope_small, of which a thread has two: with four, 64 heads of one row take 4.29 us and one 3.81,
-// with two 4.08 and 3.68; 12 heads of 1024 rows of 64 take 4.9 either way (H100). Tried and left, us behind an L2 flush, 64 heads of
-// one row x 32, 12 x 1024 of 64, 8 x 2048 of 128: 4.96, 6.14, 8.29 so; blocks of 64 4.96, 6.43, 9.79, of 256 4.96, 6.14, 8.35; four
-// elements 4.86, 6.11, 8.16; eight 4.86, 6.02, 8.26; no strides and one division 4.83, 6.08, 8.22.
-constexpr int kRopeSmallElements = 2;
+// Elements of a piece of rope_small, of which a thread has two. Evidence, fp16, us behind an L2 flush. One H200, rows of 128, by
+// four elements / by two where rows are few, else by 16-byte pieces of two heads a thread, side by side in a warp:
+//   8 x 2048 rows 6.77 / 7.03, 512 of one 4.12 / 4.22, 32 x 2048 13.36 / 13.82 (bf16 13.31 / 14.28), 40 x 2048 15.18 / 15.55,
+//   64 x 2048 21.24 / 21.53, 32 x 8192 38.4 / 39.4, 8 x 32 x 2048 68.3 / 68.7, twice that 130.9 / 131.4;
+//   12 x 1024 of 64 5.12 / 5.26. Blocks of 256: 6.69, 4.10, 13.31, -, 15.15, 21.24, 38.5, 68.6, 131.4
+// One H100, 64 heads of one row x 32, 12 x 1024 of 64, 8 x 2048 of 128, by two, four, eight elements: 4.96, 6.14, 8.29;
+// 4.86, 6.11, 8.16; 4.86, 6.02, 8.26
+constexpr int kRopeSmallElements = 4;
 
 // Whether kRopeHeads a thread would leave multiprocessors of a large GPU (132 and more) without something to do. `pieces` are
 // those of half a row.

@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kRopePagedKvThreads)
 template <class Element, class Angles, bool kInterleaved>
 __global__ void __launch_bounds__(kRopePagedKvThreads)
     rope_paged_kv_append_small(const PagedKvRows p, const __grid_constant__ Angles angles) {
-  using P = Piece<Element, kRopeSmallElements>;
+  using P = Piece<Element, kRopePagedKvSmallElements>;
   constexpr int kOf16Bytes = 16 / sizeof(Element), kAngles = kRopeAngles<P, kInterleaved>;
   const int half = P::kElements << p.lanes_shift;
   angles.prepare(half);
@@ -76,12 +76,13 @@ __global__ void __launch_bounds__(kRopePagedKvThreads)
     first[tensor].load_once(from);
     second[tensor].load_once(from + half);
   }
-  if (!row.has_page(p)) return;
-  const int64_t to = row.page_offset(p) * kOf16Bytes + column;  // beside the angles: neither waits for the other
+  const int64_t position = row.position(p);
+  if (!row.has_page(p, position)) return;
+  const int64_t to = row.page_offset(p, position) * kOf16Bytes + column;  // beside the angles: neither waits for the other
   float cos[2][kAngles], sin[2][kAngles];
   const int angle = kInterleaved ? column / 2 : column;
-  angles.at(row.position, angle, cos[0], sin[0]);
-  if constexpr (kInterleaved) angles.at(row.position, half / 2 + angle, cos[1], sin[1]);
+  angles.at(position, angle, cos[0], sin[0]);
+  if constexpr (kInterleaved) angles.at(position, half / 2 + angle, cos[1], sin[1]);
   turn_pieces<kInterleaved>(first[0], second[0], cos, sin);
 #pragma unroll
   for (int tensor = 0; tensor < 2; ++tensor) {
@@ -106,8 +107,8 @@ cudaError_t launch(const RopePagedKvParams& p, const Angles& angles, cudaStream_
   if (p.head_dim != 2 * pieces * Piece<Element>::kElements) return cudaErrorInvalidValue;
   PagedKvRows rows;
   if (rope_is_small(p.rows.batch, p.rows.heads, p.rows.seq, pieces) && has_short_strides(angles) &&
-      describe_rows(p.rows, half / kRopeSmallElements, rows)) {
-    return launch_small<Element>(rows, short_strides(angles), p.interleaved, stream);
+      describe_rows(p.rows, half / kRopePagedKvSmallElements, rows)) {
+    return launch_small<Element>(rows, short_strides<true>(angles), p.interleaved, stream);
   }
   PagedKvCover cover;
   unsigned blocks;

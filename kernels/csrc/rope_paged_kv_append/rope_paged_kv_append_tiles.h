@@ -8,4 +8,6 @@ namespace warpwatch {
 // alone asks of L2.
 constexpr int kRopePagedKvThreads = 128;
 
+constexpr int kRopePagedKvSmallElements = 2;  // of a piece where rows are few
+
 }  // namespace warpwatch
