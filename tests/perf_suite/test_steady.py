@@ -138,7 +138,9 @@ def steady_of(monkeypatch, *conditions, visit=0, visits=1, fails=None):
 
     monkeypatch.setattr(measurement, "sample_steady_latency", sampled)
     job = job_of(visit=visit, visits=visits)
-    return measurement._steady(SimpleNamespace(monitor=Monitor(*conditions)), job, [], [], 1e-6)
+    return measurement._steady(
+        SimpleNamespace(monitor=Monitor(*conditions)), SimpleNamespace(workload=job.workload), job, [], [], 1e-6
+    )
 
 
 CALM, HOT = Conditions(clock_event_reasons=0), Conditions(clock_event_reasons=0x40)
