@@ -3,25 +3,32 @@
 FOLDER holds `synth`, `null`, `asvnoise` and `asvnull` as `<name>_dev.json.gz`: lists of {"values", "cps", "family",
 "bucket"}, cps being the first values of new levels. A change is found if one is reported within five points of it, each
 report counting once; F1 is pooled over all changes of a set. Online, a series is replayed point by point.
+
+Sets of persons' annotations are scored too where FOLDER has them, `asvhand` and `tcpd` as `<name>.json[.gz]`: {name:
+{"values", "annotations": {person: [index, ...]}}}; F1 and covering are those of van den Burg and Williams
+("An Evaluation of Change Point Detection Algorithms", arXiv:2003.06222), means over the series. Each set is scored
+without a minimum change, which planted steps of any size need, and with the one of reports (statistics/detection.py).
 """
 
 import gzip
+import itertools
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 import click
 import numpy as np
 
 from warpwatch.dashboard.statistics.changepoint import changepoints
+from warpwatch.dashboard.statistics.detection import SMALLEST_CHANGE, SMALLEST_EFFECT
 
 MARGIN = 5  # points
-_STEPPED, _PURE_NOISE = ("synth", "asvnoise"), ("null", "asvnull")
+_STEPPED, _PURE_NOISE, _ANNOTATED = ("synth", "asvnoise"), ("null", "asvnull"), ("asvhand", "tcpd")
 _ONLINE_SERIES, _ONLINE_LONGEST, _ONLINE_FIRST, _ONLINE_PATIENCE = 60, 220, 30, 40
 
 
@@ -38,10 +45,23 @@ def main(folder: Path, online: bool, jobs: int) -> None:
             click.echo(f"{name:9} " + _stepped_line(series, found))
             for label, group in _by_bucket(series, found):
                 click.echo(f"  {label:7} " + _stepped_line(*group))
+            found = list(pool.map(reported, [one["values"] for one in series], chunksize=8))
+            click.echo("  reports " + _stepped_line(series, found))
         for name in _PURE_NOISE:
             series = load(folder, name)
-            found = list(pool.map(detected, [one["values"] for one in series], chunksize=8))
-            click.echo(f"{name:9} {_per_thousand(found, series):.2f} false alarms per 1000 points")
+            for label, detector in (name, detected), ("  reports", reported):
+                found = list(pool.map(detector, [one["values"] for one in series], chunksize=8))
+                click.echo(f"{label:9} {_per_thousand(found, series):.2f} false alarms per 1000 points")
+        for name in _ANNOTATED:
+            if (annotated := load_annotated(folder, name)) is not None:
+                for label, detector in (name, detected), ("  reports", reported):
+                    found = list(pool.map(detector, [one["values"] for one in annotated], chunksize=8))
+                    pairs = list(zip(annotated, found, strict=True))
+                    f1_mean = mean(annotated_f1(one["annotations"].values(), indices) for one, indices in pairs)
+                    cover = mean(
+                        covering(one["annotations"].values(), indices, len(one["values"])) for one, indices in pairs
+                    )
+                    click.echo(f"{label:9} F1 {f1_mean:.3f}  covering {cover:.3f}")
         if online:
             replayed = list(pool.map(replay, _online_series(load(folder, "synth"))))
             click.echo("online    " + _online_line(replayed[:_ONLINE_SERIES]))
@@ -55,17 +75,66 @@ def load(folder: Path, name: str) -> list[dict[str, Any]]:
     """The series of a set, with missing values replaced by the previous one."""
     with gzip.open(folder / f"{name}_dev.json.gz", "rt") as file:
         series: list[dict[str, Any]] = json.load(file)
-    for one in series:
-        values = [one["values"][0]]
-        for value in one["values"][1:]:
-            values.append(values[-1] if value is None else value)
-        one["values"] = values
-    return series
+    return [_filled(one) for one in series]
+
+
+def load_annotated(folder: Path, name: str) -> list[dict[str, Any]] | None:
+    """The series of a set of annotations, filled as in `load`; None if the folder has no such set."""
+    packed, plain = folder / f"{name}.json.gz", folder / f"{name}.json"
+    if not packed.exists() and not plain.exists():
+        return None
+    with gzip.open(packed, "rt") if packed.exists() else plain.open() as file:
+        return [_filled(one) for one in json.load(file).values()]
+
+
+def _filled(series: dict[str, Any]) -> dict[str, Any]:
+    values: list[float] = []
+    first = next(value for value in series["values"] if value is not None)
+    for value in series["values"]:
+        values.append(value if value is not None else values[-1] if values else first)
+    return {**series, "values": values}
 
 
 def detected(values: Sequence[float]) -> list[int]:
-    """Indices of the changepoints."""
+    """Indices of the changepoints of any size."""
     return [change.index for change in changepoints(values)]
+
+
+def reported(values: Sequence[float]) -> list[int]:
+    """Indices of the changepoints that the dashboard reports by default."""
+    found = changepoints(values, smallest_change=SMALLEST_CHANGE, smallest_effect=SMALLEST_EFFECT)
+    return [change.index for change in found]
+
+
+def annotated_f1(annotations: Iterable[Sequence[int]], found: Sequence[int]) -> float:
+    """F1 of precision over all persons' changes and mean recall over persons; index 0 counts as a change of each."""
+    persons = [{0, *each} for each in annotations]
+    claimed = {0, *found}
+    precision = hits(sorted(set().union(*persons)), sorted(claimed)) / len(claimed)
+    recall = mean(hits(sorted(each), sorted(claimed)) / len(each) for each in persons)
+    return 2 * precision * recall / (precision + recall)
+
+
+def covering(annotations: Iterable[Sequence[int]], found: Sequence[int], count: int) -> float:
+    """Mean over persons: the Jaccard index of each of their segments with the reported one most like it, by length."""
+    reports = _segments(found, count)
+    return mean(
+        sum(
+            (end - start) * max(_jaccard((start, end), other) for other in reports)
+            for start, end in _segments(each, count)
+        )
+        / count
+        for each in annotations
+    )
+
+
+def _segments(edges: Iterable[int], count: int) -> list[tuple[int, int]]:
+    return list(itertools.pairwise([0, *sorted({edge for edge in edges if 0 < edge < count}), count]))
+
+
+def _jaccard(one: tuple[int, int], other: tuple[int, int]) -> float:
+    common = min(one[1], other[1]) - max(one[0], other[0])
+    return max(common, 0) / (max(one[1], other[1]) - min(one[0], other[0]))
 
 
 def hits(true: Sequence[int], found: Sequence[int]) -> int:

@@ -36,6 +36,7 @@ from ..store.queries.comparison_pairs import Pair, Side
 from .gpu_sessions import AcrossGpuComparison, compare_across_gpus, pooled_noise
 from .machine_drift import machine_drifts, may_explain, raw_change, rivals_shift
 from .noise import HistoryNoises, PooledNoise, rerun_noises
+from .slow_decline import slow_declines
 
 NO_RATIO = "no ratio to a value at or below zero"
 _VERDICTS = (
@@ -87,7 +88,33 @@ def check(
         # A gate brings its own runs, and asks after each: it waits for their noise.
         pooled=None if since_ms is not None else lambda machine: pooled_noise(store, project, machine, workloads),
     )
-    return commit_comparison(project, base, head, rows, drifts, threshold=threshold, policy=policy, notes=across.notes)
+    declines = () if since_ms is not None else _decline_notes(store, project, head, machine)
+    return commit_comparison(
+        project, base, head, rows, drifts, threshold=threshold, policy=policy, notes=(*across.notes, *declines)
+    )
+
+
+_MOST_DECLINES = 5  # named
+
+
+def _decline_notes(store: Store, project: str, head: Commit, machine: str | None) -> tuple[str, ...]:
+    """A note of each slow decline up to head, the largest first: no comparison of two commits shows them."""
+    declines = sorted(
+        (
+            each
+            for each in slow_declines(store, project).values()
+            if each.change.range_end.hash == head.hash and machine in {None, each.series.machine}
+        ),
+        key=lambda each: -abs(each.change.magnitude),
+    )
+    notes = [
+        f"Slow decline: {each.series.title} on {each.series.machine}, {change_text(each.change.magnitude)} since"
+        f" {each.change.commit.date:%Y-%m-%d} in small steps"
+        + "".join(f", mostly {cause.value}" for cause in list(each.change.causes)[:1])
+        for each in declines[:_MOST_DECLINES]
+    ]
+    more = len(declines) - len(notes)
+    return (*notes, *([f"{more} more slow declines: see the regressions page"] if more else []))
 
 
 def commit_comparison(

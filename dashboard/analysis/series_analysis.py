@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import median
 
+import numpy as np
+
 from ..executors import in_order, local_workers
 from ..model.error_location import located
 from ..model.metric import Metric, metric
@@ -22,6 +24,7 @@ from ..statistics.episodes import Episode
 from ..statistics.gpu_history import SessionChain
 from ..statistics.level_path import Ints
 from ..statistics.machine_noise import ENOUGH_ALONE
+from ..statistics.slow_decline import slow_decline
 from ..statistics.summary import GpuFacts, summarise
 from ..store.analysis import (
     SeriesAnalysis,
@@ -270,7 +273,8 @@ def _analysis(stale: StaleSeries, task: _Task) -> SeriesAnalysis | float | None:
         )
     if len(points) and int(points.run.max()) > task.sessions.newest_run:
         return None
-    history, chain = series_history(points, task.commit_index), task.sessions.chains.get(stale.id)
+    measured, chain = series_history(points, task.commit_index), task.sessions.chains.get(stale.id)
+    history = measured
     if (history.values.value <= 0).any() or len({*history.commits.tolist()}) < len(history):
         chain = None  # no times, or commits without an order
     if chain is not None and not _is_of(history, chain):
@@ -281,6 +285,7 @@ def _analysis(stale: StaleSeries, task: _Task) -> SeriesAnalysis | float | None:
         return level
     detection = _detect(history, own_metric, task.noise.get(stale.id), chain)
     detection = with_confirmed(detection, task.confirmed.get(stale.id, ()), history.commits)
+    detection = _with_slow_decline(detection, [history, measured], own_metric)
     return SeriesAnalysis(
         series_id=stale.id,
         revision=stale.revision,
@@ -324,6 +329,22 @@ def _detect(
     if len(history) >= ENOUGH_ALONE and (own_metric.is_exact or history.is_of_one_gpu):
         return detect_in_levels(history.levels, own_metric)  # `detect` would use the medians too
     return detect(history.runs(), own_metric, machine_noise, chain)
+
+
+def _with_slow_decline(detection: Detection, histories: Sequence[SeriesHistory], own_metric: Metric) -> Detection:
+    """With the decline of GPU-adjusted values, else of the measured ones: what declined may be the machine."""
+    steps = np.array([change.index for change in detection.changes], dtype=np.int64)
+    for history in histories:
+        levels = history.by_commit.level
+        numbers = np.flatnonzero(~np.isnan(levels))
+        kept = np.flatnonzero(histories[0].by_commit.comparable[numbers])
+        levels, dates = levels[numbers[kept]], history.by_commit.date_ms[numbers[kept]]
+        if own_metric.is_exact or (levels <= 0).any() or (np.diff(dates) < 0).any():
+            break
+        found = slow_decline(dates, levels, np.searchsorted(kept, steps).tolist(), own_metric.better)
+        if found is not None:
+            return replace(detection, episodes=(*detection.episodes, found.among(kept.tolist())))
+    return detection
 
 
 def _placed_change(change: Changepoint, history: SeriesHistory) -> StoredChange:

@@ -1,11 +1,12 @@
 """Changes of a series: size, share of the machine's controls, regressions and their groups."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from .quantities import relative_change
 from .series import Commit, Series
-from .verdict import ChangeKind, Control
+from .verdict import ChangeKind, Control, DeclineCause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,8 @@ class Magnitude:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesChange:
-    """A changepoint of a series, or an episode: a transient, a stay in another state of the machine, a drift.
+    """A changepoint of a series, or an episode: a transient, a stay in another state of the machine, a drift,
+    a slow decline.
 
     `index` counts the commits of the series that have a number.
     """
@@ -55,6 +57,7 @@ class SeriesChange:
     is_across_gpus: bool = False  # no GPU measured both the commit and the one before; values are GPU-adjusted
     gpus: int | None = None  # that measured the new level, of GPU-adjusted values
     is_confirmed: bool = False  # by runs of both commits in turns
+    causes: Mapping[DeclineCause, float] = field(default_factory=dict)  # of a slow decline: relative change by cause
 
     @property
     def without_machine(self) -> Magnitude | None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from .changepoint import SeriesChange
 from .series import Commit, Series, SpeedOfLight, Status
 from .verdict import ChangeKind, Verdict
 
@@ -126,6 +127,7 @@ class OverviewEntry:
     month: float
     year: float
     since: datetime  # the machine's first data
+    decline: SeriesChange | None = None  # within a year, in small steps (analysis/slow_decline.py)
 
     @property
     def state(self) -> RowState:

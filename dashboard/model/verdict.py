@@ -35,7 +35,18 @@ class ChangeKind(StrEnum):
     MACHINE_STATE = "machine state"  # caused by the machine
     TRANSIENT = "transient"  # values that left their level and returned
     DRIFT = "drift"  # a slow change
+    SLOW_DECLINE = "slow decline"  # worse than a year ago, in steps too small to be found one by one
     UNJUDGED = "not yet judged"  # detected; classification pending
+
+
+class DeclineCause(StrEnum):
+    """What a part of a slow decline is attributed to."""
+
+    CODE = "code"
+    HARNESS = "harness"  # the suite's own sources
+    SOFTWARE = "software"  # driver and libraries
+    GPU = "GPU"  # the rest of what the machine's controls show
+    UNEXPLAINED = "unexplained"  # neither the controls nor the series' machine code changed
 
 
 class Control(StrEnum):

@@ -22,13 +22,18 @@ _FAR = 6.0  # noise scales; a larger step is accepted even if it returns or foll
 _HALF = 0.5  # of a step: an earlier excursion of that height is a precedent
 _UNSETTLED = 0.15  # share of excursions in a first level
 _SETTLED = 30  # values of a first level that is settled in any case
+_SIGMA = 1.4826  # standard deviation in median absolute deviations, of normal noise
 
 
 class Evidence:
-    """The edges of a segmentation; the weakest is removed until all pass."""
+    """The edges of a segmentation; the weakest is removed until all pass.
 
-    def __init__(self, segmentation: Segmentation, scale: float, smallest: float) -> None:
-        self._values, self.scale, self._smallest = segmentation.values, scale, smallest
+    A step is at least `smallest`, and `smallest_effect` times the scatter of single values around its two levels.
+    """
+
+    def __init__(self, segmentation: Segmentation, scale: float, smallest: float, smallest_effect: float = 0.0) -> None:
+        self._values, self.scale = segmentation.values, scale
+        self._smallest, self._smallest_effect = smallest, smallest_effect
         self._segmentation = segmentation
         self.counted: NDArray[np.bool_] = ~segmentation.excursion
         self.edges = list(segmentation.edges)
@@ -65,13 +70,20 @@ class Evidence:
         """Standard deviations missing from the rank statistic of an edge; positive if it fails."""
         left, right = parts[edge], parts[edge + 1]
         height = abs(levels[edge + 1] - levels[edge])
-        if height < self._smallest:
+        if height < max(self._smallest, self._smallest_effect * self._scatter(left, right)):
             return float("inf")
         young = edge == len(self.edges) - 1 and len(right) < _YOUNG
         most = (3 * len(left) * len(right) / (len(left) + len(right) + 1)) ** 0.5
         usual = _RANKS_IF_FAR if height > _FAR * self.scale else _AT_THE_END if young else _RANKS
         needed = min(usual, _SEPARATE * most / self.variance**0.5)
         return needed - rank_deviation(left, right) / self.variance**0.5
+
+    def _scatter(self, left: Floats, right: Floats) -> float:
+        """Scale of single values around the two levels."""
+        if not self._smallest_effect:
+            return 0.0
+        residuals = np.concatenate([left - median(left), right - median(right)])
+        return max(_SIGMA * median(np.abs(residuals)), self.scale)
 
     def _unsettled_start(self, levels: list[float]) -> bool:
         """Remove a first level with many excursions, when the machine was being set up; whether it was removed."""

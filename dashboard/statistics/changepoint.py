@@ -66,16 +66,26 @@ class Detection:
     episodes: tuple[Episode, ...] = ()
 
 
-def changepoints(values: Sequence[float], *, smallest_change: float = 0.0) -> tuple[Changepoint, ...]:
+def changepoints(
+    values: Sequence[float], *, smallest_change: float = 0.0, smallest_effect: float = 0.0
+) -> tuple[Changepoint, ...]:
     """Changepoints of a series of finite values, in order; none with fewer than eight values.
 
-    Changes below `smallest_change` (relative) are left out. A series with values at or below zero is analysed in units
-    of its median instead of logarithms.
+    Changes below `smallest_change` (relative) are left out, and those below `smallest_effect` times the scatter of
+    single values around both levels. A series with values at or below zero is analysed in units of its median instead
+    of logarithms.
     """
-    return find_changes(values, smallest_change=smallest_change, with_episodes=False).changes
+    found = find_changes(values, smallest_change=smallest_change, smallest_effect=smallest_effect, with_episodes=False)
+    return found.changes
 
 
-def find_changes(values: Sequence[float], *, smallest_change: float = 0.0, with_episodes: bool = True) -> Detection:
+def find_changes(
+    values: Sequence[float],
+    *,
+    smallest_change: float = 0.0,
+    smallest_effect: float = 0.0,
+    with_episodes: bool = True,
+) -> Detection:
     """Changepoints, as `changepoints`, and episodes of one segmentation."""
     raw = np.asarray(values, dtype=float)
     if len(raw) < FEWEST:
@@ -84,7 +94,7 @@ def find_changes(values: Sequence[float], *, smallest_change: float = 0.0, with_
     scale = jitter(relative)
     segmentation = best_segmentation(relative, scale)
     smallest = math.log1p(smallest_change)
-    evidence = Evidence(segmentation, scale, smallest)
+    evidence = Evidence(segmentation, scale, smallest, smallest_effect)
     parts = evidence.parts()
     stretches = spans(evidence.edges, len(raw))
     changes = tuple(

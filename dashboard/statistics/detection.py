@@ -15,10 +15,13 @@ from .short_series import short_changepoints
 
 # Raise with every change of the findings, here or in the classification (classify.py): stores are then analysed anew.
 # tests/dashboard/test_analysis_version.py compares a digest.
-ANALYSIS_VERSION = 4
+ANALYSIS_VERSION = 5
 
 LONG_ENOUGH = 8  # commits, for the segmentation
 SMALLEST_CHANGE = 0.01
+# Of a step, in standard deviations of single values around its levels: Cohen's medium effect, "likely to be visible to
+# the naked eye of a careful observer" (A Power Primer, Psychological Bulletin 112:155, 1992).
+SMALLEST_EFFECT = 0.5
 
 _SHORT_NOISE = 0.02  # assumed between runs of a short history
 _SHORT_P = 1e-4
@@ -60,7 +63,7 @@ def detect_in_levels(levels: Sequence[float], metric: Metric) -> Detection:
     """`detect` for a long or exact series, from the median of each commit."""
     smallest = _counted_threshold(levels, metric)
     if smallest is None:
-        return find_changes(levels, smallest_change=SMALLEST_CHANGE)
+        return find_changes(levels, smallest_change=SMALLEST_CHANGE, smallest_effect=SMALLEST_EFFECT)
     return Detection(
         changes=tuple(
             _exact_step(index, before, after)
@@ -87,7 +90,8 @@ def _by_gpu(
     episodes: list[Episode] = []
     breaks = list(range(1, len(commits)))
     if chain is not None:
-        adjusted, breaks = detect_across_gpus(chain, smallest_change=SMALLEST_CHANGE), chain.broken_commits
+        adjusted = detect_across_gpus(chain, smallest_change=SMALLEST_CHANGE, smallest_effect=SMALLEST_EFFECT)
+        breaks = chain.broken_commits
         elsewhere += [(change.first - 1, change) for change in adjusted.changes]
         episodes += adjusted.episodes
         machine_noise = machine_noise if machine_noise is not None else chain.noise

@@ -113,19 +113,19 @@ _COLUMNS = (
 )
 
 
-def detect_across_gpus(chain: SessionChain, *, smallest_change: float) -> Detection:
+def detect_across_gpus(chain: SessionChain, *, smallest_change: float, smallest_effect: float = 0.0) -> Detection:
     """Changes and transients of the adjusted values; indices count the chain's commits.
 
     In each unbroken part: neighbouring sessions that differ with a q of at most 0.05, and splits of the part whose
     means differ with a p of at most 0.001, by binary segmentation. A step stays with a p of at most 0.01 between the
     levels before and after it. One commit between two equal levels is a transient. Parts of 40 commits and more go
-    through `find_changes`, and only what is too young for it is taken from the sessions.
+    through `find_changes`, which has a `smallest_effect`, and only what is too young for it is taken from the sessions.
     """
     changes: list[Changepoint] = []
     episodes: list[Episode] = []
     commit_of = np.searchsorted(chain.starts, np.arange(len(chain)), side="right") - 1
     for part in chain.parts:
-        found = _of_part(_Part(chain.take(list(part)), smallest_change))
+        found = _of_part(_Part(chain.take(list(part)), smallest_change, smallest_effect))
         commits = list(dict.fromkeys(commit_of[part.start : part.stop].tolist()))
         changes += [change.among(commits) for change in found.changes]
         episodes += [episode.among(commits) for episode in found.episodes]
@@ -135,8 +135,8 @@ def detect_across_gpus(chain: SessionChain, *, smallest_change: float) -> Detect
 class _Part:
     """An unbroken part of a chain, on logarithms."""
 
-    def __init__(self, chain: SessionChain, smallest: float) -> None:
-        self.chain, self.smallest = chain, smallest
+    def __init__(self, chain: SessionChain, smallest: float, smallest_effect: float) -> None:
+        self.chain, self.smallest, self.smallest_effect = chain, smallest, smallest_effect
         self.values = np.log(chain.adjusted)
         squares = np.maximum(chain.scatter, _LEAST_SCATTER) ** 2 / 2
         ends = np.concatenate([squares[1:2], squares[1:], squares[-1:]])
@@ -209,7 +209,7 @@ def _of_part(part: _Part) -> Detection:
             changes=tuple(_changepoint(part, *each) for each in _steps(part, kept, edges)), episodes=tuple(excursions)
         )
     levels = [float(np.exp(part.values[start:end].mean())) for start, end in commits]
-    whole = find_changes(levels, smallest_change=part.smallest)
+    whole = find_changes(levels, smallest_change=part.smallest, smallest_effect=part.smallest_effect)
     ends = [commits[change.index][0] for change in whole.changes[1:]] + [len(part.places)]
     changes = [_marked(part, change, end) for change, end in zip(whole.changes, ends, strict=False)]
     first = max([len(commits) - _LONG, *(change.index for change in changes)])

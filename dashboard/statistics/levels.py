@@ -62,17 +62,30 @@ class SegmentLevel:
     value: float
     commits: int
     gpu: str | None
+    is_gpu_adjusted: bool
 
 
-def levels(points: Sequence[Point], changes: Sequence[SeriesChange], *, is_exact: bool) -> tuple[SegmentLevel, ...]:
-    """Segments of a history, in order of commits, as are the points. The GPU does not matter to exact quantities."""
+def levels(
+    points: Sequence[Point],
+    changes: Sequence[SeriesChange],
+    *,
+    is_exact: bool,
+    ratios: Sequence[float | None] = (),
+) -> tuple[SegmentLevel, ...]:
+    """Segments of a history, in order of commits, as are the points. The GPU does not matter to exact quantities.
+
+    `ratios`: GPU-adjusted over measured value of each commit with a number, where several GPUs measured. Commits with a
+    ratio are one segment on all GPUs.
+    """
     numbers = [point for point in points if point.status is Status.OK and point.value is not None]
     runs = [list(group) for _, group in groupby(numbers, key=lambda point: point.commit.hash)]
     commits = [group[0].commit for group in runs]
-    gpus = [None if is_exact else group[-1].gpu for group in runs]
+    known = ratios if len(ratios) == len(runs) else [None] * len(runs)
+    gpus = [None if is_exact or ratio is not None else group[-1].gpu for group, ratio in zip(runs, known, strict=True)]
     number = {gpu: index for index, gpu in enumerate(dict.fromkeys(gpus))}
+    medians = np.array([median(point.value for point in group if point.value is not None) for group in runs])
     found = segments(
-        np.array([median(point.value for point in group if point.value is not None) for group in runs]),
+        medians * [1.0 if ratio is None else ratio for ratio in known],
         np.array([number[gpu] for gpu in gpus], dtype=np.int64),
         np.array(sorted(change.index for change in changes), dtype=np.int64),
     )
@@ -83,6 +96,7 @@ def levels(points: Sequence[Point], changes: Sequence[SeriesChange], *, is_exact
             value=segment.level,
             commits=segment.commits,
             gpu=gpus[segment.first],
+            is_gpu_adjusted=known[segment.first] is not None,
         )
         for segment in found
     )

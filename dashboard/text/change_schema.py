@@ -6,7 +6,7 @@ from ..analysis.next_measurement import MeasureAgain, measure_again
 from ..model.changepoint import ControlShare, Magnitude, SeriesChange
 from ..model.schema import Schema
 from ..model.series import Series
-from ..model.verdict import ChangeKind, Control
+from ..model.verdict import ChangeKind, Control, DeclineCause
 
 
 class ControlShareSchema(Schema):
@@ -67,6 +67,10 @@ class ChangeSchema(Schema):
     q_value: float | None
     """False discovery rate among the changes of all series of its run; null where not determined."""
     is_worse: bool
+    is_confirmed: bool
+    """Further runs of both commits in turns, in one session on one GPU, differ significantly."""
+    causes: dict[DeclineCause, float] | None
+    """Of a slow decline: relative change by cause; null where no canaries or baselines show the machine's part."""
     is_across_gpus: bool
     """No GPU measured both the commit and the previous one: levels and change are GPU-adjusted."""
     gpus: int | None
@@ -100,6 +104,8 @@ def change_schema(series: Series, change: SeriesChange) -> ChangeSchema:
         p_adjusted=change.p_adjusted,
         q_value=change.q_value,
         is_worse=bool(change.is_worse),
+        is_confirmed=change.is_confirmed,
+        causes=dict(change.causes) or None,
         is_across_gpus=change.is_across_gpus,
         gpus=change.gpus,
         below_limit=change.below_limit,

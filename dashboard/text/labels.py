@@ -46,6 +46,8 @@ _KIND_MEANINGS = {
     ChangeKind.MACHINE_STATE: "The machine changed, or was in another of its states: caused by no commit",
     ChangeKind.TRANSIENT: "Values left their level and returned: caused by no commit",
     ChangeKind.DRIFT: "The level changed slowly over many commits: caused by no single commit",
+    ChangeKind.SLOW_DECLINE: "The level is at least 3 % worse than up to a year ago, in steps too small to be found one"
+    " by one",
     ChangeKind.UNJUDGED: "The level changed; attribution to a commit or the machine is pending",
 }
 _NOISE_SOURCES = {
@@ -63,6 +65,7 @@ _CONTROL_WORDS = {
     Control.BASELINES: "the baselines",
     Control.OTHERS: "the machine’s other series",
 }
+_LEAST_PART = 0.001  # of a cause of a slow decline, to be named
 _NEGLIGIBLE_SHARE = 0.25  # of a change, in the machine's controls
 _COUNT_UNITS = frozenset({"launches", "registers", "instructions", "barriers"})
 
@@ -275,8 +278,26 @@ def state_meaning(state: RowState) -> str:
     return _MEANINGS[state]
 
 
+def cause_words(change_of_year: SeriesChange) -> str:
+    """The causes of a slow decline, the largest first; empty where nothing tells."""
+    causes = change_of_year.causes.items()
+    shown = [f"{cause.value} {change(part)}" for cause, part in causes if abs(part) >= _LEAST_PART]
+    return ", ".join(shown)
+
+
+def decline_words(decline: SeriesChange) -> str:
+    """A slow decline with its largest cause: "slow decline +5.6 % (code)"."""
+    cause = next(iter(decline.causes), None)
+    return f"slow decline {change(decline.magnitude)}" + (f" ({cause.value})" if cause else "")
+
+
 def state_detail(standing: OverviewEntry) -> str:
-    """Numbers of a state; empty without any."""
+    """Numbers of a state, and a slow decline; empty without any."""
+    decline = decline_words(standing.decline) if standing.decline is not None else ""
+    return "; ".join(words for words in (_state_numbers(standing), decline) if words)
+
+
+def _state_numbers(standing: OverviewEntry) -> str:
     row = standing.row
     if standing.is_across_gpus:
         held = f", held on {row.gpus}" if row.gpus is not None and row.gpus > 1 else ""

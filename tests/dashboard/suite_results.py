@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.asv_results import AsvResults
@@ -64,7 +65,6 @@ class Suite:
         if not asked_for_canaries:  # as `asv run --bench rope` does: they are measured, and asv has no value of them
             del rows[f"{CONTROL}.track_latency"]
         path = self.asv.commit(number, rows)
-        minutes, hours = divmod(started_s // 60, 60)[1], started_s // 3600
         records: list[dict[str, Any]] = [
             {
                 "record": "run",
@@ -72,7 +72,7 @@ class Suite:
                 "run": run,
                 "commit": "c" * 40,
                 "environment": "env-py3.11",
-                "started_at": f"2026-01-{1 + hours // 24:02}T{hours % 24:02}:{minutes:02}:00+00:00",
+                "started_at": (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=started_s)).isoformat(),
                 "device": "cuda",
                 "gpu": {"name": "NVIDIA H200", "uuid": card},
                 "cpu": {"model": "Xeon", "cores": 16},

@@ -19,15 +19,22 @@ from tests.dashboard.suite_results import Suite
 from tools.store_state import state_of
 from warpwatch.dashboard.analysis.classify import classify_machines
 from warpwatch.dashboard.analysis.series_analysis import analyse
-from warpwatch.dashboard.model.metric import metric
+from warpwatch.dashboard.model.metric import Better, metric
 from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.statistics.detection import ANALYSIS_VERSION, detect
 from warpwatch.dashboard.statistics.gpu_history import SessionChain
+from warpwatch.dashboard.statistics.slow_decline import slow_decline
 from warpwatch.dashboard.store import Store, queries, schema
 
 # Of each version the digest of its answers. Where yours differs, what is told of people's histories has changed: raise
 # ANALYSIS_VERSION and add a line. Never change a line: stores that were analysed so would keep their old findings.
-ANSWERS = {1: "6090f860788578c5", 2: "f83e60d83a464957", 3: "5b01dda6b9b49189", 4: "a5b7c496a8aa2550"}
+ANSWERS = {
+    1: "6090f860788578c5",
+    2: "f83e60d83a464957",
+    3: "5b01dda6b9b49189",
+    4: "a5b7c496a8aa2550",
+    5: "ba6adb2798f32e2b",
+}
 
 
 def _histories() -> Iterator[tuple[str, str, float | None, list[list[float]]]]:
@@ -51,6 +58,7 @@ def _histories() -> Iterator[tuple[str, str, float | None, list[list[float]]]]:
         yield "latency", "s", 0.5 * scale, series(12, scale, lambda n, x=scale: 1e-3 * (1 + 12 * x * (n >= 8)))
         yield "latency", "s", None, series(6, scale, lambda n: 1e-3 * (1 + 0.5 * (n >= 3)))
         yield "bandwidth", "B/s", None, series(160, scale, lambda n, x=scale: 1e12 * (1 - 6 * x * (n >= 50)))
+    yield "latency", "s", None, series(2000, 0.04, lambda n: 1e-3 * (1 + 0.018 * (n >= 1000)))
     runs = [[value[0], value[0] * 1.001, value[0] * 0.999] for value in series(40, 0.004, lambda n: 1 + 0.1 * (n > 20))]
     yield "time", "seconds", None, runs
     yield "registers", "registers", None, [[40.0 + 8 * (n > 5)] for n in range(12)]
@@ -112,6 +120,19 @@ def _told_of_several_gpus() -> list[Any]:
     return found
 
 
+def _slow_declines() -> list[Any]:
+    """What is found in a year of steps of half a per cent, of either direction, in three noises."""
+    dice, normal = random.Random(3), NormalDist()
+    dates = np.arange(200) * 150_000_000
+    found: list[Any] = []
+    for scale in (0.002, 0.01, 0.03):
+        levels = [1.005 ** (n // 18) * math.exp(scale * normal.inv_cdf(dice.uniform(1e-9, 1))) for n in range(200)]
+        for better in Better:
+            told = slow_decline(dates, np.array(levels), [100], better)
+            found.append(None if told is None else [told.first, *_rounded(told.magnitude, told.ci_low, told.ci_high)])
+    return found
+
+
 def _judged(store: Store, asv: AsvResults) -> list[Any]:
     """What is said of a machine on which a kernel, then the machine, and then both moved."""
     history = Suite(asv, workloads=("w1", "w2", "w3"), scatter=0.004)
@@ -166,7 +187,7 @@ def test_the_answers_change_only_with_the_version(sqlite_store: Store, asv: AsvR
     assert [each[:3] for each in confirmed] == [["suite.time_it(0)", "step", True]]
     assert len(told) > 30
     assert {each[1] for each in judged} >= {"step", "machine state", "not significant"}
-    digest = hashlib.sha256(json.dumps([told, judged, confirmed]).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(json.dumps([told, judged, confirmed, _slow_declines()]).encode()).hexdigest()[:16]
     assert max(ANSWERS) == ANALYSIS_VERSION
     assert digest == ANSWERS[ANALYSIS_VERSION], "other answers than this version's: raise ANALYSIS_VERSION"
     assert len(set(ANSWERS.values())) == len(ANSWERS)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,14 @@ from warpwatch.dashboard.importers.import_path import import_path
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.overview import OverviewEntry, RowState
 from warpwatch.dashboard.model.verdict import ChangeKind, Verdict
+from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.statistics.comparison import RunValue
 from warpwatch.dashboard.statistics.detection import detect
 from warpwatch.dashboard.statistics.distributions import t_p_value
 from warpwatch.dashboard.statistics.gpu_history import SessionChain, detect_across_gpus
 from warpwatch.dashboard.store import Store, queries, schema
 from warpwatch.dashboard.text.labels import inconclusive_reason, state_detail
+from warpwatch.dashboard.web.app import create_app
 
 SCATTER, ERROR = 0.005, 0.001  # of an unchanged series; of what the references tell
 FAMILY = 100
@@ -213,6 +216,16 @@ def test_a_step_across_gpus_is_the_verdict_of_the_series(sqlite_store: Store, as
     assert change.q_value is not None
     assert change.q_value < 0.001
     assert change.share is None
+
+
+def test_the_api_has_levels_of_gpu_adjusted_values(sqlite_store: Store, asv: Any, tmp_path: Path) -> None:
+    entry = _fleet(asv, sqlite_store, 45)
+    app = create_app(Settings(database=f"sqlite:///{tmp_path / 'history.db'}"))
+    answer = app.test_client().get(f"/api/projects/demo/series/{entry.row.series.key}/history").get_json()
+    before, after = answer["levels"]
+    assert (before["commits"], after["commits"]) == (4, 1)
+    assert {(each["gpu"], each["is_gpu_adjusted"]) for each in (before, after)} == {(None, True)}
+    assert after["value"] / before["value"] == pytest.approx(0.6 / 1.02, abs=0.005)
 
 
 def test_too_few_references_are_the_reason_of_no_verdict(sqlite_store: Store, asv: Any) -> None:

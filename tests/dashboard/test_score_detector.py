@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tools.score_detector import detected, f1, hits, load, replay
+from tools.score_detector import annotated_f1, covering, detected, f1, hits, load, load_annotated, replay, reported
 
 LABELLED = Path(__file__).resolve().parents[3] / "shared" / "data" / "changepoints" / "data"
 labelled = pytest.mark.skipif(not LABELLED.is_dir(), reason="the labelled histories are not on this machine")
@@ -24,6 +25,28 @@ def test_a_replay_counts_each_false_report_once_and_tells_the_delay() -> None:
     assert (false, points) == (0, 60)
     assert delays[0] is not None
     assert 1 <= delays[0] <= 10
+
+
+def test_annotations_are_scored_as_in_the_turing_benchmark() -> None:
+    """By hand: of the reports 0, 48 and 80, the first two are annotated; A is found whole, of B two of three."""
+    annotations = [[50], [50, 120]]
+    assert annotated_f1(annotations, [48, 80]) == pytest.approx(2 / (3 / 2 + 1 / (5 / 6)))
+    assert covering([[50]], [50], 100) == 1
+    assert covering([[50]], [], 100) == pytest.approx(0.5)
+
+
+def test_a_set_of_annotations_is_read_where_there_is_one(tmp_path: Path) -> None:
+    assert load_annotated(tmp_path, "tcpd") is None
+    (tmp_path / "tcpd.json").write_text('{"nile": {"values": [null, 1, null, 3], "annotations": {"1": [2]}}}')
+    assert load_annotated(tmp_path, "tcpd") == [{"values": [1, 1, 1, 3], "annotations": {"1": [2]}}]
+
+
+def test_reports_have_a_minimum_change_that_follows_the_noise() -> None:
+    """4 % noise and a step of 1.6 %: significant with a thousand values on either side, but hardly visible."""
+    noise = np.random.default_rng(1).normal(0, 0.04, 2000)
+    values = np.exp(noise + 0.016 * (np.arange(2000) >= 1000)).tolist()
+    assert len(detected(values)) == 1
+    assert reported(values) == []
 
 
 # Every eighth series of each set; the whole is scored by `python -m tools.score_detector`.

@@ -16,7 +16,7 @@ from .comparison_details import (
 from .comparison_pairs import pairs
 from .compiled_code import code_between, compiled_for
 from .kernels import kernel
-from .levels import levels
+from .levels import adjusting_ratios, levels
 from .machine_code import equal_code_pairs, ran_codes
 from .machines import canaries, commit_software, conditions, machine_history, software
 from .measurements import changes, measurements
@@ -26,7 +26,7 @@ from .projects import machines, project, projects
 from .regressions import regressions, series_changes, stated_changes
 from .roofline import rooflines
 from .search import search
-from .series import elsewhere, history, series
+from .series import elsewhere, history, own_history, series
 from .series_list import find_series, matching, metrics_and_implementations, project_workloads
 from .series_view import HistoryRequest, shown_history
 from .standings import arrivals, standings
@@ -36,6 +36,7 @@ from .unattributed_changes import unattributed_changes
 __all__ = [
     "AmbiguousCommitError",
     "HistoryRequest",
+    "adjusting_ratios",
     "arrivals",
     "between",
     "canaries",
@@ -65,6 +66,7 @@ __all__ = [
     "newest_measured",
     "origin",
     "overview",
+    "own_history",
     "pairs",
     "point_facts",
     "project",

@@ -11,6 +11,7 @@ from ..commit_index import read_commit_index
 from ..engine import Store
 from ..mappers import project_id
 from ..project_points import points_of_series
+from .series_lines import gpu_ratios
 from .series_list import series_index
 
 
@@ -43,3 +44,12 @@ def levels(store: Store, project: str, keys: Collection[str]) -> Levels:
             }
     order = np.lexsort((index.date_ms, index.position))
     return Levels(commits=tuple(index.commits[order].tolist()), by_key=found)
+
+
+def adjusting_ratios(store: Store, project: str, keys: Collection[str]) -> Mapping[str, tuple[float | None, ...]]:
+    """GPU-adjusted over measured level of each commit with a number, by key: of series of several GPUs."""
+    chosen = {
+        number: key for number, (series, _) in series_index(store, project).items() if (key := series.key) in keys
+    }
+    with store.read() as connection:
+        return {chosen[number]: tuple(each) for number, each in gpu_ratios(connection, list(chosen)).items()}

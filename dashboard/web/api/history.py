@@ -6,10 +6,12 @@ from typing import ClassVar
 from flask import Blueprint, abort
 from pydantic import Field
 
+from ...analysis.slow_decline import with_causes
 from ...analysis.thresholds import step_thresholds
 from ...model.schema import Schema, SeriesSchema, commit_position, series_schema
 from ...model.series import Point, Status
 from ...statistics.levels import SegmentLevel, levels
+from ...store import queries
 from ...store.queries.series import OwnHistory, own_history
 from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import store
@@ -65,7 +67,9 @@ class LevelSchema(Schema):
     commits: int = Field(ge=0)
     """With a valid value; of the whole level, even if the request is for a part of it."""
     gpu: str | None
-    """UUID of the GPU if there are several; each has its own levels."""
+    """UUID of the GPU if there are several that are not comparable; each has its own levels."""
+    is_gpu_adjusted: bool
+    """As the newest session's GPU and software would have measured it, on all GPUs."""
 
 
 class HistoryResponse(Schema):
@@ -78,7 +82,7 @@ class HistoryResponse(Schema):
     levels: list[LevelSchema]
     changes: list[ChangeSchema]
     episodes: list[ChangeSchema]
-    """Transients, machine states and drifts: caused by no single commit."""
+    """Transients, machine states, drifts and slow declines: caused by no single commit."""
     limits: LimitsSource | None
     """Source of the thresholds; null if the project has none, so that all steps count."""
 
@@ -95,20 +99,25 @@ def show(project: str, key: str, params: HistoryParams) -> HistoryResponse:
     points = _within(history, params)
     commits = {point.commit.hash for point in points}
     changes = [change for change in history.changes if change.commit.hash in commits]
+    ratios = queries.adjusting_ratios(store(), series.project, {series.key}).get(series.key, ())
     limits = step_thresholds(store(), series.project)
     return HistoryResponse.model_construct(
         series=series_schema(series),
         points=[_point(point) for point in points],
         levels=[
             _level(level)
-            for level in levels(history.points, history.changes, is_exact=series.metric.is_exact)
+            for level in levels(history.points, history.changes, is_exact=series.metric.is_exact, ratios=ratios)
             if points
             and points[0].commit.position <= level.last.position
             and level.first.position <= points[-1].commit.position
         ],
         changes=[change_schema(series, change) for change in limits.mark_below_threshold(series, changes)],
         limits=limits_source(limits.stated),
-        episodes=[change_schema(series, episode) for episode in history.episodes if episode.commit.hash in commits],
+        episodes=[
+            change_schema(series, episode)
+            for episode in with_causes(store(), series.project, series.key, history.episodes)
+            if episode.commit.hash in commits
+        ],
     )
 
 
@@ -141,6 +150,7 @@ def _level(level: SegmentLevel) -> LevelSchema:
         value=level.value,
         commits=level.commits,
         gpu=level.gpu,
+        is_gpu_adjusted=level.is_gpu_adjusted,
     )
 
 

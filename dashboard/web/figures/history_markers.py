@@ -172,12 +172,15 @@ def change_lines(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) -
     ]
 
 
+_SLOW = frozenset({ChangeKind.DRIFT, ChangeKind.SLOW_DECLINE})
+
+
 def episode_traces(history: History, frame: Frame) -> list[go.Scatter]:
-    """A diamond at the start of each episode, or the end of a drift."""
+    """A diamond at the start of each episode, or the end of a drift or a slow decline."""
     if not history.episodes:
         return []
     run_at = _runs(history)
-    ends = [each.range_end if each.kind is ChangeKind.DRIFT else each.commit for each in history.episodes]
+    ends = [each.range_end if each.kind in _SLOW else each.commit for each in history.episodes]
     return [
         go.Scatter(
             name="episode",

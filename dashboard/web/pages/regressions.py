@@ -1,14 +1,16 @@
 """Regressions as triage items by commit range and machine, newest or worst first."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from flask import Blueprint, abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from ...analysis.explanation import TriageDetails, triage_details
+from ...analysis.slow_decline import slow_declines
 from ...model.alert import LIVE
+from ...model.changepoint import RegressionGroup
 from ...model.series import Project
 from ...model.triage_item import WAITING, TriageFilter, TriageItem, TriageOrder, TriageState
 from ...model.verdict import ChangeKind
@@ -177,6 +179,8 @@ def _other_kind(project: Project, kind: ChangeKind, *, is_worse: bool) -> str:
         limit=_ITEMS_OF_A_PAGE,
         offset=(page_number() - 1) * _ITEMS_OF_A_PAGE,
     )
+    if kind is ChangeKind.SLOW_DECLINE:
+        listed = replace(listed, groups=tuple(map(_with_causes, listed.groups)))
     pager = pagination(_ITEMS_OF_A_PAGE, listed.total)
     return render_template(
         "regressions_of_a_kind.html",
@@ -187,3 +191,8 @@ def _other_kind(project: Project, kind: ChangeKind, *, is_worse: bool) -> str:
         order=None,
         **frame,
     )
+
+
+def _with_causes(group: RegressionGroup) -> RegressionGroup:
+    declines = slow_declines(store(), group.project)
+    return replace(group, regressions=tuple(declines.get(each.series.key, each) for each in group.regressions))

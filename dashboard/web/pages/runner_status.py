@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from ...analysis.slow_decline import slow_declines
 from ...model.overview import OverviewEntry, RowState
 from ...statistics.arrival import Arrival, is_archived
 from ...store import queries
@@ -52,4 +53,12 @@ def runners(arrivals: dict[str, Arrival], standings: Sequence[OverviewEntry], no
 
 def standings_of(project: str) -> tuple[OverviewEntry, ...]:
     """State of every series of a project, cached for all pages."""
-    return store().cached(project, "standings", lambda: queries.standings(store(), project))
+    return store().cached(project, "standings", lambda: _standings(project))
+
+
+def _standings(project: str) -> tuple[OverviewEntry, ...]:
+    declines = slow_declines(store(), project)
+    return tuple(
+        replace(entry, decline=declines[key].change) if (key := entry.row.series.key) in declines else entry
+        for entry in queries.standings(store(), project)
+    )

@@ -9,6 +9,7 @@ from flask import Blueprint, Response, abort, render_template, request
 from flask.typing import ResponseReturnValue
 
 from ...analysis.next_measurement import measure_again
+from ...analysis.slow_decline import with_causes
 from ...analysis.thresholds import ThresholdResolver, step_thresholds
 from ...model.changepoint import SeriesChange
 from ...model.history import AddedSeries, ShownHistory, thinning_note
@@ -168,7 +169,7 @@ def show(project: str, key: str) -> str:
         changes=changes,
         thresholds=limits,
         stated=queries.stated_changes(store(), key),
-        episodes=shown.history.episodes[::-1],
+        episodes=with_causes(store(), own.project, key, shown.history.episodes)[::-1],
         wanted_change=last_step,
         next_measurement=measure_again(own, last_step) if last_step is not None and is_ours else None,
         standing=standing,
