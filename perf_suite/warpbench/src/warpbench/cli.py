@@ -6,6 +6,7 @@ import pkgutil
 import sys
 
 from . import commands
+from .commands import run
 from .project import NoProjectError
 
 
@@ -15,12 +16,13 @@ def main(arguments: list[str] | None = None) -> None:
     parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in pkgutil.iter_modules(commands.__path__):
         importlib.import_module(f"{commands.__name__}.{module.name}").add_parser(parsers)
-    parsed, rest = parser.parse_known_args(arguments)
-    parsed.rest = rest  # `run` has options that depend on the operator
-    if rest and parsed.command != "run":
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        parsed.run(parsed)
+        if words[:1] == ["run"]:  # its options depend on the operator
+            run.run(words[1:])
+        else:
+            parsed = parser.parse_args(words)
+            parsed.run(parsed)
     except NoProjectError as error:
         print(f"warpbench: {error}", file=sys.stderr)
         sys.exit(2)

@@ -16,24 +16,16 @@ from ..watched_worker import Limits, WorkerStartError
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Offer the sub-command."""
-    parser = commands.add_parser(
-        "run",
-        help="measure an operator once",
-        description="Measure an operator's cases, or a shape of your own: every implementation behind the correctness "
-        "gate, in a process of its own. Nothing is recorded but what --export writes. "
-        "`warpbench run OPERATOR --help` lists the operator's shape.",
-        add_help=False,
-    )
-    parser.add_argument("operator", nargs="?", metavar="OPERATOR", help="one of the project's; without it, each one")
-    parser.set_defaults(run=run, parser=parser)
+    """List the sub-command. Its options depend on the operator, so `run` parses them itself."""
+    commands.add_parser("run", help="measure an operator, or all, once", add_help=False)
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(words: list[str]) -> None:
     """Measure, print, export. Exit status 2 for a request that cannot be, 1 if an implementation failed."""
-    words, operator = arguments.rest, arguments.operator
+    operator = words[0] if words and not words[0].startswith("-") else None
+    words = words[1:] if operator else words
     if operator is None and words in (["--help"], ["-h"]):
-        arguments.parser.print_help()
+        _parser(None, None).print_help()
         return
     project = project_here()
     kinds = [project.operator(operator)] if operator else list(project.operators.values())
@@ -54,7 +46,12 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _parser(operator: str | None, kind: type[KernelBenchmark] | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=f"warpbench run{f' {operator}' if operator else ''}")
+    parser = argparse.ArgumentParser(
+        prog=f"warpbench run {operator or '[OPERATOR]'}",
+        description="Measure an operator's cases, or a shape of your own; without an operator, each one's cases. Every "
+        "implementation runs behind the correctness gate in a process of its own. Nothing is recorded but what "
+        "--export writes. `warpbench run OPERATOR --help` lists the operator's shape.",
+    )
     if kind is not None:
         parser.add_argument("--case", action="append", default=[], metavar="NAME", help="only this; may be repeated")
         if kind.case is not None:

@@ -43,7 +43,7 @@ def options(kind: type[KernelBenchmark]) -> tuple[Option, ...]:
             default=None if parameter.default is parameter.empty else parameter.default,
         )
         for parameter in parameters
-        if parameter.kind is parameter.KEYWORD_ONLY
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.annotation in (bool, int, int | None)
     )
 
 
