@@ -65,12 +65,12 @@ $(VENV)/.nvcc: $(VENV)/.created kernels/building/cuda_from_pip.txt
 	touch $@
 
 # One file for each set of extras, so that `make run` after `make test` installs nothing twice.
-$(VENV)/.run: $(VENV)/.torch setup.py
-	$(INSTALL) --editable ".[$(EXTRAS)]"
+$(VENV)/.run: $(VENV)/.torch setup.py perf_suite/warpbench/pyproject.toml
+	$(INSTALL) --editable ".[$(EXTRAS)]" --editable perf_suite/warpbench
 	touch $@ $(VENV)/.dashboard
 
-$(VENV)/.test: $(VENV)/.torch setup.py
-	$(INSTALL) --editable ".[$(EXTRAS),test]"
+$(VENV)/.test: $(VENV)/.torch setup.py perf_suite/warpbench/pyproject.toml
+	$(INSTALL) --editable ".[$(EXTRAS),test]" --editable perf_suite/warpbench
 	touch $@ $(VENV)/.run $(VENV)/.dashboard
 
 setup: $(VENV)/.run $(NVCC_FROM_PIP)
@@ -111,7 +111,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	rm -rf build/typing && mkdir -p build/typing/warpwatch
 	ln -s ../../../kernels ../../../dashboard ../../../ci build/typing/warpwatch/
-	MYPYPATH=build/typing $(BIN)/mypy --namespace-packages -p warpwatch.kernels -p warpwatch.dashboard -p warpwatch.ci -p perf_suite -p tools
+	MYPYPATH=build/typing $(BIN)/mypy --namespace-packages -p warpwatch.kernels -p warpwatch.dashboard -p warpwatch.ci -p perf_suite -p warpbench -p tools
 
 # Without the kernels' tests: they need the compiled extension.
 check: lint

@@ -5,6 +5,7 @@ It stands here and not beside the kernels because asv carries the catalogue over
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 
 class Architecture(Enum):
@@ -46,7 +47,7 @@ class LanguageModel:
         return self.hidden // self.heads
 
     @property
-    def attention_heads(self) -> dict[str, int]:
+    def attention_heads(self) -> dict[str, Any]:
         """heads, heads_kv and head_dim, as the workloads of attention take them."""
         return {"heads": self.heads, "heads_kv": self.heads_kv, "head_dim": self.head_dim}
 

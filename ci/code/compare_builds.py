@@ -56,7 +56,7 @@ def _worktree(checkout: Path, commit: str, folder: Path) -> Iterator[Path]:
 
 def _facts(suite: Path, checkout: Path, file: Path) -> CommitFacts:
     """Compiled code of a checkout, read by the perf_suite of `suite`."""
-    _run([sys.executable, "-m", "perf_suite", "compiled", str(file), "--checkout", str(checkout)], suite)
+    _run([sys.executable, "-m", "perf_suite.compiled", str(file), "--checkout", str(checkout)], suite)
     return read_facts(file)
 
 

@@ -37,7 +37,7 @@ _GROUPS = {"baselines": "", "ours": ""}
     show_default=True,
     help="Kind of BASE and HEAD.",
 )
-@click.option("--code", is_flag=True, help="Compare two files of `python -m perf_suite compiled`.")
+@click.option("--code", is_flag=True, help="Compare two files of `python -m perf_suite.compiled`.")
 @click.option(
     "--commit", metavar="NAME", help="Commit for machines and implementations; default: the newest measured one."
 )

@@ -1,4 +1,4 @@
-"""Compiled code of a commit, from a file of `python -m perf_suite compiled` (schema 1)."""
+"""Compiled code of a commit, from a file of `python -m perf_suite.compiled` (schema 1)."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -61,8 +61,8 @@ class CommitFacts(BaseModel):
 
 
 def read_facts(path: Path) -> CommitFacts:
-    """Reads a file of `python -m perf_suite compiled`. Raises CodeFileError."""
-    return read_model(CommitFacts, path, made_by="python -m perf_suite compiled")
+    """Reads a file of `python -m perf_suite.compiled`. Raises CodeFileError."""
+    return read_model(CommitFacts, path, made_by="python -m perf_suite.compiled")
 
 
 def read_model(model: type[_Model], path: Path, *, made_by: str) -> _Model:

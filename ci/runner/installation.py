@@ -32,7 +32,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-# Files of `python -m perf_suite calibrate`: one JSON file per GPU, named after its UUID.
+# Files of `warpbench calibrate`: one JSON file per GPU, named after its UUID.
 
 
 def ceiling_file(host: Host, key: str) -> Path:

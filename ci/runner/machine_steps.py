@@ -63,7 +63,7 @@ def calibration_steps(host: Host, choices: list[ClockChoice]) -> list[SetupStep]
 def _calibrate(host: Host, title: str, done: bool, output: Path | None) -> SetupStep:
     python = host.python
     with_lock = [*host.as_user, python, "-m", "warpwatch.ci.cli", "runner", "with-gpu-lock"]
-    words = [*with_lock, python, "-m", "perf_suite", "calibrate"]
+    words = [*with_lock, python, "-m", "warpbench", "calibrate"]
     return command_step(
         host,
         title,

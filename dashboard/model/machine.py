@@ -29,7 +29,7 @@ class HardwareLimits:
     """Peaks and ceilings of a machine; None if unknown."""
 
     peaks: Ceilings | None  # the datasheet's
-    measured: Ceilings | None  # by `python -m perf_suite calibrate` on this GPU
+    measured: Ceilings | None  # by `warpbench calibrate` on this GPU
 
     @property
     def known(self) -> tuple[Ceilings, ...]:
@@ -243,7 +243,9 @@ def bound_s(workload: Workload, ceilings: Ceilings) -> float | None:
 
 
 def bound_by_memory(workload: Workload, limits: HardwareLimits) -> bool | None:
-    """Whether memory is the bound, not the math units; None if no peak of the dtype is known."""
+    """Whether memory is the bound, not the math units; None if no peak of the dtype, or no cost, is known."""
+    if not (workload.bytes or workload.flops):
+        return None
     for ceilings in limits.known:
         peak = ceilings.flops.get(workload.dtype)
         if peak and ceilings.bandwidth_bps:

@@ -3,7 +3,8 @@
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from ..compiled.machine_code import KernelCode
+from warpbench.compiled.machine_code import KernelCode
+
 from ..compiled.session import CompiledCode as Cache
 
 SETUP_TIMEOUT_S = 1800.0

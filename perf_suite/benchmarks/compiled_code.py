@@ -10,12 +10,12 @@ from .code_metrics import SETUP_TIMEOUT_S
 class CompiledCode(code_metrics.CodeMetrics):
     """What ptxas made of each CUDA kernel for each architecture."""
 
-    operator = "kernels"  # asv_values.selection hands on what asv was asked for under this name
+    measured_by_warpbench = True
     params = ([kernel for watched in WATCHED.values() for kernel in watched.kernels], list(ARCHITECTURES))
 
     def setup_cache(self) -> Cache:
         """One reading of the commit's library."""
-        return read_kernels("benchmarks.compiled_code.CompiledCode", self.operator)
+        return read_kernels("benchmarks.compiled_code.CompiledCode")
 
     setup_cache.timeout = SETUP_TIMEOUT_S  # type: ignore[attr-defined]
 
@@ -23,12 +23,12 @@ class CompiledCode(code_metrics.CodeMetrics):
 class CompiledTwins(code_metrics.CodeMetrics):
     """What Triton made of each twin for each architecture."""
 
-    operator = "twins"  # likewise
+    measured_by_warpbench = True
     params = ([function for watched in WATCHED.values() for function in watched.twins], list(ARCHITECTURES))
 
     def setup_cache(self) -> Cache:
         """One compilation of each."""
-        return read_twins("benchmarks.compiled_code.CompiledTwins", self.operator)
+        return read_twins("benchmarks.compiled_code.CompiledTwins")
 
     setup_cache.timeout = SETUP_TIMEOUT_S  # type: ignore[attr-defined]
 
@@ -41,6 +41,8 @@ class CompiledTwins(code_metrics.CodeMetrics):
 
 class CompiledSources:
     """What the build spent on each CUDA source, for all architectures together."""
+
+    measured_by_warpbench = True
 
     param_names = ("source",)
     params = ([source for watched in WATCHED.values() for source in watched.sources],)
@@ -65,6 +67,8 @@ class CompiledSources:
 
 class CompiledLibrary:
     """The built extension as a whole, for all the architectures that it was compiled for."""
+
+    measured_by_warpbench = True
 
     params = ()
 

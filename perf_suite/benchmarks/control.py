@@ -1,11 +1,5 @@
 """asv benchmarks of the controls, which no commit changes."""
 
-from . import operator_benchmark
-from .operator_benchmark import parameters
+from warpbench.control import Control
 
-
-class Control(operator_benchmark.OperatorBenchmark):
-    """All metrics of the controls, which no commit changes."""
-
-    operator = "control"
-    params = parameters("control")
+__all__ = ["Control"]

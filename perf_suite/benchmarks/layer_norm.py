@@ -1,11 +1,151 @@
-"""asv benchmarks of layer_norm."""
+"""layer_norm: memory-bound."""
 
-from . import operator_benchmark
-from .operator_benchmark import parameters
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from warpbench import Case, baseline, kernel
+from warpbench.cost import ELEMENT_BYTES, Cost
+from warpbench.lazy import torch
+from warpbench.torch_compile import compiled
+
+from .. import warpwatch_benchmark
+from ..warpwatch_operators import triton_operator, warpwatch_operator
+
+if TYPE_CHECKING:
+    from warpbench.draw import Draw
+    from warpbench.output import Output
+
+# Rounding the result to fp16 costs about 2.8e-4 (bf16: eight times that). The fp32 arithmetic adds far less.
+_TOLERANCE = {"fp16": 1e-3, "bf16": 8e-3, "fp32": 1e-6}
 
 
-class LayerNorm(operator_benchmark.OperatorBenchmark):
-    """All metrics of layer_norm."""
+def cost(*, rows: int, cols: int, residual: bool, element_bytes: int) -> Cost:
+    """Seven FLOPs an element: mean, distance, square, sum, scale, weight, bias; bytes as for rms_norm, and the bias."""
+    elements = rows * cols
+    moved = (4 if residual else 2) * elements + 2 * cols
+    return Cost(flops=(8 if residual else 7) * elements, bytes=moved * element_bytes)
 
-    operator = "layer_norm"
-    params = parameters("layer_norm")
+
+def case(device: str, dtype: str, *, rows: int, cols: int = 4096, residual: bool = False) -> Case:
+    """Layer normalisation of rows; with a residual, of its sum with them, which is a second output."""
+    work = cost(rows=rows, cols=cols, residual=residual, element_bytes=ELEMENT_BYTES[dtype])
+    return Case(
+        f"{device}-{dtype}-r{rows}-c{cols}{'-residual' if residual else ''}",
+        device=device,
+        dtype=dtype,
+        tolerance=_TOLERANCE[dtype],
+        bytes=work.bytes,
+        flops=work.flops,
+        rows=rows,
+        cols=cols,
+        residual=residual,
+    )
+
+
+def layer_norm(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, eps: float = 1e-5
+) -> torch.Tensor:
+    """x less its rows' mean, over their standard deviation, times weight, plus bias, in float64. Ba et al. (2016)."""
+    x = x.double()
+    away = x - x.mean(dim=-1, keepdim=True)
+    out = away * weight.double() / (away.square().mean(dim=-1, keepdim=True) + eps).sqrt()
+    return out if bias is None else out + bias.double()
+
+
+def add_layer_norm(
+    x: torch.Tensor,
+    residual: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    eps: float = 1e-5,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(layer_norm(total), total), total being x + residual as x's dtype holds it."""
+    total = (x.float() + residual.float()).to(x.dtype)
+    return layer_norm(total, weight, bias, eps), total.double()
+
+
+class LayerNorm(warpwatch_benchmark.WarpwatchBenchmark):
+    """Normalised rows and, where there is a residual, its sum with x.
+
+    x, residual, out (rows, cols); weight, bias (cols); all of one dtype.
+    """
+
+    case = staticmethod(case)
+    cases = (
+        case("cuda", "fp16", rows=16384),  # 268 MB
+        case("cuda", "fp16", rows=32768),
+        case("cuda", "fp16", rows=16384, residual=True),
+        case("cuda", "bf16", rows=16384, residual=True),
+        case("cuda", "fp32", rows=16384),
+        case("cuda", "fp16", rows=98304, cols=768, residual=True),  # GPT-2 124M
+        case("cuda", "fp16", rows=1024, cols=768, residual=True),
+        case("cuda", "fp16", rows=64, cols=768, residual=True),  # a decode step of 64 sequences
+        case("cuda", "fp16", rows=1, cols=768, residual=True),
+        case("cpu", "fp32", rows=256, cols=768),
+        case("cpu", "fp32", rows=256, cols=768, residual=True),
+    )
+    smallest = {"rows": 1, "cols": 128}
+    reference_in_float64 = False  # the sum with the residual is rounded to x's dtype
+
+    def inputs(self, case: Case, draw: Draw) -> Mapping[str, Any]:
+        """Normal rows, weights between 0.5 and 1.5, normal biases."""
+        return {
+            "x": draw.activation(case.rows, case.cols),
+            "residual": draw.activation(case.rows, case.cols) if case.residual else None,
+            "weight": draw.constant(draw.uniform(case.cols, low=0.5, high=1.5)),
+            "bias": draw.weight(case.cols),
+        }
+
+    def reference(
+        self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor, bias: torch.Tensor
+    ) -> Output:
+        """layer_norm or add_layer_norm, in float64."""
+        return layer_norm(x, weight, bias) if residual is None else add_layer_norm(x, residual, weight, bias)
+
+    @kernel(binds=True)
+    def warpwatch(
+        self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor, bias: torch.Tensor
+    ) -> Callable[[], Any]:
+        """The CUDA C++ or CPU kernel of the commit."""
+        if residual is None:
+            norm = warpwatch_operator("layer_norm")
+            return lambda: norm(x, weight, bias)
+        add_norm = warpwatch_operator("add_layer_norm")
+        return lambda: add_norm(x, residual, weight, bias)
+
+    @kernel(binds=True, devices=["cuda"])
+    def triton(
+        self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor, bias: torch.Tensor
+    ) -> Callable[[], Any]:
+        """Its Triton twin."""
+        if residual is None:
+            norm = triton_operator("layer_norm")
+            return lambda: norm(x, weight, bias)
+        add_norm = triton_operator("layer_norm", "add_layer_norm")
+        return lambda: add_norm(x, residual, weight, bias)
+
+    @baseline
+    def eager(self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor, bias: torch.Tensor) -> Output:
+        """PyTorch's own layer_norm, after an addition where there is a residual."""
+        outputs = _formula(x, residual, weight, bias)
+        return outputs[0] if residual is None else outputs
+
+    @baseline(binds=True, devices=["cuda"])
+    def torch_compile(
+        self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor, bias: torch.Tensor
+    ) -> Callable[[], Any]:
+        """The same through torch.compile."""
+        if residual is None:
+            norm = compiled(_formula, x)
+            return lambda: norm(x, None, weight, bias)[0]
+        add_norm = compiled(_formula, x, residual)
+        return lambda: add_norm(x, residual, weight, bias)
+
+
+def _formula(
+    x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor, bias: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    total = x if residual is None else x + residual
+    return torch.nn.functional.layer_norm(total, weight.shape, weight, bias, 1e-5), total

@@ -1,11 +1,99 @@
-"""asv benchmarks of linear_silu."""
+"""linear_silu: a linear layer with a SiLU behind it."""
 
-from . import operator_benchmark
-from .operator_benchmark import parameters
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from warpbench import Case, baseline, kernel
+from warpbench.cost import ELEMENT_BYTES
+from warpbench.lazy import torch
+from warpbench.torch_compile import compiled
+
+from .. import warpwatch_benchmark
+from ..warpwatch_operators import triton_operator, warpwatch_operator
+from .linear_gelu import cost
+
+if TYPE_CHECKING:
+    from warpbench.draw import Draw
+
+# As linear_gelu's: the kernels are the same but for the activation.
+_TOLERANCE = {"fp16": 2e-3, "bf16": 1.6e-2, "fp32": 1e-5}
 
 
-class LinearSilu(operator_benchmark.OperatorBenchmark):
-    """All metrics of linear_silu."""
+def case(device: str, dtype: str, *, depth: int, outputs: int, rows: int = 1) -> Case:
+    """silu of x (rows, depth) by a weight (outputs, depth)."""
+    work = cost(rows=rows, outputs=outputs, depth=depth, element_bytes=ELEMENT_BYTES[dtype])
+    return Case(
+        f"{device}-{dtype}-k{depth}-n{outputs}-m{rows}",
+        device=device,
+        dtype=dtype,
+        tolerance=_TOLERANCE[dtype],
+        bytes=work.bytes,
+        flops=work.flops,
+        rows=rows,
+        outputs=outputs,
+        depth=depth,
+    )
 
-    operator = "linear_silu"
-    params = parameters("linear_silu")
+
+def linear_silu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """silu(x @ weight^T + bias) in float64, silu(v) being v / (1 + e^-v).
+
+    x (..., K); weight (N, K); bias (N,); out (..., N). Elfwing, Uchibe and Doya (arXiv:1702.03118, 2017).
+    """
+    v = x.double() @ weight.double().T
+    if bias is not None:
+        v = v + bias.double()
+    return v * torch.sigmoid(v)
+
+
+class LinearSilu(warpwatch_benchmark.WarpwatchBenchmark):
+    """out (rows, N) = silu(x @ weight^T); x (rows, K), weight (N, K), both in the case's dtype."""
+
+    case = staticmethod(case)
+    cases = (
+        case("cuda", "fp16", depth=4096, outputs=11008, rows=1),  # Llama 2 7B's gate
+        case("cuda", "fp16", depth=4096, outputs=11008, rows=128),
+        case("cuda", "fp16", depth=4096, outputs=11008, rows=2048),
+        case("cpu", "fp32", depth=512, outputs=1024, rows=32),
+    )
+    smallest = {"depth": 64, "outputs": 64}
+
+    def inputs(self, case: Case, draw: Draw) -> Mapping[str, Any]:
+        """Normal x, and a weight such that the products have a variance of one."""
+        return {
+            "x": draw.activation(case.rows, case.depth),
+            "weight": draw.weight(case.outputs, case.depth, scale=case.depth**-0.5),
+        }
+
+    def reference(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        """The formula in float64."""
+        return linear_silu(x, weight)
+
+    @kernel(binds=True)
+    def warpwatch(self, x: torch.Tensor, weight: torch.Tensor) -> Callable[[], Any]:
+        """The CUDA C++ or CPU kernel of the commit."""
+        linear = warpwatch_operator("linear_silu")
+        return lambda: linear(x, weight)
+
+    @kernel(binds=True, devices=["cuda"])
+    def triton(self, x: torch.Tensor, weight: torch.Tensor) -> Callable[[], Any]:
+        """Its Triton twin."""
+        linear = triton_operator("linear_silu")
+        return lambda: linear(x, weight)
+
+    @baseline
+    def eager(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        """cuBLAS's product, then a SiLU, in plain PyTorch."""
+        return _formula(x, weight)
+
+    @baseline(binds=True, devices=["cuda"])
+    def torch_compile(self, x: torch.Tensor, weight: torch.Tensor) -> Callable[[], Any]:
+        """The same through torch.compile."""
+        formula = compiled(_formula, x, weight)
+        return lambda: formula(x, weight)
+
+
+def _formula(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.silu(torch.nn.functional.linear(x, weight))

@@ -1,11 +1,133 @@
-"""asv benchmarks of rms_norm."""
+"""rms_norm: memory-bound."""
 
-from . import operator_benchmark
-from .operator_benchmark import parameters
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from warpbench import Case, baseline, kernel
+from warpbench.cost import ELEMENT_BYTES, Cost
+from warpbench.lazy import torch
+from warpbench.torch_compile import compiled
+
+from .. import warpwatch_benchmark
+from ..warpwatch_operators import triton_operator, warpwatch_operator
+
+if TYPE_CHECKING:
+    from warpbench.draw import Draw
+    from warpbench.output import Output
+
+# Rounding the result to fp16 costs about 2.8e-4 (bf16: eight times that). The fp32 arithmetic adds far less.
+_TOLERANCE = {"fp16": 1e-3, "bf16": 8e-3, "fp32": 1e-6}
 
 
-class RmsNorm(operator_benchmark.OperatorBenchmark):
-    """All metrics of rms_norm."""
+def cost(*, rows: int, cols: int, residual: bool, element_bytes: int) -> Cost:
+    """Square, sum, scale and weight an element; rows read, out written; with a residual one sum, read and written."""
+    elements = rows * cols
+    moved = (4 if residual else 2) * elements + cols
+    return Cost(flops=(5 if residual else 4) * elements, bytes=moved * element_bytes)
 
-    operator = "rms_norm"
-    params = parameters("rms_norm")
+
+def case(device: str, dtype: str, *, rows: int, cols: int = 4096, residual: bool = False) -> Case:
+    """Root-mean-square normalisation of rows; with a residual, of its sum with them, which is a second output."""
+    work = cost(rows=rows, cols=cols, residual=residual, element_bytes=ELEMENT_BYTES[dtype])
+    return Case(
+        f"{device}-{dtype}-r{rows}-c{cols}{'-residual' if residual else ''}",
+        device=device,
+        dtype=dtype,
+        tolerance=_TOLERANCE[dtype],
+        bytes=work.bytes,
+        flops=work.flops,
+        rows=rows,
+        cols=cols,
+        residual=residual,
+    )
+
+
+def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
+    """x times weight over the root of its rows' mean square, in float64. Zhang and Sennrich (2019)."""
+    x = x.double()
+    return x * weight.double() / (x.square().mean(dim=-1, keepdim=True) + eps).sqrt()
+
+
+def add_rms_norm(
+    x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(rms_norm(total), total), total being x + residual as x's dtype holds it."""
+    total = (x.float() + residual.float()).to(x.dtype)
+    return rms_norm(total, weight, eps), total.double()
+
+
+class RmsNorm(warpwatch_benchmark.WarpwatchBenchmark):
+    """Normalised rows and, where there is a residual, its sum with x; x, residual, out (rows, cols), weight (cols)."""
+
+    case = staticmethod(case)
+    cases = (
+        case("cuda", "fp16", rows=16384),  # 268 MB
+        case("cuda", "fp16", rows=32768),
+        case("cuda", "fp16", rows=16384, residual=True),
+        case("cuda", "bf16", rows=16384, residual=True),
+        case("cuda", "fp32", rows=16384),
+        case("cuda", "fp16", rows=8192, cols=8192, residual=True),  # Llama 2 70B
+        case("cuda", "fp16", rows=524288, cols=128),  # queries or keys, each head by itself
+        case("cuda", "fp16", rows=2048, residual=True),  # a prefill
+        case("cuda", "fp16", rows=64, residual=True),  # a decode step of 64 sequences
+        case("cuda", "fp16", rows=1, residual=True),
+        case("cpu", "fp32", rows=256, cols=1024),
+        case("cpu", "fp32", rows=256, cols=1024, residual=True),
+    )
+    smallest = {"rows": 1, "cols": 128}
+    reference_in_float64 = False  # the sum with the residual is rounded to x's dtype
+
+    def inputs(self, case: Case, draw: Draw) -> Mapping[str, Any]:
+        """Normal rows, and weights between 0.5 and 1.5."""
+        return {
+            "x": draw.activation(case.rows, case.cols),
+            "residual": draw.activation(case.rows, case.cols) if case.residual else None,
+            "weight": draw.constant(draw.uniform(case.cols, low=0.5, high=1.5)),
+        }
+
+    def reference(self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor) -> Output:
+        """rms_norm or add_rms_norm, in float64."""
+        return rms_norm(x, weight) if residual is None else add_rms_norm(x, residual, weight)
+
+    @kernel(binds=True)
+    def warpwatch(self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor) -> Callable[[], Any]:
+        """The CUDA C++ or CPU kernel of the commit."""
+        if residual is None:
+            norm = warpwatch_operator("rms_norm")
+            return lambda: norm(x, weight)
+        add_norm = warpwatch_operator("add_rms_norm")
+        return lambda: add_norm(x, residual, weight)
+
+    @kernel(binds=True, devices=["cuda"])
+    def triton(self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor) -> Callable[[], Any]:
+        """Its Triton twin."""
+        if residual is None:
+            norm = triton_operator("rms_norm")
+            return lambda: norm(x, weight)
+        add_norm = triton_operator("rms_norm", "add_rms_norm")
+        return lambda: add_norm(x, residual, weight)
+
+    @baseline
+    def eager(self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor) -> Output:
+        """PyTorch's own rms_norm, after an addition where there is a residual."""
+        total = x if residual is None else x + residual
+        out = torch.nn.functional.rms_norm(total, weight.shape, weight, 1e-6)
+        return out if residual is None else (out, total)
+
+    @baseline(binds=True, devices=["cuda"])
+    def torch_compile(self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor) -> Callable[[], Any]:
+        """The formula in plain PyTorch, fp32 inside, through torch.compile."""
+        if residual is None:
+            norm = compiled(_formula, x)
+            return lambda: norm(x, None, weight)[0]
+        add_norm = compiled(_formula, x, residual)
+        return lambda: add_norm(x, residual, weight)
+
+
+def _formula(x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    total = x if residual is None else x + residual
+    wide = total.float()
+    scale = torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + 1e-6)
+    return (wide * scale * weight.float()).to(x.dtype), total

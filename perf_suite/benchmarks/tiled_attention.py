@@ -1,11 +1,13 @@
-"""asv benchmarks of tiled_attention."""
+"""tiled_attention, the second step of the attention ladder: tiles in shared memory, without tensor cores."""
 
-from . import operator_benchmark
-from .operator_benchmark import parameters
+from __future__ import annotations
+
+from . import flash_attention
+from .naive_attention import LADDER_CASES, case
 
 
-class TiledAttention(operator_benchmark.OperatorBenchmark):
-    """All metrics of tiled_attention."""
+class TiledAttention(flash_attention.FlashAttention):
+    """flash_attention's formula and baselines, with the kernels tiled_attention."""
 
-    operator = "tiled_attention"
-    params = parameters("tiled_attention")
+    case = staticmethod(case)
+    cases = LADDER_CASES

@@ -15,13 +15,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from .architectures import architecture_run_by, parse_compute_capability
-from .cubin import CubinFunction, read_cubin
-from .cuda_binaries import NoToolsError, cubins_of, find_tools, ptx_of
+from warpbench.compiled.architectures import architecture_run_by, parse_compute_capability
+from warpbench.compiled.cubin import CubinFunction, read_cubin
+from warpbench.compiled.cuda_binaries import NoToolsError, cubins_of, find_tools, ptx_of
+from warpbench.compiled.machine_code import code_sha256
+from warpbench.compiled.mangled_names import kernel_name, signature
+from warpbench.python_code import python_code_sha256
+
 from .installed_kernels import NoKernelsError, compiled_sources, kernels_folder, library
-from .machine_code import code_sha256
-from .mangled_names import kernel_name, signature
-from .python_code import python_code_sha256
 from .watched_kernels import WATCHED
 
 _ON_THE_CPU = "_cpu.cpp"

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from .cuda_binaries import find_tools
+from warpbench.compiled.cuda_binaries import find_tools
+from warpbench.compiled.machine_code import KernelCode, read_machine_code
+from warpbench.python_code import python_code_sha256
+
 from .installed_kernels import compiled_sources, kernels_folder, library
-from .machine_code import KernelCode, read_machine_code
-from .python_code import python_code_sha256
 from .watched_kernels import ARCHITECTURES, operator_of
 
 SCHEMA = 1

@@ -7,13 +7,14 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 
-from .. import processor
-from ..catalogue_jobs import selection_wanted
-from ..records import CompiledRecord, RunRecord
-from ..spool import Spool
-from .cuda_binaries import NoToolsError, find_tools
+from warpbench import processor
+from warpbench.compiled.cuda_binaries import NoToolsError, find_tools
+from warpbench.compiled.machine_code import KernelCode, read_machine_code
+from warpbench.jobs import Chosen, selection_wanted
+from warpbench.records import CompiledRecord, RunRecord
+from warpbench.spool import Spool
+
 from .installed_kernels import NoKernelsError, compiled_sources, library
-from .machine_code import KernelCode, read_machine_code
 from .twins import compile_twins
 from .watched_kernels import ARCHITECTURES, WATCHED, operator_of
 
@@ -54,14 +55,14 @@ def read_library() -> Library:
     return Library(compile_s=sum(times), size_bytes=size)
 
 
-def read_kernels(benchmark: str, selection: str) -> CompiledCode:
+def read_kernels(benchmark: str) -> CompiledCode:
     """The watched CUDA kernels of the installed commit, by (kernel, architecture).
 
-    `selection` is the name under which asv's plugin hands on what asv was asked for; other kernels, and architectures
-    that nothing was asked of, are not read. Raises CalledProcessError if the library cannot be read.
+    Kernels and architectures that asv was not asked for are not read. Raises CalledProcessError if the library cannot
+    be read.
     """
-    chosen = selection_wanted()
-    asked = None if chosen is None else chosen.get(selection, {}).keys()
+    chosen = _chosen(benchmark)
+    asked = None if chosen is None else chosen.keys()
     kernels = None if asked is None else {kernel for kernel, _ in asked}
     architectures = [name for name in ARCHITECTURES if asked is None or any(name == each for _, each in asked)]
     try:
@@ -95,19 +96,19 @@ def read_compile_times() -> CompiledCode:
     return CompiledCode(found={}, compile_s=compile_s, unavailable=unavailable)
 
 
-def read_twins(benchmark: str, selection: str) -> CompiledCode:
+def read_twins(benchmark: str) -> CompiledCode:
     """The Triton twins, compiled for the watched architectures, by (function, architecture).
 
-    `selection` is the name under which asv's plugin hands on what asv was asked for; the rest is not compiled.
+    What asv was not asked for is not compiled.
     """
-    chosen = selection_wanted()
+    chosen = _chosen(benchmark)
     twins = compile_twins(
         [
             (function, architecture)
             for watched in WATCHED.values()
             for function in watched.twins
             for architecture in ARCHITECTURES
-            if chosen is None or (function, architecture) in chosen.get(selection, ())
+            if chosen is None or (function, architecture) in chosen
         ]
     )
     compiled = {(twin.code.kernel, twin.code.architecture): twin for twin in twins.compiled}
@@ -117,6 +118,12 @@ def read_twins(benchmark: str, selection: str) -> CompiledCode:
         compile_s={key: twin.compile_s for key, twin in compiled.items()},
         unavailable=twins.unavailable,
     )
+
+
+def _chosen(benchmark: str) -> Chosen | None:
+    """What asv was asked for of a benchmark; None if nobody says, which is everything."""
+    selection = selection_wanted()
+    return None if selection is None else selection.chosen.get(benchmark, {})
 
 
 def _compiled(benchmark: str, implementation: str, code: KernelCode, compile_s: float | None = None) -> CompiledRecord:

@@ -26,11 +26,13 @@ from pathlib import Path
 
 import torch
 
-from ..implementations import Prepared, prepare
-from ..launches import capture
-from ..output import parts
-from ..setting import set_up
-from ..workloads import workload_named
+from warpbench.launches import capture
+from warpbench.operators import prepare
+from warpbench.output import parts
+from warpbench.prepared import Prepared
+from warpbench.setting import set_up
+
+from ..catalogue import workload_named
 
 CALLS = (
     ("int4_linear", "cuda-fp16-k4096-n14336-m1", "warpwatch"),

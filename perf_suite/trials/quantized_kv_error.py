@@ -17,7 +17,7 @@ import torch
 
 from warpwatch.kernels import int4_decode_attention, int4_kv_append, int8_decode_attention, int8_kv_append
 
-from ..references.decode_attention import decode_attention as reference
+from ..benchmarks.decode_attention import decode_attention as reference
 
 BATCH, HEADS, HEADS_KV, KEYS, HEAD_DIM = 2, 8, 2, 4112, 128  # 4112: the last 16 tokens stay in the window
 OUTLIER_CHANNELS = 4

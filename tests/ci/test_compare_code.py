@@ -146,4 +146,4 @@ def test_an_invalid_file_is_refused_with_the_field(damage, message, tmp_path):
 def test_a_missing_file_is_named_with_its_writer(tmp_path):
     done = CliRunner().invoke(main, ["compare", "--code", str(tmp_path / "no.json"), str(tmp_path / "no.json")])
     assert done.exit_code == 2
-    assert "python -m perf_suite compiled" in done.output
+    assert "python -m perf_suite.compiled" in done.output

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from perf_suite import records as written
+from warpbench import records as written
 from warpwatch.dashboard.importers.asv_context import read_context
 from warpwatch.dashboard.model.series import Status
 from warpwatch.dashboard.store import Store, queries

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from warpwatch.dashboard.model.machine import Ceilings, HardwareLimits, bound_s, speed_of_light
+from warpwatch.dashboard.model.machine import Ceilings, HardwareLimits, bound_by_memory, bound_s, speed_of_light
 from warpwatch.dashboard.model.series import Workload
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
@@ -149,3 +149,10 @@ def test_each_limit_has_its_share_of_the_speed_of_light() -> None:
 def test_a_dtype_without_a_peak_has_no_bound_unless_nothing_is_computed() -> None:
     assert bound_s(_workload(1.0, 320e9, "fp64"), CEILINGS) is None
     assert bound_s(_workload(0.0, 320e9, "fp64"), CEILINGS) == pytest.approx(1.0)
+
+
+def test_an_adopted_benchmark_whose_cost_is_not_known_is_bound_by_nothing() -> None:
+    limits = HardwareLimits(peaks=CEILINGS, measured=None)
+    assert bound_s(_workload(0.0, 0.0), CEILINGS) is None
+    assert bound_by_memory(_workload(0.0, 0.0), limits) is None
+    assert bound_by_memory(_workload(1.0, 320e9), limits) is True

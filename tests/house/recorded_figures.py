@@ -16,7 +16,7 @@ does not see, which says what it is; the command writes it anew, and test_record
 | l1, l2, dram OPERATOR/WORKLOAD IMPLEMENTATION | bytes through that memory while profiled |
 | tensor, occupancy OPERATOR/WORKLOAD IMPLEMENTATION | share of cycles, of warps, of the longest kernel profiled |
 
-What the run does not have is "–". Profiles are in it if `python -m perf_suite profile ROW --into ITS.context.jsonl` put
+What the run does not have is "–". Profiles are in it if `warpbench profile ROW --into ITS.context.jsonl` put
 them there.
 """
 

@@ -23,7 +23,7 @@ ROOM_OF_MODULE = {
     "tools": "tools",
     "tests": "tests",
 }
-NO_TORCH = ("dashboard", "ci", "perf_suite/costs.py", "perf_suite/records.py")
+NO_TORCH = ("dashboard", "ci", "perf_suite/warpbench/src/warpbench/records.py")
 
 
 def _imported_modules(source: str, package: str) -> set[str]:

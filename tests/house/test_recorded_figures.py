@@ -2,7 +2,7 @@
 
 import pytest
 
-from perf_suite.workloads import OPERATORS, workloads_of
+from perf_suite.catalogue import OPERATORS, workloads_of
 from tests.house.recorded_figures import CELL, HOUSE, Recorded, commit_named, with_figures
 
 DOCUMENTS = ("README.md", "perf_suite/FIGURES.md", "kernels/README.md", "kernels/csrc/attention_ladder/README.md")

@@ -13,11 +13,11 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perf_suite.references.decode_attention import decode_attention as decode_reference
-from perf_suite.references.flash_attention import flash_attention as attention_reference
-from perf_suite.references.layer_norm import layer_norm as layer_norm_reference
-from perf_suite.references.rms_norm import add_rms_norm as rms_norm_reference
-from perf_suite.references.rope import rope as rope_reference
+from perf_suite.benchmarks.decode_attention import decode_attention as decode_reference
+from perf_suite.benchmarks.flash_attention import flash_attention as attention_reference
+from perf_suite.benchmarks.layer_norm import layer_norm as layer_norm_reference
+from perf_suite.benchmarks.rms_norm import add_rms_norm as rms_norm_reference
+from perf_suite.benchmarks.rope import rope as rope_reference
 from warpwatch import kernels
 
 from . import test_int4_linear, test_int8_linear, test_int8_weight_linear

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from perf_suite.references.flash_attention import flash_attention as reference
+from perf_suite.benchmarks.flash_attention import flash_attention as reference
 from warpwatch.kernels.modules import FlashAttention, GraphKVCache, KVCache
 
 Tensors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]

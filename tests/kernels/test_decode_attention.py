@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from perf_suite.references.decode_attention import decode_attention as reference
+from perf_suite.benchmarks.decode_attention import decode_attention as reference
 from warpwatch import kernels
 
 from .test_flash_attention import DTYPES, assert_attends, inputs

@@ -8,7 +8,7 @@ import numpy
 import pytest
 import torch
 
-from perf_suite.references.decode_attention import decode_attention as reference
+from perf_suite.benchmarks.decode_attention import decode_attention as reference
 from warpwatch import kernels
 
 from .test_decode_attention import Tensors, cache, lengths_on

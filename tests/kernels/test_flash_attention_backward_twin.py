@@ -8,8 +8,8 @@ import numpy
 import pytest
 import torch
 
-from perf_suite.references.flash_attention_backward import flash_attention_backward as reference
-from perf_suite.references.flash_attention_backward import output_and_lse
+from perf_suite.benchmarks.flash_attention_backward import flash_attention_backward as reference
+from perf_suite.benchmarks.flash_attention_backward import output_and_lse
 
 from .test_flash_attention import DTYPES, inputs
 from .test_flash_attention_backward import MASKS, assert_close

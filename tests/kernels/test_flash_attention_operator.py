@@ -8,7 +8,7 @@ import numpy
 import pytest
 import torch
 
-from perf_suite.references.flash_attention import flash_attention as reference
+from perf_suite.benchmarks.flash_attention import flash_attention as reference
 from warpwatch import kernels
 
 from .test_flash_attention import Tensors, assert_attends, inputs

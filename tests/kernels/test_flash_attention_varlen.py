@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from perf_suite.references.flash_attention_varlen import flash_attention_varlen as reference
+from perf_suite.benchmarks.flash_attention_varlen import flash_attention_varlen as reference
 from warpwatch import kernels
 
 from .test_flash_attention import DTYPES, assert_attends, inputs

@@ -9,7 +9,7 @@ import numpy
 import pytest
 import torch
 
-from perf_suite.references.flash_attention import flash_attention as reference
+from perf_suite.benchmarks.flash_attention import flash_attention as reference
 from warpwatch import kernels
 from warpwatch.kernels.operators.flash_attention import flash_attention_with_lse
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
-from perf_suite.launches import capture
+from warpbench.launches import capture
 from warpwatch import kernels
 
 from .test_flash_attention import inputs

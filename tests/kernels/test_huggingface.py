@@ -10,7 +10,7 @@ import torch
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed (extra: models)")
 
-from perf_suite.references.flash_attention import flash_attention as reference  # noqa: E402
+from perf_suite.benchmarks.flash_attention import flash_attention as reference  # noqa: E402
 from warpwatch.kernels.huggingface import (  # noqa: E402
     ContiguousCache,
     GraphCache,

@@ -9,8 +9,8 @@ from math import ceil
 import pytest
 import torch
 
-from perf_suite.references.int4_linear import dequantised
-from perf_suite.references.int4_linear import int4_linear as reference
+from perf_suite.benchmarks.int4_linear import dequantised
+from perf_suite.benchmarks.int4_linear import int4_linear as reference
 from warpwatch import kernels
 
 from .bfloat16 import skip_without_bfloat16

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perf_suite.references.int4_linear import dequantised
+from perf_suite.benchmarks.int4_linear import dequantised
 from warpwatch import kernels
 
 from .test_int4_linear import rows_of

@@ -8,8 +8,8 @@ import numpy
 import pytest
 import torch
 
-from perf_suite.references.decode_attention import decode_attention as reference
-from perf_suite.references.int8_kv import int8_dequantize, int8_quantize
+from perf_suite.benchmarks.decode_attention import decode_attention as reference
+from perf_suite.int8_kv import int8_dequantize, int8_quantize
 from warpwatch import kernels
 
 from .test_flash_attention import assert_attends

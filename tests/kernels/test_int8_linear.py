@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from perf_suite.references.int8_linear import int8_linear as reference
-from perf_suite.references.int8_linear import quantised
+from perf_suite.benchmarks.int8_linear import int8_linear as reference
+from perf_suite.benchmarks.int8_linear import quantised
 from warpwatch import kernels
 
 from .quantized_layers import LAYOUTS, Operands, assert_replays, assert_runs_on_the_current_stream

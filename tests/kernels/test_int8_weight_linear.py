@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from perf_suite.references.int8_weight_linear import int8_weight_linear as reference
+from perf_suite.benchmarks.int8_weight_linear import int8_weight_linear as reference
 from warpwatch import kernels
 
 from .bfloat16 import skip_without_bfloat16

@@ -13,8 +13,8 @@ import numpy
 import pytest
 import torch
 
-from perf_suite.references.decode_attention import decode_attention as decode_reference
-from perf_suite.references.flash_attention import flash_attention as reference
+from perf_suite.benchmarks.decode_attention import decode_attention as decode_reference
+from perf_suite.benchmarks.flash_attention import flash_attention as reference
 from warpwatch import kernels
 
 from .bfloat16 import skip_without_bfloat16

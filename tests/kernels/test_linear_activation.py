@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from perf_suite.references.linear_gelu import linear_gelu as gelu_reference
-from perf_suite.references.linear_silu import linear_silu as silu_reference
-from perf_suite.references.swiglu import swiglu as swiglu_reference
+from perf_suite.benchmarks.linear_gelu import linear_gelu as gelu_reference
+from perf_suite.benchmarks.linear_silu import linear_silu as silu_reference
+from perf_suite.benchmarks.swiglu import swiglu as swiglu_reference
 from warpwatch import kernels
 
 from .bfloat16 import skip_without_bfloat16

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from perf_suite.references.decode_attention import decode_attention as reference
+from perf_suite.benchmarks.decode_attention import decode_attention as reference
 from warpwatch import kernels
 from warpwatch.kernels.modules import Int4KVCache, Int8KVCache, PagedKVCache
 

@@ -8,8 +8,8 @@ import numpy
 import pytest
 import torch
 
-from perf_suite.references.decode_attention import decode_attention as reference
-from perf_suite.references.paged_kv_gather import paged_kv_gather as gather_reference
+from perf_suite.benchmarks.decode_attention import decode_attention as reference
+from perf_suite.benchmarks.paged_kv_gather import paged_kv_gather as gather_reference
 from warpwatch import kernels
 
 from .test_flash_attention import DTYPES, assert_attends, inputs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from perf_suite.references.flash_attention import flash_attention as reference
+from perf_suite.benchmarks.flash_attention import flash_attention as reference
 from warpwatch.kernels.modules import KVCache, PagedKVCache, TransformerLayer
 
 HEAD_DIM = 64

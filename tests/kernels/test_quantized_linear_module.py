@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from perf_suite.references.int4_linear import int4_linear
-from perf_suite.references.int8_linear import int8_linear
+from perf_suite.benchmarks.int4_linear import int4_linear
+from perf_suite.benchmarks.int8_linear import int8_linear
 from warpwatch import kernels
 from warpwatch.kernels.modules import QuantizedLinear, replace_linear_with_quantized
 

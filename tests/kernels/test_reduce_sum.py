@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from perf_suite.references.reduce_sum import reduce_sum as reference
+from perf_suite.benchmarks.reduce_sum import reduce_sum as reference
 from warpwatch import kernels
 
 from .bfloat16 import skip_without_bfloat16

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from perf_suite.references.rope import rope as reference
+from perf_suite.benchmarks.rope import rope as reference
 from warpwatch import kernels
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32]

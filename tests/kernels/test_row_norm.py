@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from perf_suite.references.layer_norm import add_layer_norm, layer_norm
-from perf_suite.references.rms_norm import add_rms_norm, rms_norm
+from perf_suite.benchmarks.layer_norm import add_layer_norm, layer_norm
+from perf_suite.benchmarks.rms_norm import add_rms_norm, rms_norm
 from warpwatch import kernels
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32]

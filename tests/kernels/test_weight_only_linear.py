@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from perf_suite.references.int8_weight_linear import int8_weight_linear as reference
+from perf_suite.benchmarks.int8_weight_linear import int8_weight_linear as reference
 from warpwatch.kernels.modules import QuantizedLinear, replace_linear_with_quantized
 
 

@@ -1,6 +1,6 @@
 """A GPU and a run on it, as tests of records begin with them."""
 
-from perf_suite.records import Cpu, Gpu, RunRecord
+from warpbench.records import Cpu, Gpu, RunRecord
 
 H200 = Gpu(
     name="NVIDIA H200",

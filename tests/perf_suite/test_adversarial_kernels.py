@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from perf_suite import session
-from perf_suite.catalogue_jobs import catalogue_jobs
-from perf_suite.records import Status
-from perf_suite.watched_worker import Limits
+from perf_suite.catalogue import catalogue_jobs
+from warpbench import session
+from warpbench.records import Status
+from warpbench.watched_worker import Limits
 
 torch = pytest.importorskip("torch")
 ON_GPU = torch.cuda.is_available()

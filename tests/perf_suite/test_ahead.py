@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from perf_suite import ahead, implementations, inputs
-from perf_suite.catalogue_jobs import catalogue_jobs
+from perf_suite.catalogue import catalogue_jobs
+from warpbench import Prepared, UnavailableError, ahead, operators
 
 JOBS = [
     job
@@ -36,7 +36,7 @@ def test_processes_that_are_killed_at_the_limit_stamp_nothing(stamps, monkeypatc
 
 def test_each_job_is_stamped_as_soon_as_it_is_compiled(tmp_path, monkeypatch):
     fails = {1: RuntimeError("out of shared memory"), 3: torch.cuda.OutOfMemoryError("too large"),
-             4: implementations.UnavailableError("Triton is not installed here")}  # fmt: skip
+             4: UnavailableError("Triton is not installed here")}  # fmt: skip
     stamps = [tmp_path / str(index) for index in range(6)]
     done = []
 
@@ -48,10 +48,10 @@ def test_each_job_is_stamped_as_soon_as_it_is_compiled(tmp_path, monkeypatch):
             if index in fails:
                 raise fails[index]
 
-        return implementations.Prepared(run=run)
+        return Prepared(run=run)
 
-    monkeypatch.setattr(implementations, "prepare", prepare)
-    monkeypatch.setattr(inputs, "make_inputs", lambda workload, generator: None)
+    monkeypatch.setattr(operators, "prepare", prepare)
+    monkeypatch.setattr(operators, "make_inputs", lambda workload, generator: None)
     monkeypatch.setattr(torch, "Generator", lambda device: torch.default_generator)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)

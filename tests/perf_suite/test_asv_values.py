@@ -5,18 +5,21 @@ import json
 import math
 import pickle
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from perf_suite import asv_plugin
-from perf_suite.benchmarks.operator_benchmark import Cache
 from perf_suite.benchmarks.rope import Rope
-from perf_suite.catalogue_jobs import catalogue_jobs
-from perf_suite.protocol import Outcome, blank_record
-from perf_suite.records import Status
+from perf_suite.catalogue import catalogue_jobs
+from warpbench import asv as asv_plugin
+from warpbench import asv_values
+from warpbench.asv_metrics import Cache
+from warpbench.protocol import Outcome, blank_record
+from warpbench.records import Status
 
 from .example_records import RUN_ON_H200
 
+SUITE = Path(__file__).resolve().parents[2] / "perf_suite"
 MEASURED, NEVER = ("cpu-fp32-b1-h8-s256-d128", "eager"), ("cpu-fp32-b1-h8-s256-d128", "torch_compile")
 
 
@@ -25,13 +28,15 @@ def folder(tmp_path):
     """Where asv keeps a setup_cache's pickle: one combination measured, warm latency not known of it."""
     (job,) = [job for job in catalogue_jobs(("rope",)) if (job.workload.name, job.implementation) == MEASURED]
     measurement = replace(blank_record(RUN_ON_H200.run, job), status=Status.OK, latency_s=2e-6)
-    cache = Cache(RUN_ON_H200, (Outcome(measurement=measurement, samples_s=(2e-6, 2e-6)),))
+    outcome = Outcome(measurement=measurement, samples_s=(2e-6, 2e-6))
+    cache = Cache(RUN_ON_H200, {(Rope.source(), *MEASURED): outcome})
     (tmp_path / "cache.pickle").write_bytes(pickle.dumps(cache))
     return tmp_path
 
 
 def answer(folder, method, combination, profile_path):
     """What asv reads, or "asv's process" where one would be started."""
+    asv_values.use_benchmarks(SUITE)
     index = list(itertools.product(*Rope.params)).index(combination)
     result = folder / "result"
     run = asv_plugin._without_a_process(lambda spawner, **rest: result.write_text('"asv\'s process"') and ("", 0))

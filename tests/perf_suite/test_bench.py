@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from perf_suite import KernelBenchmark
-from perf_suite.one_off.ad_hoc import BadRequestError
-from perf_suite.records import Status
+from perf_suite.catalogue import BENCHMARKS
+from warpbench.one_off.ad_hoc import BadRequestError
+from warpbench.one_off.one_off import OneOff
+from warpbench.records import Status
 
 pytestmark = pytest.mark.outside
 
@@ -26,8 +27,8 @@ OPTIONS = ["rope", "--batch", "2", "--heads", "4", "--seq-len", "96", "--head-di
 
 def test_five_lines_of_python_measure_a_shape_that_the_catalogue_lacks(tmp_path):
     heard = []
-    benchmark = KernelBenchmark("rope", quick=True, **SHAPE)
-    result = benchmark.run(on_outcome=heard.append)
+    benchmark = OneOff(BENCHMARKS["rope"], quick=True, **SHAPE)
+    (result,) = benchmark.run(on_outcome=heard.append)
     assert result.workload.name == "cpu-fp32-b2-h4-s96-d64"
     assert tuple(heard) == result.outcomes
     by_name = {measurement.implementation: (measurement, figures) for measurement, figures in result}
@@ -36,28 +37,29 @@ def test_five_lines_of_python_measure_a_shape_that_the_catalogue_lacks(tmp_path)
     assert measurement.latency_s > 0
     assert figures.speedup == 1.0
     assert "eager" in result.table()
-    assert json.loads(result.export(tmp_path / "out.json").read_text())["workload"]["parameters"]["seq"] == 96
+    (written,) = json.loads(result.export(tmp_path / "out.json").read_text())["results"]
+    assert written["workload"]["parameters"]["seq"] == 96
 
 
 def test_one_implementation_can_be_asked_for():
-    result = KernelBenchmark("rope", quick=True, implementations=["eager"], **SHAPE).run()
+    (result,) = OneOff(BENCHMARKS["rope"], quick=True, implementations=["eager"], **SHAPE).run()
     assert [outcome.measurement.implementation for outcome in result.outcomes] == ["eager"]
 
 
 def test_what_this_machine_has_not_is_said_after_it_was_looked_for():
     with pytest.raises(BadRequestError, match="torch sees no GPU here"):
-        KernelBenchmark("rope", device="cuda", quick=True, **SHAPE).run()
+        OneOff(BENCHMARKS["rope"], device="cuda", quick=True, **SHAPE).run()
     with pytest.raises(BadRequestError, match="none of these implementations on cpu; it has warpwatch, eager"):
-        KernelBenchmark("rope", implementations=["triton"], quick=True, **SHAPE).run()
+        OneOff(BENCHMARKS["rope"], implementations=["triton"], quick=True, **SHAPE).run()
 
 
 def test_a_shape_for_a_gpu_is_not_begun_on_a_cpu():
     with pytest.raises(BadRequestError, match=r"is 550 GFLOP, too much for one CPU thread within 240 s"):
-        KernelBenchmark("flash_attention", batch=32, seq_len=1024).run()
+        OneOff(BENCHMARKS["flash_attention"], batch=32, seq_len=1024).run()
 
 
 def bench(*arguments, **environment):
-    command = [sys.executable, "-m", "perf_suite", "bench", *arguments]
+    command = [sys.executable, "-m", "warpbench", "run", *arguments]
     return subprocess.run(
         command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, check=False
     )
@@ -69,7 +71,7 @@ def test_the_command_prints_a_plain_table_into_a_pipe_and_exports(tmp_path):
     assert "rope cpu-fp32-b2-h4-s96-d64" in ended.stdout
     assert "vs eager" in ended.stdout
     assert "\x1b" not in ended.stdout + ended.stderr
-    assert json.loads((tmp_path / "out.json").read_text())["schema"] == 1
+    assert json.loads((tmp_path / "out.json").read_text())["schema"] == 2
     assert (tmp_path / "out.csv").read_text().count("\n") == 3
 
 
@@ -87,7 +89,7 @@ def test_a_kernel_that_takes_too_long_is_named_and_makes_the_exit_status_1(tmp_p
 
 def test_progress_is_shown_on_a_terminal():
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "perf_suite", "bench", *OPTIONS]
+    command = [sys.executable, "-m", "warpbench", "run", *OPTIONS]
     with subprocess.Popen(
         command, cwd=ROOT, env={**os.environ, "TERM": "xterm"}, stdout=subprocess.PIPE, stderr=theirs
     ) as process:

@@ -5,9 +5,10 @@ import os
 import pytest
 import torch
 
-from perf_suite import KernelBenchmark
-from perf_suite.machines import ceilings_of
-from perf_suite.records import Status
+from perf_suite.catalogue import BENCHMARKS
+from warpbench.machines import ceilings_of
+from warpbench.one_off.one_off import OneOff
+from warpbench.records import Status
 
 pytestmark = [
     pytest.mark.gpu,
@@ -16,7 +17,7 @@ pytestmark = [
 
 
 def test_the_baselines_of_an_ad_hoc_shape_are_timed_cold_beside_the_data_sheet():
-    result = KernelBenchmark("flash_attention", batch=2, heads=8, seq_len=384, quick=True).run()
+    (result,) = OneOff(BENCHMARKS["flash_attention"], batch=2, heads=8, seq_len=384, quick=True).run()
     assert result.workload.name == "cuda-fp16-b2-h8-s384-d128-full"
     by_name = {measurement.implementation: (measurement, figures) for measurement, figures in result}
     measurement, figures = by_name["sdpa"]
@@ -29,7 +30,9 @@ def test_the_baselines_of_an_ad_hoc_shape_are_timed_cold_beside_the_data_sheet()
 
 def test_a_gpu_machine_measures_its_cpu_when_asked_to(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    result = KernelBenchmark("rope", device="cpu", heads=2, seq_len=64, implementations=["eager"], quick=True).run()
+    (result,) = OneOff(
+        BENCHMARKS["rope"], device="cpu", heads=2, seq_len=64, implementations=["eager"], quick=True
+    ).run()
     assert result.run.device == "cpu"
     assert result.outcomes[0].measurement.status is Status.OK
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"

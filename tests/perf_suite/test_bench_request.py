@@ -6,26 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from perf_suite.one_off.ad_hoc import BadRequestError, ad_hoc_workload, operators, options
-from perf_suite.one_off.kernel_benchmark import KernelBenchmark
-from perf_suite.workloads import OPERATORS, workloads_of
+from perf_suite.catalogue import BENCHMARKS, OPERATORS, workloads_of
+from warpbench.one_off.ad_hoc import BadRequestError, ad_hoc_workload, options
+from warpbench.one_off.one_off import OneOff
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def bench(*arguments):
-    command = [sys.executable, "-m", "perf_suite", "bench", *arguments]
+    command = [sys.executable, "-m", "warpbench", "run", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_every_operator_but_the_controls_can_be_had_at_any_shape():
-    assert operators() == tuple(operator for operator in OPERATORS if operator != "control")
+ANY_SHAPE = [operator for operator in OPERATORS if operator != "control"]
 
 
-@pytest.mark.parametrize("operator", operators())
+@pytest.mark.parametrize("operator", ANY_SHAPE)
 def test_the_operators_options_can_make_every_row_of_its_catalogue(operator):
     """A row's name says its shape; built of the options that it says, it is the catalogue's row."""
-    names = {option.name for option in options(operator)}
+    names = {option.name for option in options(BENCHMARKS[operator])}
     letters = {
         "b": ("batch",),
         "bias": ("biases",),
@@ -65,30 +64,31 @@ def test_the_operators_options_can_make_every_row_of_its_catalogue(operator):
             elif part not in ("full", "llama"):
                 shape[part] = True
         assert shape.keys() <= names
-        made = ad_hoc_workload(operator, device, dtype, **shape)
+        made = ad_hoc_workload(BENCHMARKS[operator], device, dtype, **shape)
         assert (made.name, made.parameters, made.cost) == (row.name, row.parameters, row.cost)
 
 
 def test_the_issues_command_is_a_complete_request():
-    KernelBenchmark("flash_attention", batch=32, seq_len=1024)
-    workload = ad_hoc_workload("flash_attention", "cuda", batch=32, seq_len=1024)
+    OneOff(BENCHMARKS["flash_attention"], batch=32, seq_len=1024)
+    workload = ad_hoc_workload(BENCHMARKS["flash_attention"], "cuda", batch=32, seq_len=1024)
     assert workload.name == "cuda-fp16-b32-h32-s1024-d128-full"
 
 
 @pytest.mark.parametrize(
     ("request_of", "answer"),
     [
-        ({"operator": "flash_atention"}, r"no operator 'flash_atention' \(did you mean 'flash_attention'\?\); there"),
-        ({"operator": "control"}, "no operator 'control'; there are decode_attention"),
-        ({"operator": "rope"}, "rope needs seq_len"),
-        ({"operator": "int4_linear"}, "int4_linear needs depth and outputs"),
+        ({"operator": "control", "rows": 8}, "control has its cases alone"),
+        ({"operator": "rope", "heads": 8}, "rope needs seq_len"),
+        ({"operator": "int4_linear", "rows": 8}, "int4_linear needs depth and outputs"),
+        ({"operator": "rope", "cases": ["cpu-fp32"]}, r"rope has no case 'cpu-fp32'.*; it has cuda-fp16-b8"),
+        ({"operator": "rope", "cases": ["cpu-fp32-b1-h8-s256-d128"], "seq_len": 8}, "give either cases or a shape"),
         ({"operator": "rope", "seqlen": 8}, r"rope has no option 'seqlen' \(did you mean 'seq_len'\?\); it has batch"),
         ({"operator": "rope", "seq_len": 0}, "seq_len must be a whole number of at least 1, got 0"),
         ({"operator": "rope", "seq_len": 8.0}, "seq_len must be a whole number of at least 1, got 8.0"),
         ({"operator": "rope", "seq_len": True}, "seq_len must be a whole number of at least 1, got True"),
         ({"operator": "rope", "seq_len": 8, "interleaved": 1}, "interleaved must be true or false, got 1"),
         ({"operator": "rope", "seq_len": 8, "head_dim": 7}, r"rope: head_dim \(7\) must be even"),
-        ({"operator": "rope", "seq_len": 8, "dtype": "fp8"}, "no dtype 'fp8'; there are fp32, fp16, bf16"),
+        ({"operator": "rope", "seq_len": 8, "dtype": "fp8"}, "no dtype 'fp8'; there are fp64, fp32"),
         ({"operator": "rope", "seq_len": 8, "device": "tpu"}, "no device 'tpu'; there are cuda and cpu"),
         (
             {"operator": "rope", "seq_len": 8, "metrics": ["heat"]},
@@ -111,14 +111,14 @@ def test_the_issues_command_is_a_complete_request():
 )
 def test_what_cannot_be_is_answered_with_what_there_is(request_of, answer):
     with pytest.raises(BadRequestError, match=answer):
-        KernelBenchmark(**request_of)
+        OneOff(BENCHMARKS[request_of["operator"]], **{k: v for k, v in request_of.items() if k != "operator"})
 
 
 @pytest.mark.parametrize(
     ("arguments", "answer"),
     [
-        (["nope"], "invalid choice: 'nope' (choose from"),
-        (["rope"], "required: --seq-len"),
+        (["flash_atention"], "no operator 'flash_atention' (did you mean 'flash_attention'?); there are"),
+        (["rope", "--heads", "8"], "rope needs seq_len"),
         (["rope", "--seq-len", "8", "--interleaved", "--head-dim", "3"], "head_dim (3) must be even"),
         (["rope", "--seq-len", "8", "--implementation", "fast"], "it has warpwatch, triton, eager, torch_compile"),
         (["rope", "--seq-len", "8", "--export", "out.txt"], "exported as .json or .csv, not as 'out.txt'"),
@@ -142,6 +142,6 @@ def test_help_tells_an_operators_options_and_what_they_are_by_default():
     assert "--causal, --no-causal" in told
 
 
-def test_asking_for_the_class_loads_neither_torch_nor_rich():
-    code = "import sys, perf_suite; perf_suite.KernelBenchmark; sys.exit(bool({'torch', 'rich'} & sys.modules.keys()))"
+def test_the_catalogue_loads_neither_torch_nor_rich():
+    code = "import sys, perf_suite.catalogue; sys.exit(bool({'torch', 'rich'} & sys.modules.keys()))"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0

@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from perf_suite.machines import ceilings_of
-from perf_suite.one_off.ad_hoc import BadRequestError, ad_hoc_workload
-from perf_suite.one_off.result import BenchmarkResult
-from perf_suite.protocol import Outcome, outcome_from_line
-from perf_suite.records import Ceilings, Energy, MeasurementRecord, Status, Visit, from_line
+from perf_suite.catalogue import BENCHMARKS
 from tests.perf_suite.example_records import RUN_ON_H200
+from warpbench.machines import ceilings_of
+from warpbench.one_off.ad_hoc import BadRequestError, ad_hoc_workload
+from warpbench.one_off.result import BenchmarkResult
+from warpbench.protocol import Outcome, outcome_from_line
+from warpbench.records import Ceilings, Energy, MeasurementRecord, Status, Visit, from_line
 
-WORKLOAD = ad_hoc_workload("flash_attention", "cuda", batch=2, seq_len=1024, causal=True)
+WORKLOAD = ad_hoc_workload(BENCHMARKS["flash_attention"], "cuda", batch=2, seq_len=1024, causal=True)
 RUN = replace(
     RUN_ON_H200,
     ceilings=ceilings_of("NVIDIA H200"),
@@ -66,7 +67,7 @@ def test_figures_follow_from_the_latency_the_cost_and_the_ceilings():
     assert ours.spread == pytest.approx(0.02)  # the middle half of the five samples lies between 0.99 and 1.01
 
 
-def test_the_ratio_is_to_the_fastest_rival_that_gave_a_number():
+def test_the_ratio_is_to_the_fastest_baseline_that_gave_a_number():
     assert RESULT.best_baseline.implementation == "sdpa"
     assert [figures.speedup for _, figures in RESULT] == [pytest.approx(1.2), None, 1.0, pytest.approx(120 / 900)]
 
@@ -104,7 +105,7 @@ def test_an_unknown_gpu_is_said_to_be_one(tmp_path):
     )
     table = result.table()
     assert "machines.py has no NVIDIA Imaginary 9000" in table
-    assert "perf_suite calibrate" in table
+    assert "warpbench calibrate" in table
     assert "100 µs" in table
 
 
@@ -117,7 +118,7 @@ def test_a_result_without_any_number_is_a_table_of_reasons():
 
 
 def test_the_json_file_holds_the_records_and_the_samples(tmp_path):
-    written = json.loads(RESULT.export(tmp_path / "out.json").read_text())
+    (written,) = json.loads(RESULT.export(tmp_path / "out.json").read_text())["results"]
     assert from_line(json.dumps(written["run"])) == RUN
     assert from_line(json.dumps(written["workload"])).parameters == WORKLOAD.parameters
     outcomes = [outcome_from_line(json.dumps(measurement)) for measurement in written["measurements"]]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from perf_suite.calibration import ceiling_file
-from perf_suite.calibration.ceiling_file import Calibration, Ceiling, cpu_key, load, measured_ceilings, save
-from perf_suite.calibration.l2_windows import L2TooSmallError, windows
-from perf_suite.machines import MACHINES
-from perf_suite.records import Ceilings, Cpu
+from warpbench.calibration import ceiling_file
+from warpbench.calibration.ceiling_file import Calibration, Ceiling, cpu_key, load, measured_ceilings, save
+from warpbench.calibration.l2_windows import L2TooSmallError, windows
+from warpbench.machines import MACHINES
+from warpbench.records import Ceilings, Cpu
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -130,7 +130,7 @@ def test_an_l2_too_small_to_read_from_is_refused():
 def calibrated(tmp_path_factory):
     """What the command prints and writes where there is no GPU."""
     folder = tmp_path_factory.mktemp("ceilings")
-    command = [sys.executable, "-m", "perf_suite", "calibrate", "--device", "cpu", "--output", str(folder)]
+    command = [sys.executable, "-m", "warpbench", "calibrate", "--device", "cpu", "--output", str(folder)]
     environment = {**os.environ, "COLUMNS": "100"}
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     return folder, ended.stdout
@@ -160,8 +160,8 @@ def test_a_gpus_ceilings_are_below_its_peaks_and_above_half_of_them():
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("needs an NVIDIA GPU")
-    from perf_suite.calibration.gpu import calibrate
-    from perf_suite.machines import ceilings_of
+    from warpbench.calibration.gpu import calibrate
+    from warpbench.machines import ceilings_of
 
     calibration = calibrate()
     measured, peaks = calibration.as_record(), ceilings_of(calibration.name)

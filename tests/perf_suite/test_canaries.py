@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from perf_suite.canaries import launch, ptx
-from perf_suite.implementations import UnavailableError, prepare
-from perf_suite.inputs import make_inputs
-from perf_suite.workloads import workloads_of
+from perf_suite.catalogue import workloads_of
+from warpbench.canaries import launch, ptx
+from warpbench.operators import make_inputs, prepare
+from warpbench.prepared import UnavailableError
 
 ROWS = [workload for workload in workloads_of("control") if workload.device == "cuda"]
 GPU = [

@@ -6,12 +6,12 @@ import sys
 import pytest
 import torch
 
-from perf_suite.gate import Gate
-from perf_suite.implementations import UnavailableError, prepare
-from perf_suite.inputs import make_inputs
-from perf_suite.references.int8_linear import quantised
-from perf_suite.setting import set_up
-from perf_suite.workloads import OPERATORS, workload_named, workloads_of
+from perf_suite.benchmarks.int8_linear import quantised
+from perf_suite.catalogue import OPERATORS, workload_named, workloads_of
+from warpbench.gate import Gate
+from warpbench.operators import make_inputs, prepare
+from warpbench.prepared import UnavailableError
+from warpbench.setting import set_up
 
 ROWS = [workload for operator in OPERATORS for workload in workloads_of(operator)]
 ONLY_MOVE_DATA = {"kv_append", "paged_kv_append", "paged_kv_gather"}
@@ -99,7 +99,7 @@ def test_an_unknown_workload_is_refused_with_the_names_there_are():
 def test_what_a_benchmark_process_imports_has_no_torch_in_it():
     program = (
         "import sys; import perf_suite.benchmarks.rope, perf_suite.benchmarks.compiled_code, "
-        "perf_suite.benchmarks.host_overhead, perf_suite.asv_plugin; "
+        "perf_suite.benchmarks.host_overhead, warpbench.asv; "
         "sys.exit(any(name in sys.modules for name in ('torch', 'asv', 'warpwatch.kernels')))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

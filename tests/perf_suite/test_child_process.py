@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perf_suite import child_process
+from warpbench import child_process
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = """
@@ -20,7 +20,7 @@ time.sleep(600)
 STARTER = """
 import subprocess, sys, time
 sys.path[:0] = {path!r}
-from perf_suite.child_process import python_running
+from warpbench.child_process import python_running
 command = python_running("sleeper", under_another_program={under_another_program})
 shell = subprocess.Popen(["sh", "-c", "read word; exec \\"$@\\"", "sh", *command], stderr=open({errors!r}, "w"))
 print(shell.pid, flush=True)

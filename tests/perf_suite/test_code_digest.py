@@ -11,11 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from perf_suite.catalogue_jobs import catalogue_jobs
-from perf_suite.compiled import code_digest, unchanged
-from perf_suite.compiled.cuda_binaries import NoToolsError, cubins_of, find_tools
+from perf_suite.catalogue import OPERATORS, catalogue_jobs, workloads_of
+from perf_suite.compiled import code_digest
 from perf_suite.compiled.installed_kernels import NoKernelsError, library
-from perf_suite.workloads import OPERATORS, workloads_of
+from warpbench import unchanged
+from warpbench.compiled.cuda_binaries import NoToolsError, cubins_of, find_tools
 
 from .cuda_sources import needs_nvcc
 

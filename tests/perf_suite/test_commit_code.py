@@ -52,7 +52,7 @@ def commit(checkout, message):
 
 def compiled(checkout, output):
     return subprocess.run(
-        [sys.executable, "-m", "perf_suite", "compiled", str(output), "--checkout", str(checkout)],
+        [sys.executable, "-m", "perf_suite.compiled", str(output), "--checkout", str(checkout)],
         cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
 

@@ -2,18 +2,21 @@
 
 import itertools
 import json
+from pathlib import Path
 
 import pytest
 
-from perf_suite import asv_values
 from perf_suite.benchmarks.compiled_code import CompiledCode, CompiledLibrary, CompiledSources
-from perf_suite.catalogue_jobs import SELECTION_VARIABLE, write_selection
 from perf_suite.compiled.session import read_compile_times, read_library
 from perf_suite.compiled.watched_kernels import ARCHITECTURES
-from perf_suite.spool import FOLDER_VARIABLE
+from warpbench import asv_values
+from warpbench.jobs import SELECTION_VARIABLE
+from warpbench.spool import FOLDER_VARIABLE
 from warpwatch.kernels.extension import extension_path
 
 from .test_machine_code import values
+
+SUITE = Path(__file__).resolve().parents[2] / "perf_suite"
 
 
 @pytest.fixture
@@ -25,9 +28,10 @@ def spool(tmp_path, monkeypatch):
 def test_what_asv_was_not_asked_for_is_not_read(spool, monkeypatch, tmp_path_factory):
     asked = [("rope_pairs", "sm_86"), ("rope_pairs", "sm_90a")]
     indices = [list(itertools.product(*CompiledCode.params)).index(each) for each in asked]
+    asv_values.use_benchmarks(SUITE)
     selection = asv_values.selection({"benchmarks.compiled_code.CompiledCode.track_registers": indices})
     path = tmp_path_factory.mktemp("asked") / "selection.json"
-    write_selection(selection, path)
+    selection.write(path)
     monkeypatch.setenv(SELECTION_VARIABLE, str(path))
     cache = CompiledCode().setup_cache()
     if not cache.found:

@@ -10,15 +10,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from perf_suite.compiled.architectures import architecture_run_by
-from perf_suite.compiled.cubin import read_cubin
-from perf_suite.compiled.cuda_binaries import cubins_of, find_tools
-from perf_suite.compiled.mangled_names import kernel_name, launch_shape
-from perf_suite.compiled.occupancy import occupancy
+from perf_suite.catalogue import workload_named, workloads_of
 from perf_suite.compiled.watched_kernels import WATCHED, operator_of
-from perf_suite.implementations import prepare
-from perf_suite.inputs import make_inputs
-from perf_suite.workloads import workload_named, workloads_of
+from warpbench.compiled.architectures import architecture_run_by
+from warpbench.compiled.cubin import read_cubin
+from warpbench.compiled.cuda_binaries import cubins_of, find_tools
+from warpbench.compiled.mangled_names import kernel_name, launch_shape
+from warpbench.compiled.occupancy import occupancy
+from warpbench.operators import make_inputs, prepare
 from warpwatch.kernels.extension import extension_path
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no NVIDIA GPU here")]
@@ -27,11 +26,11 @@ ROOT = Path(__file__).resolve().parents[2]
 PRETEND = """
 import sys
 import torch
-from perf_suite.compiled.cubin import read_cubin
-from perf_suite.implementations import prepare
-from perf_suite.inputs import make_inputs
+from warpbench.compiled.cubin import read_cubin
+from warpbench.operators import prepare
+from warpbench.operators import make_inputs
 from perf_suite.compiled.twins.under_triton.pretended_gpu import pretended_gpu
-from perf_suite.workloads import workload_named
+from perf_suite.catalogue import workload_named
 gpu, operator = (int(sys.argv[1]), int(sys.argv[2])), sys.argv[3]
 with pretended_gpu(gpu) as launches:
     for name in sys.argv[4:]:

@@ -3,11 +3,11 @@
 import statistics
 from dataclasses import replace
 
-from perf_suite.catalogue_jobs import catalogue_jobs
-from perf_suite.controls import interleaved, is_control, merged
-from perf_suite.protocol import Outcome, blank_record
-from perf_suite.records import Status
-from perf_suite.samples import RECORDED_SAMPLES
+from perf_suite.catalogue import catalogue_jobs
+from warpbench.controls import interleaved, is_control, merged
+from warpbench.protocol import Outcome, blank_record
+from warpbench.records import Status
+from warpbench.samples import RECORDED_SAMPLES
 
 JOBS = [job for job in catalogue_jobs(("flash_attention", "int4_linear", "rope")) if job.workload.device == "cuda"]
 CONTROLS = [job for job in catalogue_jobs(("control",)) if job.workload.device == "cuda"]

@@ -2,11 +2,11 @@
 
 import pytest
 
-from perf_suite.compiled.cubin import read_cubin
-from perf_suite.compiled.cuda_binaries import find_tools
-from perf_suite.compiled.instructions import count_instructions
-from perf_suite.compiled.mangled_names import kernel_name
 from perf_suite.compiled.watched_kernels import ARCHITECTURES
+from warpbench.compiled.cubin import read_cubin
+from warpbench.compiled.cuda_binaries import find_tools
+from warpbench.compiled.instructions import count_instructions
+from warpbench.compiled.mangled_names import kernel_name
 
 from .cuda_sources import compiled, needs_nvcc
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from perf_suite.timing import cuda_events
-from perf_suite.timing.timing import TimedCall, TimingError
+from warpbench.timing import cuda_events
+from warpbench.timing.timing import TimedCall, TimingError
 
 CALL = TimedCall(run=lambda: None, after=lambda out: None)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from perf_suite.catalogue import workload_named
 from perf_suite.trials import flushed_l2
-from perf_suite.workloads import workload_named
 
 TRIALS = Path(flushed_l2.__file__).parent
 

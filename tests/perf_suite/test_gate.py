@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from perf_suite import gate
-from perf_suite.inputs import make_inputs
-from perf_suite.workloads import workload_named
+from perf_suite.catalogue import workload_named
+from warpbench import gate
+from warpbench.operators import make_inputs
 
 WORKLOAD = workload_named("rope", "cpu-fp32-b1-h8-s256-d128")
 

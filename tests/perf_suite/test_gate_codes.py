@@ -3,12 +3,11 @@
 import pytest
 import torch
 
-from perf_suite import gate
-from perf_suite.implementations import prepare
-from perf_suite.inputs import draw_again, make_inputs
-from perf_suite.workloads import workload_named
-from perf_suite.workloads.int4_kv_append import workload as int4_workload
-from perf_suite.workloads.int8_kv_append import workload as int8_workload
+from perf_suite.benchmarks.int4_kv_append import Int4KvAppend
+from perf_suite.benchmarks.int8_kv_append import Int8KvAppend
+from perf_suite.catalogue import workload_named
+from warpbench import gate
+from warpbench.operators import draw_again, make_inputs, prepare
 
 pytestmark = pytest.mark.outside  # needs the compiled kernels
 
@@ -69,11 +68,12 @@ def test_an_honest_append_passes_with_no_error_and_calls_may_repeat(workload):
     assert gate.Gate(twice, inputs, questions, workload.tolerance).check() == 0
 
 
-@pytest.mark.parametrize("workload", [int8_workload, int4_workload], ids=["int8", "int4"])
+@pytest.mark.parametrize("kind", [Int8KvAppend, Int4KvAppend], ids=["int8", "int4"])
 @pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32"])
 @pytest.mark.parametrize("tokens", [1, 20, 32, 96])
-def test_every_implementation_here_passes_at_any_length_and_dtype(tokens, dtype, workload):
-    row = workload("cpu", dtype, batch=33, heads=2, tokens=tokens, capacity=160, head_dim=64)
+def test_every_implementation_here_passes_at_any_length_and_dtype(tokens, dtype, kind):
+    case = kind.case("cpu", dtype, batch=33, heads=2, tokens=tokens, capacity=160, head_dim=64)
+    row = kind.workload_of(case)
     inputs, questions = asked(row)
     for implementation in ("warpwatch", "eager"):
         run = prepare(row, implementation, inputs).run

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from perf_suite import gate
-from perf_suite.inputs import make_inputs
-from perf_suite.measurement import Bench, measure
-from perf_suite.protocol import Job, blank_record
-from perf_suite.records import Status
-from perf_suite.setting import set_up
-from perf_suite.timing import Stopwatch
-from perf_suite.workloads import workload_named
+from perf_suite.catalogue import workload_named
+from warpbench import gate
+from warpbench.measurement import Bench, measure
+from warpbench.operators import make_inputs
+from warpbench.protocol import Job, blank_record
+from warpbench.records import Status
+from warpbench.setting import set_up
+from warpbench.timing import Stopwatch
 
 RECORDED = Path(__file__).resolve().parents[2] / "perf_suite" / "results"
 ROPE = workload_named("rope", "cpu-fp32-b1-h8-s256-d128")
@@ -166,10 +166,10 @@ def test_every_recorded_refusal_of_a_baseline_was_imprecision_within_its_limit()
 def measured(implementation, monkeypatch, error):
     """rope on this CPU, its implementation replaced by one with this relative error."""
     setting = set_up(ROPE)
-    from perf_suite import implementations, measurement
+    from warpbench import Prepared, measurement
 
     def prepare(workload, name, inputs):
-        return implementations.Prepared(run=lambda: inputs.expected().to(inputs.x.dtype) * (1 + error))
+        return Prepared(run=lambda: inputs.expected().to(inputs.x.dtype) * (1 + error))
 
     monkeypatch.setattr(measurement, "prepare", prepare)
     job = Job(benchmark="benchmarks.rope.Rope", workload=ROPE, implementation=implementation, quick=True)

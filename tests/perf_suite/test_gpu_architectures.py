@@ -2,7 +2,7 @@
 
 import pytest
 
-from perf_suite.compiled.architectures import (
+from warpbench.compiled.architectures import (
     architecture_run_by,
     compute_capability_of,
     parse_compute_capability,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from perf_suite.compiled.cuda_binaries import NoToolsError, find_tools
-from perf_suite.compiled.machine_code import KernelCode
 from perf_suite.compiled.twins.compiled_twin import CompiledTwin, keep, kept
+from warpbench.compiled.cuda_binaries import NoToolsError, find_tools
+from warpbench.compiled.machine_code import KernelCode
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPILE = """
@@ -30,6 +30,7 @@ from perf_suite.compiled.twins.facts_digest import facts_digests
 print({function: digest for (function, _), digest in
        facts_digests([(function, "sm_90a") for function in sys.argv[1:]], {"triton": "3.6.0"}).items()})
 """
+WARPBENCH = "perf_suite/warpbench/src/warpbench"
 ROPE, INT4_LINEAR, ATTENTION = TWINS = ("_rope", "_int4_linear", "_flash_attention")
 TWIN = CompiledTwin(
     code=KernelCode(
@@ -62,10 +63,11 @@ def unchanged(tmp_path_factory):
 
 
 def said_by(checkout, program, *arguments, **environment):
+    warpbench = str(checkout / "perf_suite/warpbench/src")
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments],
         cwd=checkout,
-        env={**os.environ, "XDG_CACHE_HOME": str(checkout / "cache"), **environment},
+        env={**os.environ, "XDG_CACHE_HOME": str(checkout / "cache"), "PYTHONPATH": warpbench, **environment},
         capture_output=True,
         text=True,
     )
@@ -87,8 +89,8 @@ def test_a_twin_is_compiled_again_when_its_code_changed_and_only_then(checkout):
         pytest.skip(str(error))
     cache = checkout / "cache/warpwatch/twins"
     twin = checkout / "warpwatch/kernels/triton/rope.py"
-    with (checkout / "perf_suite/workloads/rope.py").open("a") as workloads:
-        workloads.write("WORKLOADS = WORKLOADS[:1]\n")  # one configuration to compile, three times
+    with (checkout / "perf_suite/benchmarks/rope.py").open("a") as benchmark:
+        benchmark.write("Rope.cases = Rope.cases[:1]\n")  # one configuration to compile, three times
     first = said_by(checkout, COMPILE)
     (facts,) = cache.glob("*.facts")
 
@@ -120,12 +122,11 @@ def test_a_twin_is_compiled_again_when_its_code_changed_and_only_then(checkout):
         ("warpwatch/kernels/triton/rope.py", "tl.program_id(0)", "tl.program_id(1)", {ROPE}),
         ("warpwatch/kernels/triton/rope_configs.py", "    return ", "    return 0 or ", {ROPE}),
         ("warpwatch/kernels/operators/devices.py", "raise RuntimeError", "raise ValueError", set(TWINS)),
-        ("perf_suite/workloads/rope.py", "heads=12", "heads=24", {ROPE}),
-        ("perf_suite/workloads/rope.py", '"bf16": 8e-3', '"bf16": 9e-3', set()),
-        ("perf_suite/implementations/int4_linear.py", "def triton(", "def triton_(", {INT4_LINEAR}),
-        ("perf_suite/compiled/occupancy.py", "_REGISTER_UNIT = 256", "_REGISTER_UNIT = 128", set(TWINS)),
+        ("perf_suite/benchmarks/rope.py", "heads=12", "heads=24", {ROPE}),
+        ("perf_suite/benchmarks/int4_linear.py", "def triton(", "def triton_(", {INT4_LINEAR}),
+        (f"{WARPBENCH}/compiled/occupancy.py", "_REGISTER_UNIT = 256", "_REGISTER_UNIT = 128", set(TWINS)),
         ("perf_suite/compiled/twins/under_triton/pretended_gpu.py", '"NVIDIA H200"', '"NVIDIA H100"', set(TWINS)),
-        ("perf_suite/session.py", "from .ahead import", "from .behind import", set()),
+        (f"{WARPBENCH}/session.py", "from .ahead import", "from .behind import", set()),
     ],
 )  # fmt: skip
 def test_the_digest_covers_what_the_facts_depend_on(checkout, unchanged, file, before, after, changed):

@@ -5,8 +5,8 @@ import statistics
 import pytest
 import torch
 
-from perf_suite.timing import l2
-from perf_suite.timing.timing import TimingError
+from warpbench.timing import l2
+from warpbench.timing.timing import TimingError
 
 triton = pytest.importorskip("triton", reason="Triton is not installed")
 language = pytest.importorskip("triton.language")

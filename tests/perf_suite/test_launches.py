@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from perf_suite.launches import NotCapturableError, capture
+from warpbench.launches import NotCapturableError, capture
 
 pytestmark = [
     pytest.mark.gpu,

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from perf_suite.catalogue_jobs import catalogue_jobs
-from perf_suite.protocol import Outcome, Stage, blank_record
-from perf_suite.records import Energy, Failure, Status
-from perf_suite.session import _Ledger, _wants_energy
+from perf_suite.catalogue import catalogue_jobs
+from warpbench.protocol import Outcome, Stage, blank_record
+from warpbench.records import Energy, Failure, Status
+from warpbench.session import _Ledger, _wants_energy
 
 ALL = [job for job in catalogue_jobs(("flash_attention",)) if job.workload.device == "cuda"]
 FIRST = next(job for job in ALL if _wants_energy(job))

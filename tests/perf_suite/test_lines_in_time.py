@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from perf_suite.lines_in_time import LinesInTime, SilentError
+from warpbench.lines_in_time import LinesInTime, SilentError
 
 FORKS = """
 import os, sys, time

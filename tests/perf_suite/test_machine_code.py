@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from perf_suite.benchmarks.compiled_code import CompiledCode
-from perf_suite.compiled.architectures import compute_capability_of
-from perf_suite.compiled.cubin import read_cubin
-from perf_suite.compiled.cuda_binaries import NoToolsError, cubins_of, find_tools, ptx_of
-from perf_suite.compiled.machine_code import read_machine_code
-from perf_suite.compiled.mangled_names import kernel_name
 from perf_suite.compiled.watched_kernels import ARCHITECTURES, WATCHED, operator_of
-from perf_suite.records import CompiledRecord, from_line
-from perf_suite.spool import FOLDER_VARIABLE
+from warpbench.compiled.architectures import compute_capability_of
+from warpbench.compiled.cubin import read_cubin
+from warpbench.compiled.cuda_binaries import NoToolsError, cubins_of, find_tools, ptx_of
+from warpbench.compiled.machine_code import read_machine_code
+from warpbench.compiled.mangled_names import kernel_name
+from warpbench.records import CompiledRecord, from_line
+from warpbench.spool import FOLDER_VARIABLE
 from warpwatch.kernels.extension import extension_path
 
 from .cuda_sources import needs_nvcc, object_file

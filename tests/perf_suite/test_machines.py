@@ -2,7 +2,7 @@
 
 import pytest
 
-from perf_suite.machines import MACHINES, ceilings_of, machine_named
+from warpbench.machines import MACHINES, ceilings_of, machine_named
 
 # Per SM and clock, by compute capability, of NVIDIA's architecture whitepapers: fp32 units, and the operations of the
 # tensor cores on fp16 at full rate.

@@ -1,6 +1,6 @@
 """What a kernel's mangled name tells."""
 
-from perf_suite.compiled.mangled_names import LaunchShape, kernel_name, launch_shape, signature
+from warpbench.compiled.mangled_names import LaunchShape, kernel_name, launch_shape, signature
 
 IN_FILE = "_ZN9warpwatch39_GLOBAL__N__ccfdd5ce_7_rope_cu_6fc0f13e11rope_piecesI6float2Lb1ELi4EEEvNS_10RopeParamsEii"
 SHAPED = (

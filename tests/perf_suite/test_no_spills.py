@@ -2,10 +2,10 @@
 
 import pytest
 
-from perf_suite.compiled.cubin import read_cubin
-from perf_suite.compiled.cuda_binaries import NoToolsError, cubins_of, find_tools
 from perf_suite.compiled.installed_kernels import library
-from perf_suite.compiled.mangled_names import signature
+from warpbench.compiled.cubin import read_cubin
+from warpbench.compiled.cuda_binaries import NoToolsError, cubins_of, find_tools
+from warpbench.compiled.mangled_names import signature
 
 pytestmark = pytest.mark.outside  # needs the compiled kernels
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from perf_suite import session
-from perf_suite.protocol import Job
-from perf_suite.records import Status
-from perf_suite.timing import nvbench
-from perf_suite.timing.timing import TimedCall
-from perf_suite.workloads.flash_attention_backward import workload
+from perf_suite.benchmarks.flash_attention_backward import FlashAttentionBackward, case
+from warpbench import session
+from warpbench.protocol import Job
+from warpbench.records import Status
+from warpbench.timing import nvbench
+from warpbench.timing.timing import TimedCall
 
 GIB = 1 << 30
 
@@ -161,7 +161,9 @@ def test_a_call_that_runs_out_of_memory_does_so_untimed(timed):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 def test_a_call_that_needs_gigabytes_beside_its_output_is_timed_on_a_gpu_without_a_deadlock():
     """Eager attention's gradients at 8192 tokens: several GB of scores a call."""
-    row = workload("cuda", "fp16", heads=32, heads_kv=8, seq_len=8192, causal=True, window=1024)
+    row = FlashAttentionBackward.workload_of(
+        case("cuda", "fp16", heads=32, heads_kv=8, seq_len=8192, causal=True, window=1024)
+    )
     job = Job(benchmark="benchmarks.large.Large", workload=row, implementation="eager")
     (measured,) = [o.measurement for o in session.measure([job]).outcomes if o.measurement.workload == row.name]
     assert measured.status is Status.OK, measured.reason

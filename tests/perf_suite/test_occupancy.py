@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from perf_suite.compiled.architectures import compute_capability_of
-from perf_suite.compiled.occupancy import _SMS, occupancy
 from perf_suite.compiled.watched_kernels import ARCHITECTURES
+from warpbench.compiled.architectures import compute_capability_of
+from warpbench.compiled.occupancy import _SMS, occupancy
 
 # A caller of cuda_occupancy.h: a line of numbers in, the resident blocks out.
 CALCULATOR = r"""

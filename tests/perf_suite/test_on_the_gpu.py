@@ -3,10 +3,9 @@
 import pytest
 import torch
 
-from perf_suite import session
-from perf_suite.catalogue_jobs import catalogue_jobs
-from perf_suite.records import Status
-from perf_suite.workloads import workload_named
+from perf_suite.catalogue import catalogue_jobs, workload_named
+from warpbench import session
+from warpbench.records import Status
 
 pytestmark = [
     pytest.mark.gpu,

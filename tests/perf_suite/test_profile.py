@@ -1,4 +1,4 @@
-"""`python -m perf_suite profile`: what it says where it cannot, and where a profile is kept."""
+"""`warpbench profile`: what it says where it cannot, and where a profile is kept."""
 
 import os
 import subprocess
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from perf_suite.profiling import result_file
-from perf_suite.profiling.result_file import NoResultFileError, ResultFile
-from perf_suite.profiling.tools import ProfilerError, find_tool
-from perf_suite.records import Cpu, ProfiledKernel, ProfileRecord, RunRecord, from_line, to_line
+from warpbench.profiling import result_file
+from warpbench.profiling.result_file import NoResultFileError, ResultFile
+from warpbench.profiling.tools import ProfilerError, find_tool
+from warpbench.records import Cpu, ProfiledKernel, ProfileRecord, RunRecord, from_line, to_line
 
 torch = pytest.importorskip("torch")
 
@@ -62,7 +62,7 @@ def profile_of(run):
 def profile(*arguments, path=None, cwd=ROOT):
     """The command in a process of its own, with `path` for PATH."""
     return subprocess.run(
-        [sys.executable, "-m", "perf_suite", "profile", *arguments],
+        [sys.executable, "-m", "warpbench", "profile", *arguments],
         cwd=cwd,
         env={**os.environ, "PATH": str(path) if path else os.environ["PATH"]},
         capture_output=True,

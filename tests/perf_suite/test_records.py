@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from perf_suite.catalogue_jobs import catalogue_jobs
-from perf_suite.machines import MACHINES, ceilings_of
-from perf_suite.protocol import Outcome, jobs_from_json, jobs_to_json, outcome_from_line, outcome_to_line
-from perf_suite.records import (
+from perf_suite.catalogue import catalogue_jobs
+from tests.perf_suite.example_records import RUN_ON_H200
+from warpbench.machines import MACHINES, ceilings_of
+from warpbench.protocol import Outcome, jobs_from_json, jobs_to_json, outcome_from_line, outcome_to_line
+from warpbench.records import (
     ClockEventReasons,
     CompiledRecord,
     MeasurementRecord,
@@ -17,7 +18,6 @@ from perf_suite.records import (
     from_line,
     to_line,
 )
-from tests.perf_suite.example_records import RUN_ON_H200
 
 RUN = replace(RUN_ON_H200, commit="0" * 40, environment="virtualenv-py3.11", ceilings=ceilings_of("NVIDIA H200"))
 MEASUREMENT = MeasurementRecord(

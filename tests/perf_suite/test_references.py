@@ -5,20 +5,20 @@ import math
 import pytest
 import torch
 
-from perf_suite.references.ffn_gelu import ffn_gelu
-from perf_suite.references.flash_attention import flash_attention
-from perf_suite.references.flash_attention_backward import flash_attention_backward, output_and_lse
-from perf_suite.references.flash_attention_varlen import flash_attention_varlen
-from perf_suite.references.int4_linear import dequantised, int4_linear
-from perf_suite.references.int8_linear import int8_linear, quantised
-from perf_suite.references.int8_weight_linear import int8_weight_linear
-from perf_suite.references.layer_norm import layer_norm
-from perf_suite.references.linear_gelu import linear_gelu
-from perf_suite.references.linear_silu import linear_silu
-from perf_suite.references.rms_norm import add_rms_norm, rms_norm
-from perf_suite.references.rope import rope
-from perf_suite.references.swiglu import swiglu
-from perf_suite.references.transformer_layer import transformer_layer
+from perf_suite.benchmarks.ffn_gelu import ffn_gelu
+from perf_suite.benchmarks.flash_attention import flash_attention
+from perf_suite.benchmarks.flash_attention_backward import flash_attention_backward, output_and_lse
+from perf_suite.benchmarks.flash_attention_varlen import flash_attention_varlen
+from perf_suite.benchmarks.int4_linear import dequantised, int4_linear
+from perf_suite.benchmarks.int8_linear import int8_linear, quantised
+from perf_suite.benchmarks.int8_weight_linear import int8_weight_linear
+from perf_suite.benchmarks.layer_norm import layer_norm
+from perf_suite.benchmarks.linear_gelu import linear_gelu
+from perf_suite.benchmarks.linear_silu import linear_silu
+from perf_suite.benchmarks.rms_norm import add_rms_norm, rms_norm
+from perf_suite.benchmarks.rope import rope
+from perf_suite.benchmarks.swiglu import swiglu
+from perf_suite.benchmarks.transformer_layer import transformer_layer
 
 GENERATOR = torch.Generator().manual_seed(7)
 

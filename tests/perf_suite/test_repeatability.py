@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perf_suite.commands.repeatability import table
-from perf_suite.repeatability import Series, absences, agreements, read_run, share_within
+from warpbench.commands.repeatability import table
+from warpbench.repeatability import Series, absences, agreements, read_run, share_within
 
 ROOT = Path(__file__).resolve().parents[2]
 LATENCY = "benchmarks.rope.Rope.track_latency"
@@ -73,7 +73,7 @@ def test_a_file_of_another_kind_is_named(tmp_path):
 
 
 def test_the_command_prints_the_table_and_refuses_with_a_sentence(tmp_path):
-    command = [sys.executable, "-m", "perf_suite", "repeatability"]
+    command = [sys.executable, "-m", "warpbench", "repeatability"]
     files = list(map(str, runs(tmp_path, 1.0, 1.01, 0.99)))
     printed = subprocess.run([*command, *files], check=True, capture_output=True, text=True).stdout
     assert "| above 10 µs | 1 | 1.00% | 1.00% | 1.00% | 0.0% within 0.5% |" in printed
@@ -93,6 +93,6 @@ def test_the_readme_shows_what_the_recorded_runs_say():
     suite = ROOT / "perf_suite"
     files = sorted((suite / "trials" / "repeatability-h200").glob("*.json.gz"))
     assert len(files) >= 5
-    command = [sys.executable, "-m", "perf_suite", "repeatability", *map(str, files)]
+    command = [sys.executable, "-m", "warpbench", "repeatability", *map(str, files)]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert printed.strip() in (suite / "README.md").read_text()

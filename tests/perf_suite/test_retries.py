@@ -2,11 +2,11 @@
 
 import pytest
 
-from perf_suite import session
-from perf_suite.catalogue_jobs import catalogue_jobs
-from perf_suite.records import MeasurementRecord, Status, from_line
-from perf_suite.spool import FOLDER_VARIABLE
-from perf_suite.watched_worker import Limits, WatchedWorker, WorkerStartError
+from perf_suite.catalogue import catalogue_jobs
+from warpbench import session
+from warpbench.records import MeasurementRecord, Status, from_line
+from warpbench.spool import FOLDER_VARIABLE
+from warpbench.watched_worker import Limits, WatchedWorker, WorkerStartError
 
 torch = pytest.importorskip("torch")
 if torch.cuda.is_available():
@@ -17,7 +17,7 @@ SHAPE = "cpu-fp32-b1-h8-s256-d128"
 # A line for each process in which it was called; TimingError is what a stopwatch raises of unfair conditions.
 INVALID_AT_FIRST = """
 import os, pathlib, torch
-from perf_suite.timing.timing import TimingError
+from warpbench.timing.timing import TimingError
 processes = pathlib.Path(__file__).with_name("processes")
 def rope(x, cos, sin, *, interleaved=False):
     seen = processes.read_text().split() if processes.exists() else []

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from perf_suite import session
-from perf_suite.catalogue_jobs import catalogue_jobs
-from perf_suite.records import Failure, Status, WorkloadRecord, from_line
-from perf_suite.spool import FOLDER_VARIABLE
-from perf_suite.watched_worker import Limits, WorkerStartError
-from perf_suite.workloads import workloads_of
+from perf_suite.catalogue import catalogue_jobs, workloads_of
+from warpbench import session
+from warpbench.records import Failure, Status, WorkloadRecord, from_line
+from warpbench.spool import FOLDER_VARIABLE
+from warpbench.watched_worker import Limits, WorkerStartError
 
 torch = pytest.importorskip("torch")
 if torch.cuda.is_available():
     pytest.skip("the CPU rows are measured only where there is no GPU", allow_module_level=True)
+
+ROOT = Path(__file__).resolve().parents[2]
 
 LIMITS = Limits(start_s=300, job_s=30)  # what is sound needs a second, on a busy machine ten
 ABORTS_AND_HANGS = """
@@ -126,15 +127,15 @@ def rope(x, cos, sin, *, interleaved=False):
 SESSION = """
 import sys
 sys.path[:0] = {path!r}
-from perf_suite import session
-from perf_suite.catalogue_jobs import catalogue_jobs
+from perf_suite.catalogue import catalogue_jobs
+from warpbench import session
 session.measure([job for job in catalogue_jobs(("rope",), quick=True) if job.implementation == "warpwatch"])
 """
 
 
 def test_a_worker_does_not_outlive_a_session_that_is_killed(install, tmp_path):
     install(HANGS_AND_IS_LEFT_ALONE)
-    code = SESSION.format(path=[str(tmp_path), str(Path(session.__file__).parents[1])])
+    code = SESSION.format(path=[str(tmp_path), str(ROOT)])
     watcher = subprocess.Popen([sys.executable, "-c", code])
     told = tmp_path / "warpwatch" / "kernels" / "pid"
     wait_until(told.exists)

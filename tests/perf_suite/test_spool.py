@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perf_suite import spool
-from perf_suite.records import CompiledRecord, Cpu, RunRecord, to_line
+from warpbench import spool
+from warpbench.records import CompiledRecord, Cpu, RunRecord, to_line
 
 COMMIT, OTHER_COMMIT = "a" * 40, "b" * 40
 
@@ -110,7 +110,7 @@ MOVER = """
 import sys
 from pathlib import Path
 sys.path[:0] = [{root!r}]
-from perf_suite import spool
+from warpbench import spool
 sys.stdin.readline()
 for folder in sorted(Path(sys.argv[1]).iterdir()):
     spool.move(folder, Path(sys.argv[2]), commit="{commit}", environment="env")

@@ -6,16 +6,15 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from perf_suite import gate, measurement, session
-from perf_suite.catalogue_jobs import catalogue_jobs
-from perf_suite.context import Conditions
-from perf_suite.launches import NotCapturableError
-from perf_suite.measurement import Bench, measure
-from perf_suite.protocol import Job, blank_record, outcome_from_line, outcome_to_line
-from perf_suite.records import Status
-from perf_suite.setting import set_up
-from perf_suite.timing import Stopwatch, steady
-from perf_suite.workloads import workload_named
+from perf_suite.catalogue import catalogue_jobs, workload_named
+from warpbench import gate, measurement, session
+from warpbench.context import Conditions
+from warpbench.launches import NotCapturableError
+from warpbench.measurement import Bench, measure
+from warpbench.protocol import Job, blank_record, outcome_from_line, outcome_to_line
+from warpbench.records import Status
+from warpbench.setting import set_up
+from warpbench.timing import Stopwatch, steady
 
 ROPE = workload_named("rope", "cpu-fp32-b1-h8-s256-d128")
 COPIES = 4
@@ -139,7 +138,9 @@ def steady_of(monkeypatch, *conditions, visit=0, visits=1, fails=None):
 
     monkeypatch.setattr(measurement, "sample_steady_latency", sampled)
     job = job_of(visit=visit, visits=visits)
-    return measurement._steady(SimpleNamespace(monitor=Monitor(*conditions)), job, [], [], 1e-6)
+    return measurement._steady(
+        SimpleNamespace(monitor=Monitor(*conditions)), SimpleNamespace(workload=job.workload), job, [], [], 1e-6
+    )
 
 
 CALM, HOT = Conditions(clock_event_reasons=0), Conditions(clock_event_reasons=0x40)

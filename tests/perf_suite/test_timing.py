@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from perf_suite.samples import RECORDED_SAMPLES, thinned
-from perf_suite.timing import cpu
-from perf_suite.timing.timing import TimedCall
+from warpbench.samples import RECORDED_SAMPLES, thinned
+from warpbench.timing import cpu
+from warpbench.timing.timing import TimedCall
 
 RECORDED = Path(__file__).resolve().parents[2] / "perf_suite" / "results"
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from perf_suite.compiled.cuda_binaries import NoToolsError, find_tools
 from perf_suite.compiled.twins import compile_twins
 from perf_suite.compiled.twins.forked import NoAnswerError, each_forked
 from perf_suite.compiled.watched_kernels import ARCHITECTURES, WATCHED
+from warpbench.compiled.cuda_binaries import NoToolsError, find_tools
 
 pytestmark = pytest.mark.outside
 
@@ -21,12 +21,12 @@ ROOT = Path(__file__).resolve().parents[2]
 ROPE = [("_rope", architecture) for architecture in (ARCHITECTURES[0], "sm_90a", ARCHITECTURES[-1])]
 LAUNCHES = """
 import sys
-from perf_suite.compiled.architectures import compute_capability_of
-from perf_suite.implementations import prepare
-from perf_suite.inputs import make_inputs
-from perf_suite.output import parts
+from warpbench.compiled.architectures import compute_capability_of
+from warpbench.operators import prepare
+from warpbench.operators import make_inputs
+from warpbench.output import parts
 from perf_suite.compiled.twins.under_triton.pretended_gpu import pretended_gpu
-from perf_suite.workloads import OPERATORS, workloads_of
+from perf_suite.catalogue import OPERATORS, workloads_of
 import torch
 for architecture in sys.argv[1:]:
     for operator in OPERATORS:

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from perf_suite.catalogue_jobs import catalogue_jobs
-from perf_suite.compiled import unchanged
-from perf_suite.protocol import blank_record
-from perf_suite.records import Cpu, RunRecord, Status, to_line
+from perf_suite.catalogue import catalogue_jobs
+from warpbench import unchanged
+from warpbench.protocol import blank_record
+from warpbench.records import Cpu, RunRecord, Status, to_line
 
 JOBS = [job for job in catalogue_jobs(("rope",)) if job.workload.device == "cpu"]
 RUN = RunRecord(

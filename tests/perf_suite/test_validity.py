@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from perf_suite import validity
-from perf_suite.records import ClockEventReasons
+from warpbench import validity
+from warpbench.records import ClockEventReasons
 
 RECORDED = Path(__file__).resolve().parents[2] / "perf_suite" / "results"
 

@@ -70,7 +70,7 @@ def calibration(host: Host) -> Iterator[Finding]:
     for key in keys:
         path = ceiling_file(host, key)
         why = "The pages compare latencies with the ceilings measured here, besides the data sheet's peaks."
-        fix = f"cd {host.folder} && python -m perf_suite calibrate"
+        fix = f"cd {host.folder} && warpbench calibrate"
         try:
             measured_at = str(json.loads(path.read_text())["measured_at"])
         except FileNotFoundError:

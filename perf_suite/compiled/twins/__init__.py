@@ -16,11 +16,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...child_process import python_running
-from ..cubin import read_cubin
-from ..cuda_binaries import NoToolsError, Tools, find_tools
-from ..instructions import count_instructions
-from ..machine_code import Instantiation, kernel_code
+from warpbench.child_process import python_running
+from warpbench.compiled.cubin import read_cubin
+from warpbench.compiled.cuda_binaries import NoToolsError, Tools, find_tools
+from warpbench.compiled.instructions import count_instructions
+from warpbench.compiled.machine_code import Instantiation, kernel_code
+
 from .compiled_twin import CompiledTwin, keep, kept
 from .facts_digest import facts_digests
 

@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ..machine_code import KernelCode
+from warpbench.compiled.machine_code import KernelCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,30 +3,34 @@
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from ...workloads import workloads_of
-from ...workloads.workload import Workload
+import warpbench
+from warpbench.python_code import python_code_sha256
+from warpbench.workload import Workload
+
 from ..code_digest import code_digest
-from ..python_code import python_code_sha256
 from ..watched_kernels import operator_of
 
 _SUITE = Path(__file__).resolve().parents[2]
+_WARPBENCH = Path(warpbench.__file__).resolve().parent
 # What asks the twins, compiles them and reads the machine code; what each of these imports of ours is found by itself.
 # A package's __init__ is named here, since an import of a module in it does not lead there.
 _COMPUTED_BY = (
-    "compiled/twins/__init__.py",
-    "compiled/twins/under_triton/compiler.py",
-    "implementations/__init__.py",
-    "inputs/__init__.py",
+    (_SUITE, "compiled/twins/__init__.py"),
+    (_SUITE, "compiled/twins/under_triton/compiler.py"),
+    (_WARPBENCH, "compiled/machine_code.py"),
+    (_WARPBENCH, "declared_inputs.py"),
+    (_WARPBENCH, "draw.py"),
 )
-_CALLED_BY = ("implementations/{operator}.py", "inputs/{operator}.py")
 _NOT_TRITONS_OUTPUT = {"TRITON_CACHE_DIR", "TRITON_INTERPRET"}  # set for the compiler, whatever they are here
 
 
 def workloads_that_call(operator: str) -> tuple[Workload, ...]:
     """The workloads that lead to the configurations of an operator's twin, in the catalogue's order."""
+    from ...catalogue import workloads_of  # which imports the benchmarks of the twins
+
     return tuple(
         workload
         for workload in workloads_of(operator)
@@ -42,7 +46,7 @@ def facts_digests(wanted: Collection[tuple[str, str]], software: Mapping[str, st
     """
     tritons = {name: value for name, value in os.environ.items() if name.startswith("TRITON_")}
     settings = {name: value for name, value in tritons.items() if name not in _NOT_TRITONS_OUTPUT}
-    common = (dict(software), settings, _suite(_COMPUTED_BY))
+    common = (dict(software), settings, [_code(folder, module) for folder, module in _COMPUTED_BY])
     operators = {function: operator_of(function) for function, _ in wanted}
     sources = {operator: _sources(operator) for operator in set(operators.values()) if operator is not None}
     return {
@@ -57,11 +61,11 @@ def _sources(operator: str) -> str | None:
     if twin is None:
         return None
     called_with = [(workload.dtype, dict(workload.parameters)) for workload in workloads_that_call(operator)]
-    return _sha256(twin, called_with, _suite(path.format(operator=operator) for path in _CALLED_BY))
+    return _sha256(twin, called_with, _code(_SUITE, f"benchmarks/{operator}.py"))
 
 
-def _suite(modules: Iterable[str]) -> list[str]:
-    return [python_code_sha256(_SUITE / module, _SUITE) for module in modules]
+def _code(folder: Path, module: str) -> str:
+    return python_code_sha256(folder / module, folder)
 
 
 def _sha256(*parts: object) -> str:

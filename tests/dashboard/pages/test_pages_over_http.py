@@ -208,9 +208,9 @@ def test_the_roofline_has_both_roofs_and_says_which_one_is_missing(client: Flask
     for said in ("Of peak", "Of ceiling", "Thin roofs", "L2 11.0 TB/s", "DRAM bytes that a profiler measured"):
         assert said in both, said
     one = client.get("/kernels/roofline?machine=runner-t4").text
-    assert "python -m perf_suite calibrate" in one
+    assert "warpbench calibrate" in one
     assert "Of ceiling" not in one
-    assert "python -m perf_suite profile WORKLOAD" in one
+    assert "warpbench profile WORKLOAD" in one
 
 
 def test_the_machines_page_tells_cards_canaries_and_how_far_equal_code_lies_apart(client: FlaskClient) -> None:

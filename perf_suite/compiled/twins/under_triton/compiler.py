@@ -22,9 +22,10 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from ....implementations import UnavailableError, prepare
-from ....inputs import make_inputs
-from ...architectures import compute_capability_of
+from warpbench.compiled.architectures import compute_capability_of
+from warpbench.operators import make_inputs, prepare
+from warpbench.prepared import UnavailableError
+
 from ...watched_kernels import WATCHED
 from .. import FACTS, CompiledConfiguration
 from ..facts_digest import workloads_that_call

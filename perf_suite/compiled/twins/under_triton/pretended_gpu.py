@@ -20,8 +20,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 from triton.backends.compiler import GPUTarget
 
-from ....machines import machine_named
-from ...architectures import ComputeCapability
+from warpbench.compiled.architectures import ComputeCapability
+from warpbench.machines import machine_named
 
 _DEVICE = torch.device("cuda", 0)
 # Whose size a launcher sees that asks for the number of multiprocessors.

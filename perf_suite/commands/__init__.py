@@ -1,1 +1,0 @@
-"""The sub-commands of `python -m perf_suite`, a module each."""

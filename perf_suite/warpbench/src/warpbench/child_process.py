@@ -1,0 +1,47 @@
+"""How warpbench starts a Python process of its own. No torch here."""
+
+import ctypes
+import os
+import runpy
+import signal
+import sys
+from pathlib import Path
+
+from . import benchmark_root
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_INSTALLED_IN = Path(__file__).resolve().parent.parent
+
+
+def compiling_alone() -> dict[str, str]:
+    """The environment of a process that may meet torch.compile, which otherwise starts a compiler on every core.
+
+    Those would work beside what is timed, or eight times over where several processes compile ahead.
+    """
+    return {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+
+
+def python_running(module: str, *, under_another_program: bool = False) -> list[str]:
+    """The command that runs `module` with the packages and the benchmark directory that this process finds.
+
+    It ends with the thread that starts it: the main one, or one that waits for it. This process has to start it itself,
+    unless it runs `under_another_program` such as a profiler, with which it ends then.
+    asv puts ASV_PYTHONPATH on sys.path alone, so sys.path itself is handed on. -P keeps the working directory off
+    it, where a folder may be called like an installed package.
+    """
+    places = [*filter(None, sys.path), str(_INSTALLED_IN)]
+    parent = None if under_another_program else os.getpid()
+    code = f"import sys; sys.path[:] = {places!r}; "
+    code += f"from warpbench.child_process import become; become({module!r}, {parent!r})"
+    return [sys.executable, "-P", "-c", code]
+
+
+def become(module: str, parent: int | None) -> None:
+    """Run `module` as the main one, in a process that ends with the one that started it."""
+    # It must not outlive whoever started it: in a hung kernel it would hold the GPU for ever.
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if parent is not None and os.getppid() != parent:  # no signal comes from a parent that ended before this one asked
+        sys.exit("the process that started this one has ended")
+    benchmark_root.use_inherited()
+    runpy.run_module(module, run_name="__main__", alter_sys=True)

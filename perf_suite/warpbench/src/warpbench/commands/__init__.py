@@ -1,0 +1,1 @@
+"""The sub-commands of `warpbench`, a module each."""
