@@ -27,6 +27,8 @@ class Project:
     folder: Path
     benchmarks: Path  # the benchmark directory
     results: Path
+    plugins: tuple[str, ...] = ()
+    environment_type: str = ""
 
     @functools.cached_property
     def by_asv_name(self) -> Mapping[str, type[KernelBenchmark]]:
@@ -71,4 +73,10 @@ def _read(file: Path) -> Project:
     except Exception as error:  # asv raises what its JSON reader raises
         raise NoProjectError(f"{file} cannot be read: {error}") from None
     folder = file.parent
-    return Project(folder=folder, benchmarks=folder / conf.benchmark_dir, results=folder / conf.results_dir)
+    return Project(
+        folder=folder,
+        benchmarks=folder / conf.benchmark_dir,
+        results=folder / conf.results_dir,
+        plugins=tuple(conf.plugins),
+        environment_type=conf.environment_type or "",
+    )
