@@ -26,7 +26,8 @@ def text_of(name):
 
 
 def record(workload, implementation, text, backend=None):
-    return profile_record("f" * 32, workload, implementation, "Nsight Compute 2025.3.1", backend, read_raw_page(text))
+    profiler, rows = "Nsight Compute 2025.3.1", read_raw_page(text)
+    return profile_record("f" * 32, "benchmarks.rope.Rope", workload, implementation, profiler, backend, rows)
 
 
 def test_a_kernel_s_counters_arrive_in_si_units_and_shares_of_one():
