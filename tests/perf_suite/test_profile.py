@@ -125,7 +125,7 @@ def test_without_nsight_systems_the_command_ends_with_a_sentence(tmp_path):
     [
         (["rope/cpu-fp32-b1-h8-s256-d128"], "runs on the CPU, and NVIDIA's profilers watch GPUs"),
         (["rope/cuda-fp16-b8-h32-s204-d128"], "did you mean cuda-fp16-b8-h32-s2048-d128?"),
-        (["ropes"], "no operator 'ropes'; the catalogue has"),
+        (["ropes"], "no operator 'ropes' (did you mean 'rope'?); there are decode_attention"),
         ([ROPE, "-i", "sdpa"], "has no implementation sdpa; it has warpwatch"),
     ],
 )
