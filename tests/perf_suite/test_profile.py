@@ -225,10 +225,9 @@ def checkout(tmp_path):
 
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels/__init__.py").touch()
-    (tmp_path / ".gitignore").write_text("venv/\n")
     git("init", "--quiet")
     for file in ("kernels", "."):
-        (tmp_path / "README").write_text(file)
+        (tmp_path / "README.md").write_text(file)
         git("add", file)
         git("commit", "--quiet", "-m", file)
     return tmp_path, git
@@ -236,19 +235,17 @@ def checkout(tmp_path):
 
 def test_the_installed_kernels_are_those_of_every_commit_since_they_changed(checkout):
     folder, git = checkout
-    commits = result_file.checkout_commits(folder / "kernels/__init__.py")
+    commits = result_file.checkout_commits(folder, folder / "benchmarks")
     assert commits == (git("rev-parse", "HEAD"), git("rev-parse", "HEAD~1"))
 
 
-def test_changed_kernels_and_kernels_beside_a_checkout_are_of_no_commit(checkout):
+def test_changed_kernels_and_a_folder_without_a_checkout_are_of_no_commit(checkout, tmp_path_factory):
     folder, _ = checkout
-    (folder / "venv").mkdir()
-    (folder / "venv/__init__.py").touch()
     with pytest.raises(NoResultFileError, match="is no checkout of a commit"):
-        result_file.checkout_commits(folder / "venv/__init__.py")
+        result_file.checkout_commits(tmp_path_factory.mktemp("plain"), folder / "benchmarks")
     (folder / "kernels/__init__.py").write_text("changed")
     with pytest.raises(NoResultFileError, match="uncommitted changes"):
-        result_file.checkout_commits(folder / "kernels/__init__.py")
+        result_file.checkout_commits(folder, folder / "benchmarks")
 
 
 # --- on a GPU ---------------------------------------------------------------------------------------------------

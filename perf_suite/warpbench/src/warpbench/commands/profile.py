@@ -170,8 +170,9 @@ def _print_tables(console: Console, machine: RunRecord, profiles: Sequence[tuple
 
 def _store(console: Console, into: ResultFile | None, machine: RunRecord, profiles: Sequence[ProfileRecord]) -> None:
     """What is found out too late is said and no error: the profile is on the screen."""
+    project = project_here()
     try:
-        file = into or result_file.beside_results(result_file.installed_commits())
+        file = into or result_file.beside_results(result_file.installed_commits(project), project.results)
     except NoResultFileError as error:
         console.print(f"Not stored: {error}", highlight=False, markup=False, soft_wrap=True)
         return
@@ -182,7 +183,7 @@ def _store(console: Console, into: ResultFile | None, machine: RunRecord, profil
 def _installed_commits() -> tuple[str, ...]:
     """Of a file that is named the caller knows what is installed, where nobody else does."""
     try:
-        return result_file.installed_commits()
+        return result_file.installed_commits(project_here())
     except NoResultFileError:
         return ()
 

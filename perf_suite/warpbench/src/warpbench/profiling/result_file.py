@@ -1,6 +1,5 @@
 """The context file that a profile belongs into: beside asv's results of the same kernels. No torch here."""
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -10,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import spool
+from ..project import Project
 from ..records import ProfileRecord, RunRecord, to_line
-
-_RESULTS = Path(__file__).resolve().parents[2] / ".asv/results"
-_COMPILED_FROM = ("kernels", "setup.py")
 
 
 class NoResultFileError(Exception):
@@ -29,7 +26,7 @@ class ResultFile:
     environment: str
 
 
-def beside_results(commits: Sequence[str], results: Path = _RESULTS) -> ResultFile:
+def beside_results(commits: Sequence[str], results: Path) -> ResultFile:
     """Beside asv's results of the first of the commits that has any. Raises NoResultFileError for none or several."""
     for commit in commits:
         files = sorted(results.glob(f"*/{commit[:8]}-*.json"))
@@ -76,29 +73,28 @@ def append(file: ResultFile, run: RunRecord, profiles: Sequence[ProfileRecord]) 
         spool.move(Path(folder), file.path, commit=file.commit, environment=file.environment)
 
 
-def installed_commits() -> tuple[str, ...]:
-    """The commits that the installed warpwatch may be of, newest first. Raises NoResultFileError if nobody knows."""
+def installed_commits(project: Project) -> tuple[str, ...]:
+    """The commits that the installed kernels may be of, newest first. Raises NoResultFileError if nobody knows.
+
+    In an environment that asv built, the one that asv noted; else those of the project's checkout.
+    """
     status = Path(sys.prefix) / "asv-install-status.json"  # asv's own note in the environments that it builds
     if status.exists():
         return (str(json.loads(status.read_text())["commit_hash"]),)
-    spec = importlib.util.find_spec("warpwatch.kernels") if importlib.util.find_spec("warpwatch") else None
-    if spec is None or spec.origin is None:
-        raise NoResultFileError("warpwatch is not installed here; name a file with --into")
-    return checkout_commits(Path(spec.origin).resolve())
+    return checkout_commits(project.folder, project.benchmarks)
 
 
-def checkout_commits(source: Path) -> tuple[str, ...]:
-    """HEAD of the checkout that this file of the kernels is in, and the commits before it with the same kernels."""
+def checkout_commits(folder: Path, benchmarks: Path) -> tuple[str, ...]:
+    """HEAD of a checkout, and the commits before it that differ in benchmarks and Markdown alone."""
+    built = (".", ":!*.md", f":!{benchmarks.name}")
     try:
-        root = Path(_git(source.parent, "rev-parse", "--show-toplevel"))
-        _git(root, "ls-files", "--error-unmatch", str(source))
-        changed = _git(root, "status", "--porcelain", "--", *_COMPILED_FROM)
-        oldest = _git(root, "rev-list", "--max-count=1", "HEAD", "--", *_COMPILED_FROM)
-        newer = _git(root, "rev-list", f"{oldest}..HEAD").split()
+        changed = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", *built)
+        oldest = _git(folder, "rev-list", "--max-count=1", "HEAD", "--", *built)
+        newer = _git(folder, "rev-list", f"{oldest}..HEAD").split()
     except (OSError, subprocess.CalledProcessError):
-        raise NoResultFileError(f"{source.parent} is no checkout of a commit; name a file with --into") from None
+        raise NoResultFileError(f"{folder} is no checkout of a commit; name a file with --into") from None
     if changed:
-        raise NoResultFileError("the kernels have uncommitted changes; commit them, or name a file with --into")
+        raise NoResultFileError("the checkout has uncommitted changes; commit them, or name a file with --into")
     return (*newer, oldest)
 
 
