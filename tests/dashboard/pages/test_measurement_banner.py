@@ -82,7 +82,7 @@ def test_the_banner_follows_the_measurement_and_turns_into_its_results(measured:
     measured.current.now = MEASURING
     look(page)
     expect(banner).to_contain_text("commit 2 of 3 · compiled 112 · measuring 12 of 40 · about 6 min left")
-    expect(facts).to_contain_text("1 machine")
+    expect(facts).to_contain_text("box · 2 commits")
 
     measured.import_results_of("this-machine")
     measured.current.now = MEASURING.model_copy(update={"imports": 1})
