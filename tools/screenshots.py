@@ -1,7 +1,7 @@
 """`python -m tools.screenshots`: the pictures of the READMEs and their tour, of the recorded results.
 
 Imports `perf_suite/results` into a database of its own, serves it, and photographs pages with Chromium. Needs
-playwright and, for the animated tour, Pillow: `pip install playwright pillow`.
+playwright and Pillow: `pip install playwright pillow`.
 """
 
 import argparse
@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "dashboard" / "screenshots"
 _PROJECT = "warpwatch"
 _WIDTH, _HEIGHT = 1440, 1450
+_PAGE_MS = 120_000.0  # the first page of a machine after an import computes its smallest detectable changes
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _TOUR = ("overview", "series", "regressions", "compare", "roofline", "kernel")
 _TOUR_WIDTH, _TOUR_HEIGHT, _SECONDS_A_PAGE, _COLORS = 960, 600, 2.5, 96
@@ -91,6 +92,7 @@ def _addresses(address: str) -> Mapping[str, str]:
 
 
 def _photograph(address: str, folder: Path) -> None:
+    from PIL import Image
     from playwright.sync_api import sync_playwright
 
     browser_path = next(filter(None, map(shutil.which, _BROWSERS)), None)
@@ -102,11 +104,14 @@ def _photograph(address: str, folder: Path) -> None:
             for name, url in _addresses(address).items():
                 if scheme == "dark" and name != "overview":
                     continue
-                response = page.goto(url, wait_until="networkidle")
+                response = page.goto(url, wait_until="networkidle", timeout=_PAGE_MS)
                 if response is None or not response.ok:
                     sys.exit(f"{url} is no page")
                 page.wait_for_timeout(1000)  # plotly draws after the data has come
-                page.screenshot(path=folder / f"{name}{'-dark' if scheme == 'dark' else ''}.png")
+                picture = folder / f"{name}{'-dark' if scheme == 'dark' else ''}.png"
+                page.screenshot(path=picture)
+                with Image.open(picture) as taken:
+                    taken.convert("RGB").quantize(256).save(picture, optimize=True)
 
 
 def _tour(folder: Path) -> None:
