@@ -100,7 +100,7 @@ def _photograph(address: str, folder: Path) -> None:
         browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
         for scheme in ("light", "dark"):
             size: Any = {"width": _WIDTH, "height": _HEIGHT}
-            page = browser.new_context(viewport=size, color_scheme=scheme).new_page()  # type: ignore[arg-type]
+            page = browser.new_context(viewport=size, color_scheme=scheme).new_page()
             for name, url in _addresses(address).items():
                 if scheme == "dark" and name != "overview":
                     continue
