@@ -31,8 +31,13 @@ def asv(project, *arguments):
     return subprocess.run(command, cwd=project, env=environment, check=False, capture_output=True, text=True)
 
 
-# Something of each session that there is; of what is read and compiled, one.
-ASKED = (r"rope\.Rope", "HostOverhead.*rope", r"Compiled(Code|Twins)\..*\('_?rope(_pairs)?', 'sm_90a'\)")
+# Something of each session that there is; of what is read and compiled, one, and what has no parameters.
+ASKED = (
+    r"rope\.Rope",
+    "HostOverhead.*rope",
+    "CompiledLibrary",
+    r"Compiled(Code|Twins)\..*\('_?rope(_pairs)?', 'sm_90a'\)",
+)
 
 
 def run(project, *arguments):

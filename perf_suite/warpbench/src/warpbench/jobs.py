@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 SELECTION_VARIABLE = "WARPBENCH_SELECTION"  # a file that asv.py writes
 QUICK_VARIABLE = "WARPBENCH_QUICK"  # set by asv.py when asv runs with --quick
 CONTROL_BENCHMARK = "control.Control"  # asv's name of the controls in a project that has no module for them
-# (workload, implementation) -> the optional metrics wanted of it
-Chosen = Mapping[tuple[str, str], Collection[str]]
+# A benchmark's parameters, mostly (workload, implementation) -> the optional metrics wanted of it
+Chosen = Mapping[tuple[str, ...], Collection[str]]
 
 
 @dataclass(slots=True, kw_only=True)
 class Selection:
     """What asv was asked for, by asv's name of the class: where the class is, and its combinations."""
 
-    chosen: dict[str, dict[tuple[str, str], set[str]]] = field(default_factory=dict)
+    chosen: dict[str, dict[tuple[str, ...], set[str]]] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     control: str = CONTROL_BENCHMARK  # asv's name of the controls, asked for or not
 
-    def add(self, benchmark: str, source: str, combination: tuple[str, str], metric: str) -> None:
+    def add(self, benchmark: str, source: str, combination: tuple[str, ...], metric: str) -> None:
         """A benchmark × combination × metric; what every measurement has is not among the metrics."""
         self.sources[benchmark] = source
         metrics = self.chosen.setdefault(benchmark, {}).setdefault(combination, set())
@@ -40,7 +40,7 @@ class Selection:
     def write(self, path: Path) -> None:
         """The file that SELECTION_VARIABLE names."""
         rows = [
-            (benchmark, self.sources[benchmark], *combination, sorted(metrics))
+            (benchmark, self.sources[benchmark], combination, sorted(metrics))
             for benchmark, combinations in self.chosen.items()
             for combination, metrics in combinations.items()
         ]
@@ -99,9 +99,9 @@ def selection_wanted() -> Selection | None:
         return None
     content = json.loads(Path(path).read_text())
     found = Selection(control=content["control"])
-    for benchmark, source, workload, implementation, metrics in content["rows"]:
+    for benchmark, source, combination, metrics in content["rows"]:
         found.sources[benchmark] = source
-        found.chosen.setdefault(benchmark, {})[workload, implementation] = set(metrics)
+        found.chosen.setdefault(benchmark, {})[tuple(combination)] = set(metrics)
     return found
 
 
