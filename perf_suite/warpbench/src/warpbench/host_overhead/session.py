@@ -68,7 +68,7 @@ def measure_host_overhead(
     benchmark: str,
     kinds: Mapping[str, type[KernelBenchmark]],
     *,
-    asked: Collection[tuple[str, str]] | None = None,
+    asked: Collection[tuple[str, ...]] | None = None,
     quick: bool = False,
     limits: Limits | None = None,
 ) -> HostOverheadResults:
