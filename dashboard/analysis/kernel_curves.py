@@ -41,13 +41,13 @@ class KernelCurve:
 def kernel_curves(store: Store, project: str, lines: Iterable[KernelLine]) -> dict[str, KernelCurve]:
     """The curves by key of the line; lines without a baseline have the trend of the overview."""
     lines = tuple(lines)
-    rivals: dict[tuple[str, str, str, str | None], list[str]] = defaultdict(list)
+    baselines: dict[tuple[str, str, str, str | None], list[str]] = defaultdict(list)
     if any(line.baseline is not None for line in lines):
         for series in queries.latency_series(store, project):
             if series.is_baseline and series.metric.is_latency:
-                rivals[_case(series)].append(series.key)
+                baselines[_case(series)].append(series.key)
     pairs = {
-        line.key: [(row.series.key, rivals[_case(row.series)]) for row in line.main if _case(row.series) in rivals]
+        line.key: [(row.series.key, baselines[_case(row.series)]) for row in line.main if _case(row.series) in baselines]
         for line in lines
     }
     keys = {key for found in pairs.values() for ours, others in found for key in (ours, *others)}

@@ -153,8 +153,8 @@ def _line(name: str, machine: str, rows: Sequence[OverviewEntry]) -> KernelLine:
     main = _main(ordered)
     with_change = [each for each in main if each.state not in _WITHOUT_CHANGE]
     lights = [each.row.speed_of_light for each in main if each.row.speed_of_light is not None]
-    rivals = [each.row.baseline for each in main if each.row.baseline is not None]
-    rival_names = {rival.implementation for rival in rivals}
+    baselines = [each.row.baseline for each in main if each.row.baseline is not None]
+    baseline_names = {baseline.implementation for baseline in baselines}
     states = tally(ordered or whole)
     changes = _changes(ordered, main[0].row.series.implementation if main else None)
     commits = [at for each in ordered for *_, at in _moved(each) if at is not None]
@@ -175,9 +175,9 @@ def _line(name: str, machine: str, rows: Sequence[OverviewEntry]) -> KernelLine:
         year=_change([each.year for each in with_change]),
         light=_middle([light.share for light in lights]),
         light_of=lights[0].of if len({light.of for light in lights}) == 1 else "",
-        baseline=_geometric([rival.ratio for rival in rivals]),
-        baseline_name=rival_names.pop() if len(rival_names) == 1 else "",
-        ahead=sum(rival.ratio > 1 for rival in rivals),
+        baseline=_geometric([baseline.ratio for baseline in baselines]),
+        baseline_name=baseline_names.pop() if len(baseline_names) == 1 else "",
+        ahead=sum(baseline.ratio > 1 for baseline in baselines),
         trend=_trend(main),
         newest=max((each.row.newest_run or each.row.commit.date for each in rows), default=None),
         since=min(each.since for each in whole),

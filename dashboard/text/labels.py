@@ -279,7 +279,7 @@ def state_meaning(state: RowState) -> str:
 
 
 def cause_words(change_of_year: SeriesChange) -> str:
-    """The causes of a slow decline, the largest first; empty where nothing tells."""
+    """The causes of a slow decline, the largest first; empty where they are not known."""
     causes = change_of_year.causes.items()
     shown = [f"{cause.value} {change(part)}" for cause, part in causes if abs(part) >= _LEAST_PART]
     return ", ".join(shown)

@@ -35,8 +35,11 @@ def test_processes_that_are_killed_at_the_limit_stamp_nothing(stamps, monkeypatc
 
 
 def test_each_job_is_stamped_as_soon_as_it_is_compiled(tmp_path, monkeypatch):
-    fails = {1: RuntimeError("out of shared memory"), 3: torch.cuda.OutOfMemoryError("too large"),
-             4: UnavailableError("Triton is not installed here")}  # fmt: skip
+    fails = {
+        1: RuntimeError("out of shared memory"),
+        3: torch.cuda.OutOfMemoryError("too large"),
+        4: UnavailableError("Triton is not installed here"),
+    }
     stamps = [tmp_path / str(index) for index in range(6)]
     done = []
 

@@ -65,9 +65,8 @@ class Checkout:
         person = {f"GIT_{name}_{what}": "a@example.org" for name in names for what in ("NAME", "EMAIL")}
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         database = f"sqlite:///{self.folder / '.asv' / 'warpwatch.db'}"
-        return os.environ | person | {
-            "PATH": path, "HOME": str(self.folder), "CUDA_VISIBLE_DEVICES": "", "WARPWATCH_DATABASE": database
-        }  # fmt: skip
+        own = {"PATH": path, "HOME": str(self.folder), "CUDA_VISIBLE_DEVICES": "", "WARPWATCH_DATABASE": database}
+        return os.environ | person | own
 
 
 @pytest.fixture(scope="module")

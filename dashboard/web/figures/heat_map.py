@@ -104,7 +104,7 @@ def heat_map_figure(
         ],
         margin_b=64,
         margin_t=56,
-        legend={"yref": "container", "y": 1, "yanchor": "top"},  # above the names of columns
+        showlegend=False,  # the words below the figure explain its marks; above are the names of columns
         annotations=_gpu_names(kernel) if is_by_gpu else _software_marks(kernel),
         xaxis={
             **_AXIS,

@@ -12,16 +12,8 @@ from warpwatch.dashboard.web.figures.palette import BAND, BLUE, COLOURS, Theme
 from warpwatch.dashboard.web.figures.themes import figure, in_theme, page_json
 
 # What plotly.js does not know or takes for wrong; not what has no effect, such as a place of a label that is hidden.
-# plotly.js 3.7 fails to validate any layout.legend, so that one is compared with the schema by its names.
-_FAULTS = """plots => plots.flatMap((plot) => {
-  const {legend, ...layout} = plot.layout;
-  const known = Plotly.PlotSchema.get().layout.layoutAttributes.legend;
-  return [
-    ...(Plotly.validate(plot.data, layout) ?? [])
-      .filter((fault) => ["schema", "value", "array", "object"].includes(fault.code)).map((fault) => fault.msg),
-    ...Object.keys(legend ?? {}).filter((name) => !(name in known)),
-  ];
-})"""
+_FAULTS = """plots => plots.flatMap((plot) => Plotly.validate(plot.data, plot.layout) ?? [])
+  .filter((fault) => ["schema", "value", "array", "object"].includes(fault.code)).map((fault) => fault.msg)"""
 _COLOURS = """plot => [plot._fullLayout.font.color, plot._fullLayout.xaxis.gridcolor,
   plot._fullData.find((trace) => trace.name === "Triton").line.color]"""
 

@@ -105,7 +105,7 @@ class AdoptedBenchmark(KernelBenchmark):
 
 def _provider(name: str) -> Any:
     def provider(self: AdoptedBenchmark) -> None:
-        raise AssertionError("prepare() asks the file for it")
+        raise AssertionError("prepare() takes the call from the file")
 
     provider.__name__ = name
     return provider

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,7 +25,7 @@ class Cache:
         self.run, self.outcomes = run, outcomes
 
 
-class AsvMetrics:
+class AsvMetrics(ABC):
     """asv's side of a KernelBenchmark."""
 
     param_names: ClassVar[list[str]] = ["workload", "implementation"]
@@ -35,12 +36,14 @@ class AsvMetrics:
     operator: ClassVar[str]
 
     @classmethod
+    @abstractmethod
     def source(cls) -> str:
-        raise NotImplementedError
+        """Where other processes find the class."""
 
     @classmethod
+    @abstractmethod
     def workloads(cls) -> tuple[Workload, ...]:
-        raise NotImplementedError
+        """All cases."""
 
     @classmethod
     def workload_named(cls, name: str) -> Workload:

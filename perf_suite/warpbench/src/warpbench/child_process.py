@@ -16,7 +16,7 @@ _INSTALLED_IN = Path(__file__).resolve().parent.parent
 def compiling_alone() -> dict[str, str]:
     """The environment of a process that may meet torch.compile, which otherwise starts a compiler on every core.
 
-    Those would work beside what is timed, or eight times over where several processes compile ahead.
+    Those would run at the same time as what is timed, or eight times over where several processes compile ahead.
     """
     return {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 
@@ -38,7 +38,7 @@ def python_running(module: str, *, under_another_program: bool = False) -> list[
 
 def become(module: str, parent: int | None) -> None:
     """Run `module` as the main one, in a process that ends with the one that started it."""
-    # It must not outlive whoever started it: in a hung kernel it would hold the GPU for ever.
+    # It must not outlive whoever started it: in a hung kernel it would hold the GPU forever.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if parent is not None and os.getppid() != parent:  # no signal comes from a parent that ended before this one asked

@@ -1,4 +1,4 @@
-"""What the engine asks of an operator's inputs."""
+"""The interface of an operator's inputs."""
 
 from typing import Protocol, runtime_checkable
 

@@ -69,7 +69,7 @@ def jobs_of(
 
 
 def jobs_wanted(kind: type[AsvMetrics]) -> tuple[Job, ...]:
-    """All that asv was asked for, of this class and of all others; where nobody tells, all of this class."""
+    """All that asv was asked for, of this class and of all others; without a selection, all of this class."""
     selection = selection_wanted()
     if selection is None:
         return jobs_of(kind, quick=quick_wanted())

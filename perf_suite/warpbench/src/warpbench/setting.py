@@ -46,7 +46,7 @@ def set_up(workload: Workload) -> Setting:
 
 
 def _places(workload: Workload, inputs: Inputs) -> int:
-    """As many as fit, powers of two; one where nothing tells how much memory a copy takes."""
+    """As many as fit, powers of two; one where the memory of a copy is not known."""
     held = max(workload.cost.bytes, sum(tensor.nbytes for tensor in inputs.activations()))
     if not held:
         return 1

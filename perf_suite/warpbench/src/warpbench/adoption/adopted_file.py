@@ -36,7 +36,9 @@ def adopted_file(file: Path) -> Script | OperatorFile:
 
         found = Script(file)
     else:
-        calls = "it calls do_bench itself, so that nothing tells its cases apart, and has" if "do_bench" in text else ""
+        calls = (
+            "it calls do_bench itself, so that its cases cannot be distinguished, and has" if "do_bench" in text else ""
+        )
         raise NotAdoptedError(f"{calls or 'it has'} no perf_report, no run_benchmarks and no BenchmarkOperator")
     found.run()
     if not any(sweep.cases for sweep in found.sweeps.values()):
