@@ -47,7 +47,9 @@ def kernel_curves(store: Store, project: str, lines: Iterable[KernelLine]) -> di
             if series.is_baseline and series.metric.is_latency:
                 baselines[_case(series)].append(series.key)
     pairs = {
-        line.key: [(row.series.key, baselines[_case(row.series)]) for row in line.main if _case(row.series) in baselines]
+        line.key: [
+            (row.series.key, baselines[_case(row.series)]) for row in line.main if _case(row.series) in baselines
+        ]
         for line in lines
     }
     keys = {key for found in pairs.values() for ours, others in found for key in (ours, *others)}
