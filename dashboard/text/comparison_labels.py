@@ -11,6 +11,7 @@ from ..model.verdict import Verdict
 from .labels import change_word, count, noise_by
 
 MAX_RUNS_ADVISED = 30  # per side; beyond it the noise has to be reduced first
+_VISIBLE = 0.01  # difference of two relative changes that a reader of both levels would notice
 OUTCOMES = {
     Outcome.REGRESSED: "regressed",
     Outcome.FAILED: "fails at head",
@@ -81,13 +82,23 @@ def evidence(row: ComparisonRow, quote: Quote = str) -> str:
     if row.reason:
         return f"{quote(row.reason)} ({spread})" if spread else quote(row.reason)
     if spread:
-        return f"across GPUs, spread {spread}"
+        return f"across GPUs, spread {spread}" + _measured(row)
     if row.estimate is not None and row.estimate.runs_needed:
         noise = f"noise {number(100 * row.estimate.noise)} % {noise_by(row.estimate.noise_source)}"
         if row.estimate.runs_needed > MAX_RUNS_ADVISED:
             return f"too noisy to compare ({noise})"
         return f"needs {count(row.estimate.runs_needed, 'more run')} of each ({noise})"
     return f"control {change(row.control_change)}" if row.control_change is not None else ""
+
+
+def _measured(row: ComparisonRow) -> str:
+    """The change of the levels themselves, if it differs visibly from the estimate without the GPUs' effect."""
+    if row.estimate is None or not row.base or row.head is None:
+        return ""
+    measured = row.head / row.base - 1
+    if abs(measured - row.estimate.change) < _VISIBLE:
+        return ""
+    return f", measured {change(measured)} with the GPUs' effect"
 
 
 def why_not_deciding(row: ComparisonRow, quote: Quote = str) -> str:
