@@ -245,6 +245,7 @@ def _place(tensor: torch.Tensor) -> tuple[int, tuple[int, ...]]:
     return tensor.data_ptr(), tensor.stride()
 
 
+@torch.no_grad()  # autograd forbids to write to a view that a backward pass returns
 def _spoil(out: Output) -> None:
     for tensor in parts(out):
         if tensor.dtype is torch.bool:
