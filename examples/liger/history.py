@@ -29,7 +29,7 @@ RELEASES = {
 
 def make_history(repository: Path) -> None:
     """Write the commits and tags to branch `main` of a repository. Raises CalledProcessError where git fails."""
-    subprocess.run(["git", "init", "--quiet", "--initial-branch", "main", repository], check=True)
+    subprocess.run(["git", "-c", "init.defaultBranch=main", "init", "--quiet", repository], check=True)
     commits = "".join(_commit(mark, *release) for mark, release in enumerate(RELEASES.items(), 1))
     subprocess.run(
         ["git", "-C", repository, "fast-import", "--quiet", "--force"], input=f"{commits}done\n", text=True, check=True
