@@ -38,12 +38,14 @@ def find_series(
     """
     query = SeriesQuery.parse(search)
     known = project_workloads(store, project)
+    measured = {None, *metrics_and_implementations(store, project)[1]}
     found = [
         (series_id, series)
         for series_id, (series, _) in series_index(store, project).items()
         if machine in {None, series.machine}
         and metric in {None, series.metric.name}
         and implementation in {None, series.implementation}
+        and series.implementation in measured
         and listed in {None, series.listed}
         and query.matches(series, workload_of(series, known))
     ]
