@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from warpbench import Prepared
 from warpbench.lazy import torch
+
+from .libraries import library
 
 if TYPE_CHECKING:
     from warpbench.draw import Draw
@@ -28,3 +31,18 @@ def dequantised(x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tens
     """The weight (outputs, depth of x) in x's dtype, rounded once."""
     steps = weight[:, : x.shape[-1]].double()
     return (steps * weight_scales.double().unsqueeze(-1)).to(x.dtype)
+
+
+def torchao_linear(x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor, config: Any) -> Prepared:
+    """A linear layer of the dequantised weight, which torchao quantizes again by `config`, through torch.compile.
+
+    torchao's quantized layers are meant to be compiled: in eager mode they dequantise in a launch of its own.
+    """
+    from torchao.quantization import quantize_
+
+    layer = torch.nn.Linear(x.shape[-1], weight.shape[0], bias=False, device="meta", dtype=x.dtype)
+    layer.weight = torch.nn.Parameter(dequantised(x, weight, weight_scales), requires_grad=False)
+    quantize_(layer, config)
+    torch.compiler.reset()
+    compiled = torch.compile(layer, fullgraph=True, dynamic=False)
+    return Prepared(run=lambda: compiled(x), backend=library("torchao"))

@@ -32,8 +32,11 @@ def report_table(rows: Sequence[ReportRow]) -> str:
     """A table for each machine and kernel, 100 columns at most. SOL is the share of the speed of light,
     of the datasheet's peak or, where there is none, of the measured ceiling.
 
-    Workloads that the machine cannot run at all are counted, not listed.
+    Implementations that are available nowhere are left out. Workloads that the machine cannot run at all are counted,
+    not listed.
     """
+    measured = {row.implementation for row in rows if row.status is not Status.UNAVAILABLE}
+    rows = [row for row in rows if row.implementation in measured or not measured]
     blocks = []
     for (machine, commit, _), of_machine in itertools.groupby(rows, key=_machine_and_commit):
         mine = list(of_machine)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, Prepared, baseline, kernel
+from warpbench import Case, Prepared, UnavailableError, baseline, kernel
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 
 from .. import warpwatch_benchmark
 from ..attention_masks import causal_pairs, hidden_pairs
+from ..libraries import library
 from ..warpwatch_operators import triton_operator, warpwatch_operator
 from .flash_attention import flash_attention
 
@@ -169,6 +170,18 @@ class DecodeAttention(warpwatch_benchmark.WarpwatchBenchmark):
             return (torch.softmax(scores, dim=-1) @ v).view(q.shape)
 
         return run
+
+    @baseline(binds=True, devices=["cuda"])
+    def flash_attn(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Prepared:
+        """flash_attn_with_kvcache of the package flash-attn. Raises UnavailableError for fp32."""
+        from flash_attn import flash_attn_with_kvcache
+
+        if q.dtype == torch.float32:
+            raise UnavailableError("flash-attn takes fp16 and bf16 alone")
+        packed = tuple(x.transpose(1, 2) for x in (q, k, v))  # (batch, seq, heads, head_dim)
+        return Prepared(
+            run=lambda: flash_attn_with_kvcache(*packed, causal=True).transpose(1, 2), backend=library("flash-attn")
+        )
 
 
 def decode_attention(

@@ -12,6 +12,7 @@ from warpbench.lazy import torch
 from .. import warpwatch_benchmark
 from ..attention_masks import causal_pairs, hidden_pairs
 from ..language_models import GPT_2, LLAMA_2_13B, LLAMA_2_70B, LLAMA_3_8B
+from ..libraries import library
 from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 if TYPE_CHECKING:
@@ -238,6 +239,52 @@ class FlashAttention(warpwatch_benchmark.WarpwatchBenchmark):
             return torch.softmax(scores, dim=-1) @ values
 
         return run
+
+    @baseline(binds=True, devices=["cuda"])
+    def flash_attn(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        causal: bool,
+        window: int | None = None,
+        bias: torch.Tensor | None = None,
+    ) -> Prepared:
+        """The package flash-attn. Raises UnavailableError for fp32 and for a bias, which it does not take."""
+        from flash_attn import flash_attn_func
+
+        if bias is not None or q.dtype == torch.float32:
+            raise UnavailableError("flash-attn takes fp16 and bf16, and no bias")
+        packed = tuple(x.transpose(1, 2) for x in (q, k, v))  # (batch, seq, heads, head_dim)
+        sides = (-1 if window is None else window - 1, 0 if causal else -1)
+        return Prepared(
+            run=lambda: flash_attn_func(*packed, causal=causal, window_size=sides).transpose(1, 2),
+            backend=library("flash-attn"),
+        )
+
+    @baseline(binds=True, devices=["cuda"])
+    def flashinfer(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        causal: bool,
+        window: int | None = None,
+        bias: torch.Tensor | None = None,
+    ) -> Prepared:
+        """FlashInfer's single_prefill_with_kv_cache. Raises UnavailableError for several sequences, fp32 and a bias."""
+        from flashinfer import single_prefill_with_kv_cache
+
+        if q.shape[0] != 1 or bias is not None or q.dtype == torch.float32:
+            raise UnavailableError("FlashInfer's prefill takes one sequence, fp16 or bf16, and no bias")
+        queries = q[0].transpose(0, 1)
+        left = -1 if window is None else window - 1
+
+        def run() -> torch.Tensor:
+            out = single_prefill_with_kv_cache(queries, k[0], v[0], causal=causal, kv_layout="HND", window_left=left)
+            return out.transpose(0, 1)[None]
+
+        return Prepared(run=run, backend=library("flashinfer-python"))
 
 
 def flash_attention(

@@ -12,6 +12,7 @@ from warpbench.lazy import torch
 
 from .. import warpwatch_benchmark
 from ..language_models import LLAMA_2_7B, LLAMA_3_8B
+from ..libraries import library
 from ..warpwatch_operators import triton_operator, warpwatch_operator
 from . import flash_attention
 
@@ -207,6 +208,27 @@ class FlashAttentionVarlen(warpwatch_benchmark.WarpwatchBenchmark):
             return torch.cat([out[0].transpose(0, 1) for out in each])
 
         return run
+
+    @baseline(binds=True, devices=["cuda"])
+    def flash_attn(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        cu_seqlens: torch.Tensor,
+        lengths: tuple[int, ...],
+        causal: bool,
+    ) -> Prepared:
+        """The package flash-attn. Raises UnavailableError for fp32."""
+        from flash_attn import flash_attn_varlen_func
+
+        if q.dtype == torch.float32:
+            raise UnavailableError("flash-attn takes fp16 and bf16 alone")
+        longest = max(lengths)
+        return Prepared(
+            run=lambda: flash_attn_varlen_func(q, k, v, cu_seqlens, cu_seqlens, longest, longest, causal=causal),
+            backend=library("flash-attn"),
+        )
 
 
 def flash_attention_varlen(

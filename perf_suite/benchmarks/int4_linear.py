@@ -6,13 +6,14 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, UnavailableError, baseline, kernel
+from warpbench import Case, Prepared, UnavailableError, baseline, kernel
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
 from ..language_models import LLAMA_2_7B, LLAMA_2_13B, LLAMA_2_70B, LLAMA_3_8B, LanguageModel
+from ..libraries import library
 from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 if TYPE_CHECKING:
@@ -220,6 +221,35 @@ class Int4Linear(warpwatch_benchmark.WarpwatchBenchmark):
         """The same through torch.compile."""
         formula = compiled(_formula, x, packed, scales)
         return lambda: formula(x, packed, scales, zero_points, group_size)
+
+    @baseline(binds=True, devices=["cuda"])
+    def marlin(
+        self,
+        x: torch.Tensor,
+        packed: torch.Tensor,
+        scales: torch.Tensor,
+        zero_points: torch.Tensor | None,
+        group_size: int,
+    ) -> Prepared:
+        """Marlin as vLLM ships it, the weight repacked ahead. Raises UnavailableError for zero points and fp32."""
+        from vllm._custom_ops import gptq_marlin_repack
+        from vllm.model_executor.layers.quantization.utils import marlin_utils
+        from vllm.scalar_type import scalar_types
+
+        if zero_points is not None or x.dtype == torch.float32:
+            raise UnavailableError("Marlin is called in fp16 and bf16, and without zero points")
+        outputs, depth = packed.shape[0], 2 * packed.shape[1]
+        none = marlin_utils.marlin_make_empty_g_idx(x.device)  # no order of its own, no zero points
+        # GPTQ's layout: 8 values of k in an int32, the first in its lowest bits, (K / 8, N).
+        rows = packed.view(torch.int32).T.contiguous()
+        weight = gptq_marlin_repack(rows, none, depth, outputs, 4)
+        of_groups = marlin_utils.marlin_permute_scales(scales.T.contiguous(), depth, outputs, group_size)
+        workspace = marlin_utils.marlin_make_workspace_new(x.device)
+        linear, dtype = marlin_utils.apply_gptq_marlin_linear, scalar_types.uint4b8
+        return Prepared(
+            run=lambda: linear(x, weight, of_groups, none, none, none, workspace, dtype, outputs, depth, True),
+            backend=library("vllm"),
+        )
 
 
 def _bound(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline, kernel
+from warpbench import Case, Prepared, UnavailableError, baseline, kernel
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
@@ -145,6 +145,18 @@ class Int8Linear(warpwatch_benchmark.WarpwatchBenchmark):
         """The same through torch.compile."""
         formula = compiled(_formula, x, weight)
         return lambda: formula(x, weight, weight_scales)
+
+    @baseline(binds=True, devices=["cuda"])
+    def torchao(self, x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> Prepared:
+        """A linear layer under torchao's config for 8-bit weights and activations, quantized row by row.
+
+        Raises UnavailableError for 16 rows and fewer.
+        """
+        from torchao.quantization import Int8DynamicActivationInt8WeightConfig
+
+        if x.shape[0] <= 16:
+            raise UnavailableError("torch._int_mm, which torchao calls, takes more than 16 rows")
+        return int8_weights.torchao_linear(x, weight, weight_scales, Int8DynamicActivationInt8WeightConfig())
 
 
 def _formula(x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> torch.Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline, kernel
+from warpbench import Case, Prepared, baseline, kernel
 from warpbench.cost import ELEMENT_BYTES
 from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
@@ -107,6 +107,13 @@ class Int8WeightLinear(warpwatch_benchmark.WarpwatchBenchmark):
         """The same through torch.compile."""
         formula = compiled(_formula, x, weight)
         return lambda: formula(x, weight, weight_scales)
+
+    @baseline(binds=True, devices=["cuda"])
+    def torchao(self, x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> Prepared:
+        """A linear layer under torchao's config for 8-bit weights."""
+        from torchao.quantization import Int8WeightOnlyConfig
+
+        return int8_weights.torchao_linear(x, weight, weight_scales, Int8WeightOnlyConfig())
 
 
 def _formula(x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> torch.Tensor:

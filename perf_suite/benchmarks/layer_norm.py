@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline, kernel
+from warpbench import Case, Prepared, UnavailableError, baseline, kernel
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
+from ..libraries import library
 from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 if TYPE_CHECKING:
@@ -142,6 +143,18 @@ class LayerNorm(warpwatch_benchmark.WarpwatchBenchmark):
             return lambda: norm(x, None, weight, bias)[0]
         add_norm = compiled(_formula, x, residual)
         return lambda: add_norm(x, residual, weight, bias)
+
+    @baseline(binds=True, devices=["cuda"])
+    def liger(
+        self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor, bias: torch.Tensor
+    ) -> Prepared:
+        """Liger-Kernel's Triton kernel. Raises UnavailableError for a residual, which Liger-Kernel does not add."""
+        from liger_kernel.ops.layer_norm import LigerLayerNormFunction
+
+        if residual is not None:
+            raise UnavailableError("Liger-Kernel's layer norm adds no residual")
+        norm = LigerLayerNormFunction.apply
+        return Prepared(run=lambda: norm(x, weight, bias, 1e-5), backend=library("liger-kernel"))
 
 
 def _formula(

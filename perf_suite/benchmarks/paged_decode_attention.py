@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, Prepared, baseline, kernel
+from warpbench import Case, Prepared, UnavailableError, baseline, kernel
 from warpbench.cost import ELEMENT_BYTES
 from warpbench.lazy import torch
 
 from .. import warpwatch_benchmark
+from ..libraries import library
 from ..warpwatch_operators import triton_operator, warpwatch_operator
 from . import decode_attention
 
@@ -172,6 +173,60 @@ class PagedDecodeAttention(warpwatch_benchmark.WarpwatchBenchmark):
             return (torch.softmax(scores, dim=-1) @ v).view(q.shape)
 
         return run
+
+    @baseline(binds=True, devices=["cuda"])
+    def flash_attn(
+        self,
+        q: torch.Tensor,
+        k_pages: torch.Tensor,
+        v_pages: torch.Tensor,
+        block_table: torch.Tensor,
+        lengths: torch.Tensor,
+    ) -> Prepared:
+        """flash_attn_with_kvcache of the package flash-attn. Raises UnavailableError for fp32 and smaller pages."""
+        from flash_attn import flash_attn_with_kvcache
+
+        if q.dtype == torch.float32 or k_pages.shape[2] % 256:
+            raise UnavailableError("flash-attn takes fp16 and bf16, and pages of a multiple of 256 places")
+        packed = tuple(x.transpose(1, 2) for x in (q, k_pages, v_pages))  # (batch or pages, seq, heads, head_dim)
+        options = {"cache_seqlens": lengths, "block_table": block_table, "causal": True}
+        return Prepared(
+            run=lambda: flash_attn_with_kvcache(*packed, **options).transpose(1, 2), backend=library("flash-attn")
+        )
+
+    @baseline(binds=True, devices=["cuda"])
+    def flashinfer(
+        self,
+        q: torch.Tensor,
+        k_pages: torch.Tensor,
+        v_pages: torch.Tensor,
+        block_table: torch.Tensor,
+        lengths: torch.Tensor,
+    ) -> Prepared:
+        """FlashInfer's BatchDecodeWithPagedKVCacheWrapper, planned ahead. Raises UnavailableError for more tokens."""
+        from flashinfer import BatchDecodeWithPagedKVCacheWrapper
+
+        if q.shape[2] != 1 or q.dtype == torch.float32:
+            raise UnavailableError("FlashInfer's decode takes one token a sequence, in fp16 or bf16")
+        _, heads_kv, page_size, head_dim = k_pages.shape
+        batch, each = block_table.shape
+        wrapper = BatchDecodeWithPagedKVCacheWrapper(
+            torch.empty(128 * 2**20, dtype=torch.uint8, device=q.device), kv_layout="HND"
+        )
+        wrapper.plan(
+            torch.arange(0, batch * each + 1, each, dtype=torch.int32, device=q.device),
+            block_table.flatten(),
+            lengths - (each - 1) * page_size,
+            q.shape[1],
+            heads_kv,
+            head_dim,
+            page_size,
+            q_data_type=q.dtype,
+            kv_data_type=q.dtype,
+        )
+        return Prepared(
+            run=lambda: wrapper.run(q[:, :, 0], (k_pages, v_pages))[:, :, None], backend=library("flashinfer-python")
+        )
 
 
 def _gathered(pages: torch.Tensor, block_table: torch.Tensor) -> torch.Tensor:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline, kernel
+from warpbench import Case, Prepared, UnavailableError, baseline, kernel
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
+from ..libraries import library
 from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 if TYPE_CHECKING:
@@ -124,6 +125,43 @@ class RmsNorm(warpwatch_benchmark.WarpwatchBenchmark):
             return lambda: norm(x, None, weight)[0]
         add_norm = compiled(_formula, x, residual)
         return lambda: add_norm(x, residual, weight)
+
+    @baseline(binds=True, devices=["cuda"])
+    def liger(self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor) -> Prepared:
+        """Liger-Kernel's Triton kernels."""
+        if residual is None:
+            from liger_kernel.ops.rms_norm import LigerRMSNormFunction
+
+            norm = LigerRMSNormFunction.apply
+            return Prepared(run=lambda: norm(x, weight, 1e-6), backend=library("liger-kernel"))
+        from liger_kernel.ops.fused_add_rms_norm import LigerFusedAddRMSNormFunction
+
+        add_norm = LigerFusedAddRMSNormFunction.apply
+        return Prepared(run=lambda: add_norm(x, residual, weight, 1e-6), backend=library("liger-kernel"))
+
+    @baseline(binds=True, devices=["cuda"])
+    def flashinfer(self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor) -> Prepared:
+        """FlashInfer's rmsnorm. Raises UnavailableError for fp32, and for a residual, which FlashInfer overwrites."""
+        from flashinfer.norm import rmsnorm
+
+        if residual is not None or x.dtype == torch.float32:
+            raise UnavailableError("FlashInfer's rmsnorm takes fp16 and bf16, and a residual only in place")
+        return Prepared(run=lambda: rmsnorm(x, weight, 1e-6), backend=library("flashinfer-python"))
+
+    @baseline(binds=True, devices=["cuda"])
+    def vllm(self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor) -> Prepared:
+        """vLLM's rms_norm. Raises UnavailableError for a residual, which vLLM overwrites."""
+        from vllm._custom_ops import rms_norm as norm
+
+        if residual is not None:
+            raise UnavailableError("vLLM's rms_norm takes a residual only in place")
+
+        def run() -> torch.Tensor:
+            out = torch.empty_like(x)
+            norm(out, x, weight, 1e-6)
+            return out
+
+        return Prepared(run=run, backend=library("vllm"))
 
 
 def _formula(x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -39,6 +39,18 @@ def test_every_recorded_series_has_its_name_version_and_unit() -> None:
     assert {name: now.get(name) for name in recorded} == recorded
 
 
+def test_every_recorded_combination_of_parameters_still_exists() -> None:
+    """Cases and implementations may be added; a recorded one that is gone or renamed would end its series."""
+    for name, entry in json.loads(RECORDED.read_text()).items():
+        if not name.endswith(".track_latency"):
+            continue
+        _, module, class_name, _ = name.split(".")
+        kind = getattr(importlib.import_module(f"{benchmarks.__name__}.{module}"), class_name)
+        recorded = [{value.strip("'") for value in values} for values in entry["params"]]
+        now = [set(map(str, values)) for values in kind.params]
+        assert all(before <= after for before, after in zip(recorded, now, strict=True)), name
+
+
 def test_every_operator_has_a_steady_latency_that_the_dashboard_knows() -> None:
     steady = {name: of for name, of in _benchmarks().items() if name.endswith(".track_steady_latency")}
     assert {name.split(".")[1] for name in steady} == set(OPERATORS)

@@ -20,6 +20,7 @@ from ..statements import STATUS_OF_CODE, id_in
 from .latest import verdicts_within_limits
 from .machines import commit_software
 from .series_lines import SeriesLine, gpu_ratios, lines, project_order
+from .unmeasured import is_measured_somewhere
 
 _MOST_ROWS = 200
 
@@ -96,11 +97,12 @@ def _series(connection: Connection, owner: int, known: Workloads, name: str) -> 
     series, benchmark = schema.series, schema.benchmark
     mine = [workload for workload in known.values() if workload.operator == name]
     where: list[Any] = [series.c.project_id == owner, series.c.listed]
+    measured = is_measured_somewhere(connection, owner)
     if mine:
         where.append(series.c.workload.in_({workload.name for workload in mine}))
     else:
         where.append(benchmark.c.name == name)
-    rows = connection.execute(select_series().where(*where)).all()
+    rows = connection.execute(select_series().where(*where, measured)).all()
     if not rows and not mine:  # also of unlisted benchmarks
         rows = connection.execute(select_series().where(*where[:1], *where[2:])).all()
     suites = {workload.benchmark for workload in mine}

@@ -15,6 +15,7 @@ from ...model.series_query import SeriesQuery
 from .. import schema
 from ..engine import Store
 from ..mappers import COMMIT_COLUMNS, Workloads, commit_of, project_id, select_series, series_record, workloads
+from .unmeasured import is_measured_somewhere
 
 
 class HitKind(StrEnum):
@@ -209,7 +210,8 @@ def _index(store: Store, project: str) -> _Index:
 
 def _entries(connection: Connection, project: str, owner: int) -> Iterable[_Entry]:
     known = workloads(connection, owner)
-    rows = connection.execute(select_series().where(schema.series.c.project_id == owner)).all()
+    measured = is_measured_somewhere(connection, owner)
+    rows = connection.execute(select_series().where(schema.series.c.project_id == owner, measured)).all()
     series = sorted((series_record(row, known) for row in rows), key=_importance)
     yield from _kernels(project, series, known)
     for name, operator in sorted({(one.name, one.operator) for one in known.values()}):

@@ -16,6 +16,7 @@ from ..engine import Store
 from ..mappers import Workloads, project_id, select_series, series_record, workloads
 from ..statements import id_in
 from .machine_code import CodeKey
+from .unmeasured import is_measured_somewhere
 
 
 def find_series(
@@ -37,12 +38,14 @@ def find_series(
     """
     query = SeriesQuery.parse(search)
     known = project_workloads(store, project)
+    measured = {None, *metrics_and_implementations(store, project)[1]}
     found = [
         (series_id, series)
         for series_id, (series, _) in series_index(store, project).items()
         if machine in {None, series.machine}
         and metric in {None, series.metric.name}
         and implementation in {None, series.implementation}
+        and series.implementation in measured
         and listed in {None, series.listed}
         and query.matches(series, workload_of(series, known))
     ]
@@ -89,9 +92,10 @@ def metrics_and_implementations(store: Store, project: str) -> tuple[tuple[Metri
     """The metrics, one for each name, and implementations of a project's series, for filters."""
     series = schema.series
     with store.read() as connection:
+        owner = project_id(connection, project)
         rows = connection.execute(
             select(series.c.metric, func.min(series.c.unit).label("unit"), series.c.implementation)
-            .where(series.c.project_id == project_id(connection, project))
+            .where(series.c.project_id == owner, is_measured_somewhere(connection, owner))
             .group_by(series.c.metric, series.c.implementation)
         ).all()
     metrics = {row.metric: metric_of(row.metric, row.unit) for row in rows}

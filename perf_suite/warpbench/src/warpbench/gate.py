@@ -247,10 +247,11 @@ def _place(tensor: torch.Tensor) -> tuple[int, tuple[int, ...]]:
 
 def _spoil(out: Output) -> None:
     for tensor in parts(out):
-        if tensor.dtype is torch.bool:
-            tensor.logical_not_()
+        values = tensor.data  # autograd forbids to write to a view that a backward pass returned, and counts writes
+        if values.dtype is torch.bool:
+            values.logical_not_()
         else:
-            tensor.fill_(torch.nan if tensor.is_floating_point() else torch.iinfo(tensor.dtype).min)
+            values.fill_(torch.nan if values.is_floating_point() else torch.iinfo(values.dtype).min)
 
 
 def _errors(out: torch.Tensor, answer: Answer) -> tuple[float, float]:

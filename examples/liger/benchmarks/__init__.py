@@ -1,0 +1,1 @@
+"""Liger-Kernel's operators against eager and torch.compile."""
