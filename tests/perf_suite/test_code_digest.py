@@ -111,7 +111,7 @@ def edited(checkout, file, before, after):
         ("operators/rope.py", "import torch\n", "import torch\n\nUSED = 1\n", {ON_HOPPER, ON_THE_CPU}),
         ("triton/rope.py", "@triton.jit\n", "# a word more\n\n@triton.jit\n", set()),
         ("triton/rope.py", "a * cos - b * sin", "a * cos - 2 * b * sin", {TWIN}),
-        ("triton/rope_configs.py", "block_seq=32", "block_seq=64", {TWIN}),
+        ("triton/rope.py", "block_seq=32", "block_seq=64", {TWIN}),
         ("operators/devices.py", "import torch\n", "import torch\n\nUSED = 1\n", set(ALL)),
     ],
 )
