@@ -7,10 +7,16 @@ from typing import Any
 import torch
 
 from ..extension import load_operator
-from .attention_layout import empty_like_queries
-from .devices import check_devices
 
 _SCORES_AT_ONCE = 1 << 24  # of one head, while gradients are worked out: 64 MiB in float32
+
+
+def empty_like_queries(q: torch.Tensor) -> torch.Tensor:
+    """What csrc/flash_attention/operands.cpp allocates for the output of q (batch, heads, seq, head_dim)."""
+    tokens = q.transpose(1, 2)
+    if q.is_contiguous() or not tokens.is_contiguous():
+        return q.new_empty(q.shape)
+    return q.new_empty(tokens.shape).transpose(1, 2)
 
 
 def flash_attention_biased(
@@ -40,32 +46,6 @@ def flash_attention_biased_with_lse(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The same, and the log-sum-exp of each query's scores, their bias with them."""
     return _flash_attention_biased_with_lse(q, k, v, bias, causal, scale, window)
-
-
-def _fake_flash_attention_biased(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    bias: torch.Tensor,
-    causal: bool = False,
-    scale: float | None = None,
-    window: int | None = None,
-) -> torch.Tensor:
-    check_devices("flash_attention", q=q, k=k, v=v, bias=bias)
-    return empty_like_queries(q)
-
-
-def _fake_flash_attention_biased_with_lse(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    bias: torch.Tensor,
-    causal: bool = False,
-    scale: float | None = None,
-    window: int | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    check_devices("flash_attention", q=q, k=k, v=v, bias=bias)
-    return empty_like_queries(q), q.new_empty(q.shape[:3], dtype=torch.float64)
 
 
 @torch.library.custom_op("warpwatch::flash_attention_biased_backward", mutates_args=())
@@ -125,21 +105,12 @@ def _flash_attention_biased_backward(
     return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), d_bias.to(bias.dtype)
 
 
-@_flash_attention_biased_backward.register_fake
-def _fake_flash_attention_biased_backward(
-    d_out: torch.Tensor,
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    bias: torch.Tensor,
-    out: torch.Tensor,
-    causal: bool,
-    scale: float | None,
-    window: int | None,
-    with_d_bias: bool,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    d_bias = bias.new_empty(bias.shape if with_d_bias else (0,))
-    return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape), d_bias
+_flash_attention_biased_backward.register_fake(
+    lambda d_out, q, k, v, bias, *others: (
+        *(x.new_empty(x.shape) for x in (q, k, v)),
+        bias.new_empty(bias.shape if others[-1] else (0,)),
+    )
+)
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
@@ -155,9 +126,10 @@ def _differentiate(ctx: Any, d_out: torch.Tensor, _d_lse: torch.Tensor | None) -
     return dq, dk, dv, d_bias if with_d_bias else None, None, None, None
 
 
-_flash_attention_biased = load_operator("flash_attention_biased", fake=_fake_flash_attention_biased)
+_flash_attention_biased = load_operator("flash_attention_biased", result=lambda q, **_: empty_like_queries(q))
 _flash_attention_biased_with_lse = load_operator(
-    "flash_attention_biased_with_lse", fake=_fake_flash_attention_biased_with_lse
+    "flash_attention_biased_with_lse",
+    result=lambda q, **_: (empty_like_queries(q), q.new_empty(q.shape[:3], dtype=torch.float64)),
 )
 if hasattr(torch.ops.warpwatch, "flash_attention_biased_with_lse"):
     torch.library.register_autograd("warpwatch::flash_attention_biased_with_lse", _differentiate, setup_context=_keep)
