@@ -40,7 +40,7 @@ def load_operator(name: str, *, result: Callable[..., Any] | None = None) -> Cal
 def _fake(schema: Any, result: Callable[..., Any] | None) -> Callable[..., Any]:
     import torch
 
-    from .operators.devices import check_devices
+    from .operators._devices import check_devices
 
     def fake(*positional: Any, **named: Any) -> Any:
         defaults = {argument.name: argument.default_value for argument in schema.arguments}

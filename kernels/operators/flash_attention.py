@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ..extension import load_operator
-from .flash_attention_biased import empty_like_queries, flash_attention_biased, flash_attention_biased_with_lse
+from ._flash_attention_biased import empty_like_queries, flash_attention_biased, flash_attention_biased_with_lse
 
 
 def flash_attention(

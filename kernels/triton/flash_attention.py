@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch.autograd.function import once_differentiable
 
-from ..operators.devices import check_devices
+from ..operators._devices import check_devices
 from .attention_checks import check_head_dim, check_keys, check_rows, check_window
 
 

@@ -12,7 +12,7 @@ import torch
 import triton
 import triton.language as tl
 
-from ..operators.devices import check_devices
+from ..operators._devices import check_devices
 from .attention_checks import check_head_dim, check_keys, check_window
 from .flash_attention import compute_capability
 

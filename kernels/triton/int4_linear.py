@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from ..operators.devices import check_devices
+from ..operators._devices import check_devices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..operators.devices import check_devices
+from ..operators._devices import check_devices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ import torch
 import triton
 import triton.language as tl
 
-from ..operators.devices import check_devices
+from ..operators._devices import check_devices
 from .linear_activation import linear_activation_config
 
 
