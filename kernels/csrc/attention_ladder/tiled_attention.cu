@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(Shape::kThreads) tiled_attention_kernel(const 
   Element* to = static_cast<Element*>(p.out) + batch * p.out_strides.batch + head * p.out_strides.head +
                 query * p.out_strides.row;
 #pragma unroll
-  for (int c = 0; c < kColumns; ++c) from_float(out[c] * normalizer, to[x + kLanes * c]);
+  for (int c = 0; c < kColumns; ++c) from_float(out[c] * normalizer, (to + x)[kLanes * c]);
 }
 
 template <typename Element, int HeadDim>

@@ -1,4 +1,5 @@
-// The kernels of flash_attention_backward in fp32 by way of tensor cores. flash_attention_tf32_products.cuh the products, flash_attention_tf32.cuh says for which GPUs and how exact.
+// The kernels of flash_attention_backward in fp32 by way of tensor cores. flash_attention_tf32_products.cuh has the products,
+// flash_attention_tf32.cuh says for which GPUs and how exact.
 //
 // Every tile is waited for; the block beside it on the SM fills the gaps. Gradients that are not finite are worked out again
 // on the FP32 cores.
