@@ -17,8 +17,11 @@ def extension_path() -> Path | None:
     return path if path.is_file() else None
 
 
-def load_operator(name: str, *, fake: Callable[..., Any]) -> Callable[..., Any]:
-    """torch.ops.warpwatch.<name>, with `fake` registered as what torch.compile runs to learn shapes and dtypes.
+def load_operator(name: str, *, result: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """torch.ops.warpwatch.<name>, with the fake implementation that torch.compile and meta tensors run.
+
+    `result` takes the arguments by name and returns empty tensors of the right shapes and dtypes. Without it each
+    result is like the operator's first tensor. Nothing is allocated for an operator that returns nothing.
 
     Where the extension is missing or older than the operator, the function returned says so when it is called: an
     import never fails for want of a build.
@@ -30,8 +33,28 @@ def load_operator(name: str, *, fake: Callable[..., Any]) -> Callable[..., Any]:
     operator = getattr(torch.ops.warpwatch, name, None)
     if operator is None:
         return _refusal(f"{name}: the extension at {extension_path()} does not have it; {_HOW_TO_BUILD}")
-    torch.library.register_fake(f"warpwatch::{name}", fake)
+    torch.library.register_fake(f"warpwatch::{name}", _fake(operator.default._schema, result))
     return operator.default
+
+
+def _fake(schema: Any, result: Callable[..., Any] | None) -> Callable[..., Any]:
+    import torch
+
+    from .operators._devices import check_devices
+
+    def fake(*positional: Any, **named: Any) -> Any:
+        defaults = {argument.name: argument.default_value for argument in schema.arguments}
+        given = {argument.name: value for argument, value in zip(schema.arguments, positional, strict=False)}
+        arguments = {**defaults, **given, **named}
+        tensors = {key: value for key, value in arguments.items() if isinstance(value, torch.Tensor)}
+        check_devices(schema.name.removeprefix("warpwatch::"), **tensors)
+        if result is not None:
+            return result(**arguments)
+        like = next(iter(tensors.values()))
+        results = tuple(like.new_empty(like.shape) for _ in schema.returns)
+        return results[0] if len(results) == 1 else results or None
+
+    return fake
 
 
 @cache

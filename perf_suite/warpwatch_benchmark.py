@@ -1,8 +1,12 @@
 """What the benchmarks of warpwatch's own operators have in common. No torch here."""
 
 from abc import ABC
+from collections.abc import Callable
+from typing import Any
 
-from warpbench import KernelBenchmark
+from warpbench import KernelBenchmark, kernel
+
+from .warpwatch_operators import triton_operator, warpwatch_operator
 
 
 class WarpwatchBenchmark(KernelBenchmark, ABC):
@@ -14,3 +18,23 @@ class WarpwatchBenchmark(KernelBenchmark, ABC):
         from .compiled.code_digest import code_digest
 
         return code_digest(implementation, cls.operator, compute_capability)
+
+
+class OperatorBenchmark(WarpwatchBenchmark, ABC):
+    """An operator and its Triton twin that take the inputs in the order in which the benchmark names them."""
+
+    @kernel(binds=True)
+    def warpwatch(self, **inputs: Any) -> Callable[[], Any]:
+        """The CUDA C++ or CPU kernel of the commit."""
+        return self.call_of(warpwatch_operator(self.operator), **inputs)
+
+    @kernel(binds=True, devices=["cuda"])
+    def triton(self, **inputs: Any) -> Callable[[], Any]:
+        """Its Triton twin."""
+        return self.call_of(triton_operator(self.operator), **inputs)
+
+    # mypy: with *unnamed and **inputs both, a subclass may name its inputs.
+    def call_of(self, function: Callable[..., Any], /, *unnamed: Any, **inputs: Any) -> Callable[[], Any]:
+        """What is timed. By position, which takes the host less time than by name."""
+        arguments = (*unnamed, *inputs.values())
+        return lambda: function(*arguments)

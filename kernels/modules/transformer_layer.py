@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import torch
 from torch import nn
 
 from ..operators.rms_norm import add_rms_norm, rms_norm
 from ..operators.rope import rope_
-from .any_kv_cache import AnyKVCache
 from .causal_attention import causal_attention
 from .gradient import refuse_gradient
 from .linear_activation import SwiGLU
+
+
+class AnyKVCache(Protocol):
+    """KVCache, GraphKVCache, PagedKVCache, and whatever else remembers positions."""
+
+    def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None = None) -> torch.Tensor:
+        """Remember k, v (batch, heads_kv, new, head_dim), and causal attention of q, the same new tokens, to
+        everything so far; like q."""
 
 
 class SelfAttention(nn.Module):

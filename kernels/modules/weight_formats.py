@@ -8,8 +8,7 @@ from typing import Protocol
 
 import torch
 
-from ..operators.int4_linear import GROUP_SIZES, int4_linear, quantize_int4, quantize_int4_zero_point
-from ..operators.int4_packing import unpack_int4
+from ..operators.int4_linear import GROUP_SIZES, int4_linear, quantize_int4, quantize_int4_zero_point, unpack_int4
 from ..operators.int8_linear import ROW_BYTES, int8_linear, quantize_int8_weight
 from ..operators.int8_weight_linear import int8_weight_linear
 

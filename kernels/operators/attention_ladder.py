@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from ..extension import load_operator
-from .devices import check_devices
 
 
 def naive_attention(
@@ -32,19 +31,5 @@ def tiled_attention(
     return _tiled_attention(q, k, v, causal, scale)
 
 
-def _fake_naive_attention(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False, scale: float | None = None
-) -> torch.Tensor:
-    check_devices("naive_attention", q=q, k=k, v=v)
-    return q.new_empty(q.shape)
-
-
-def _fake_tiled_attention(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False, scale: float | None = None
-) -> torch.Tensor:
-    check_devices("tiled_attention", q=q, k=k, v=v)
-    return q.new_empty(q.shape)
-
-
-_naive_attention = load_operator("naive_attention", fake=_fake_naive_attention)
-_tiled_attention = load_operator("tiled_attention", fake=_fake_tiled_attention)
+_naive_attention = load_operator("naive_attention")
+_tiled_attention = load_operator("tiled_attention")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from ..extension import load_operator
-from .devices import check_devices
 
 
 def decode_attention(
@@ -37,17 +36,4 @@ def decode_attention(
     return _decode_attention(q, k, v, lengths, scale, max_length)
 
 
-def _fake_decode_attention(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    lengths: torch.Tensor | None = None,
-    scale: float | None = None,
-    max_length: int | None = None,
-) -> torch.Tensor:
-    others = {} if lengths is None else {"lengths": lengths}
-    check_devices("decode_attention", q=q, k=k, v=v, **others)
-    return q.new_empty(q.shape)
-
-
-_decode_attention = load_operator("decode_attention", fake=_fake_decode_attention)
+_decode_attention = load_operator("decode_attention")

@@ -7,9 +7,7 @@ from typing import Any
 import torch
 
 from ..extension import load_operator
-from .attention_layout import empty_like_queries
-from .devices import check_devices
-from .flash_attention_biased import flash_attention_biased, flash_attention_biased_with_lse
+from ._flash_attention_biased import empty_like_queries, flash_attention_biased, flash_attention_biased_with_lse
 
 
 def flash_attention(
@@ -94,45 +92,6 @@ def flash_attention_backward(
     return gradients
 
 
-def _fake_flash_attention(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    causal: bool = False,
-    scale: float | None = None,
-    window: int | None = None,
-) -> torch.Tensor:
-    check_devices("flash_attention", q=q, k=k, v=v)
-    return empty_like_queries(q)
-
-
-def _fake_flash_attention_with_lse(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    causal: bool = False,
-    scale: float | None = None,
-    window: int | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    check_devices("flash_attention", q=q, k=k, v=v)
-    return empty_like_queries(q), q.new_empty(q.shape[:3], dtype=torch.float64)
-
-
-def _fake_flash_attention_backward(
-    d_out: torch.Tensor,
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    out: torch.Tensor,
-    lse: torch.Tensor,
-    causal: bool = False,
-    scale: float | None = None,
-    window: int | None = None,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    check_devices("flash_attention_backward", d_out=d_out, q=q, k=k, v=v, out=out, lse=lse)
-    return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
-
-
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
     q, k, v, *ctx.options = inputs
     out, lse = output
@@ -145,8 +104,13 @@ def _differentiate(ctx: Any, d_out: torch.Tensor, _d_lse: torch.Tensor | None) -
     return dq, dk, dv, None, None, None
 
 
-_flash_attention = load_operator("flash_attention", fake=_fake_flash_attention)
-_flash_attention_with_lse = load_operator("flash_attention_with_lse", fake=_fake_flash_attention_with_lse)
-_flash_attention_backward = load_operator("flash_attention_backward", fake=_fake_flash_attention_backward)
+_flash_attention = load_operator("flash_attention", result=lambda q, **_: empty_like_queries(q))
+_flash_attention_with_lse = load_operator(
+    "flash_attention_with_lse",
+    result=lambda q, **_: (empty_like_queries(q), q.new_empty(q.shape[:3], dtype=torch.float64)),
+)
+_flash_attention_backward = load_operator(
+    "flash_attention_backward", result=lambda q, k, v, **_: tuple(x.new_empty(x.shape) for x in (q, k, v))
+)
 if hasattr(torch.ops.warpwatch, "flash_attention_with_lse"):  # there is an extension, and it is not older
     torch.library.register_autograd("warpwatch::flash_attention_with_lse", _differentiate, setup_context=_keep)

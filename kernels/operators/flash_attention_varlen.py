@@ -7,7 +7,6 @@ from typing import Any
 import torch
 
 from ..extension import load_operator
-from .devices import check_devices
 from .flash_attention import flash_attention_backward
 
 
@@ -63,38 +62,6 @@ def flash_attention_varlen_with_lse(
     )
 
 
-def _fake_flash_attention_varlen(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    cu_seqlens_q: torch.Tensor,
-    cu_seqlens_kv: torch.Tensor,
-    max_seqlen_q: int,
-    max_seqlen_kv: int,
-    causal: bool = False,
-    scale: float | None = None,
-    window: int | None = None,
-) -> torch.Tensor:
-    check_devices("flash_attention_varlen", q=q, k=k, v=v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_kv=cu_seqlens_kv)
-    return q.new_empty(q.shape)
-
-
-def _fake_flash_attention_varlen_with_lse(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    cu_seqlens_q: torch.Tensor,
-    cu_seqlens_kv: torch.Tensor,
-    max_seqlen_q: int,
-    max_seqlen_kv: int,
-    causal: bool = False,
-    scale: float | None = None,
-    window: int | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    check_devices("flash_attention_varlen", q=q, k=k, v=v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_kv=cu_seqlens_kv)
-    return q.new_empty(q.shape), q.new_empty(q.shape[1::-1], dtype=torch.float64)
-
-
 @torch.library.custom_op("warpwatch::flash_attention_varlen_backward", mutates_args=())
 def _flash_attention_varlen_backward(
     d_out: torch.Tensor,
@@ -141,21 +108,9 @@ def _as_batch(packed: torch.Tensor) -> torch.Tensor:
     return packed.transpose(0, 1)[None]
 
 
-@_flash_attention_varlen_backward.register_fake
-def _fake_flash_attention_varlen_backward(
-    d_out: torch.Tensor,
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    cu_seqlens_q: torch.Tensor,
-    cu_seqlens_kv: torch.Tensor,
-    out: torch.Tensor,
-    lse: torch.Tensor,
-    causal: bool,
-    scale: float | None,
-    window: int | None,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
+_flash_attention_varlen_backward.register_fake(
+    lambda d_out, q, k, v, *_: (q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape))
+)
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
@@ -170,9 +125,10 @@ def _differentiate(ctx: Any, d_out: torch.Tensor, _d_lse: torch.Tensor | None) -
     return dq, dk, dv, None, None, None, None, None, None, None
 
 
-_flash_attention_varlen = load_operator("flash_attention_varlen", fake=_fake_flash_attention_varlen)
+_flash_attention_varlen = load_operator("flash_attention_varlen")
 _flash_attention_varlen_with_lse = load_operator(
-    "flash_attention_varlen_with_lse", fake=_fake_flash_attention_varlen_with_lse
+    "flash_attention_varlen_with_lse",
+    result=lambda q, **_: (q.new_empty(q.shape), q.new_empty(q.shape[1::-1], dtype=torch.float64)),
 )
 if hasattr(torch.ops.warpwatch, "flash_attention_varlen_with_lse"):
     torch.library.register_autograd("warpwatch::flash_attention_varlen_with_lse", _differentiate, setup_context=_keep)

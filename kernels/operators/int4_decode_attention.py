@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from ..extension import load_operator
-from .devices import check_devices
 
 
 def int4_decode_attention(
@@ -39,30 +38,4 @@ def int4_decode_attention(
     )
 
 
-def _fake_int4_decode_attention(
-    q: torch.Tensor,
-    k_codes: torch.Tensor,
-    v_codes: torch.Tensor,
-    k_scales: torch.Tensor,
-    v_scales: torch.Tensor,
-    k_window: torch.Tensor,
-    v_window: torch.Tensor,
-    lengths: torch.Tensor,
-    scale: float | None = None,
-    max_length: int | None = None,
-) -> torch.Tensor:
-    check_devices(
-        "int4_decode_attention",
-        q=q,
-        k_codes=k_codes,
-        v_codes=v_codes,
-        k_scales=k_scales,
-        v_scales=v_scales,
-        k_window=k_window,
-        v_window=v_window,
-        lengths=lengths,
-    )
-    return q.new_empty(q.shape)
-
-
-_int4_decode_attention = load_operator("int4_decode_attention", fake=_fake_int4_decode_attention)
+_int4_decode_attention = load_operator("int4_decode_attention")

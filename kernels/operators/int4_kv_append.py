@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from ..extension import load_operator
-from .devices import check_devices
 
 
 def int4_kv_append(
@@ -38,29 +37,4 @@ def int4_kv_append(
     _int4_kv_append(k, v, k_codes, v_codes, k_scales, v_scales, k_window, v_window, lengths)
 
 
-def _fake_int4_kv_append(
-    k: torch.Tensor,
-    v: torch.Tensor,
-    k_codes: torch.Tensor,
-    v_codes: torch.Tensor,
-    k_scales: torch.Tensor,
-    v_scales: torch.Tensor,
-    k_window: torch.Tensor,
-    v_window: torch.Tensor,
-    lengths: torch.Tensor,
-) -> None:
-    check_devices(
-        "int4_kv_append",
-        k=k,
-        v=v,
-        k_codes=k_codes,
-        v_codes=v_codes,
-        k_scales=k_scales,
-        v_scales=v_scales,
-        k_window=k_window,
-        v_window=v_window,
-        lengths=lengths,
-    )
-
-
-_int4_kv_append = load_operator("int4_kv_append", fake=_fake_int4_kv_append)
+_int4_kv_append = load_operator("int4_kv_append")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from ..extension import load_operator
-from .devices import check_devices
 
 
 def int8_decode_attention(
@@ -34,26 +33,4 @@ def int8_decode_attention(
     return _int8_decode_attention(q, k_codes, v_codes, k_scales, v_scales, lengths, scale, max_length)
 
 
-def _fake_int8_decode_attention(
-    q: torch.Tensor,
-    k_codes: torch.Tensor,
-    v_codes: torch.Tensor,
-    k_scales: torch.Tensor,
-    v_scales: torch.Tensor,
-    lengths: torch.Tensor,
-    scale: float | None = None,
-    max_length: int | None = None,
-) -> torch.Tensor:
-    check_devices(
-        "int8_decode_attention",
-        q=q,
-        k_codes=k_codes,
-        v_codes=v_codes,
-        k_scales=k_scales,
-        v_scales=v_scales,
-        lengths=lengths,
-    )
-    return q.new_empty(q.shape)
-
-
-_int8_decode_attention = load_operator("int8_decode_attention", fake=_fake_int8_decode_attention)
+_int8_decode_attention = load_operator("int8_decode_attention")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from ..extension import load_operator
-from .devices import check_devices
 
 
 def int8_weight_linear(
@@ -27,12 +26,6 @@ def int8_weight_linear(
     return _int8_weight_linear(x, weight, weight_scales, bias)
 
 
-def _fake_int8_weight_linear(
-    x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor, bias: torch.Tensor | None = None
-) -> torch.Tensor:
-    given = {} if bias is None else {"bias": bias}
-    check_devices("int8_weight_linear", x=x, weight=weight, weight_scales=weight_scales, **given)
-    return x.new_empty(*x.shape[:-1], weight.shape[0])
-
-
-_int8_weight_linear = load_operator("int8_weight_linear", fake=_fake_int8_weight_linear)
+_int8_weight_linear = load_operator(
+    "int8_weight_linear", result=lambda x, weight, **_: x.new_empty(*x.shape[:-1], weight.shape[0])
+)

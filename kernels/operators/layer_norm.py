@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from ..extension import load_operator
-from .devices import check_devices
 
 
 def layer_norm(
@@ -39,23 +38,5 @@ def add_layer_norm(
     return _add_layer_norm(x, residual, weight, bias, eps)
 
 
-def _fake_layer_norm(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, eps: float = 1e-5
-) -> torch.Tensor:
-    check_devices("layer_norm", x=x, weight=weight, **({} if bias is None else {"bias": bias}))
-    return x.new_empty(x.shape)
-
-
-def _fake_add_layer_norm(
-    x: torch.Tensor,
-    residual: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    eps: float = 1e-5,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    check_devices("add_layer_norm", x=x, residual=residual, weight=weight, **({} if bias is None else {"bias": bias}))
-    return x.new_empty(x.shape), x.new_empty(x.shape)
-
-
-_layer_norm = load_operator("layer_norm", fake=_fake_layer_norm)
-_add_layer_norm = load_operator("add_layer_norm", fake=_fake_add_layer_norm)
+_layer_norm = load_operator("layer_norm")
+_add_layer_norm = load_operator("add_layer_norm")

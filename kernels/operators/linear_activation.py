@@ -5,10 +5,8 @@ from __future__ import annotations
 import torch
 
 from ..extension import load_operator
-from .devices import check_devices
 
 _GELU, _GELU_TANH, _SILU = range(1, 4)  # Activation of csrc/linear_activation/linear_activation.h
-_NAMES = {_GELU: "linear_gelu", _GELU_TANH: "linear_gelu", _SILU: "linear_silu"}
 _GELUS = {"none": _GELU, "tanh": _GELU_TANH}
 
 
@@ -76,41 +74,10 @@ def _gelu(operator: str, approximate: str) -> int:
     return _GELUS[approximate]
 
 
-def _fake_linear_activation(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: int
-) -> torch.Tensor:
-    given = {} if bias is None else {"bias": bias}
-    check_devices(_NAMES.get(activation, "linear_activation"), x=x, weight=weight, **given)
-    return x.new_empty(*x.shape[:-1], weight.shape[0])
-
-
-def _fake_ffn_gelu(
-    x: torch.Tensor,
-    up_weight: torch.Tensor,
-    up_bias: torch.Tensor | None,
-    down_weight: torch.Tensor,
-    down_bias: torch.Tensor | None,
-    activation: int,
-) -> torch.Tensor:
-    biases = {"up_bias": up_bias, "down_bias": down_bias}
-    given = {name: bias for name, bias in biases.items() if bias is not None}
-    check_devices("ffn_gelu", x=x, up_weight=up_weight, down_weight=down_weight, **given)
-    return x.new_empty(*x.shape[:-1], down_weight.shape[0])
-
-
-def _fake_swiglu(
-    x: torch.Tensor,
-    gate_weight: torch.Tensor,
-    up_weight: torch.Tensor,
-    gate_bias: torch.Tensor | None = None,
-    up_bias: torch.Tensor | None = None,
-) -> torch.Tensor:
-    biases = {"gate_bias": gate_bias, "up_bias": up_bias}
-    given = {name: bias for name, bias in biases.items() if bias is not None}
-    check_devices("swiglu", x=x, gate_weight=gate_weight, up_weight=up_weight, **given)
-    return x.new_empty(*x.shape[:-1], gate_weight.shape[0])
-
-
-_linear_activation = load_operator("linear_activation", fake=_fake_linear_activation)
-_ffn_gelu = load_operator("ffn_gelu", fake=_fake_ffn_gelu)
-_swiglu = load_operator("swiglu", fake=_fake_swiglu)
+_linear_activation = load_operator(
+    "linear_activation", result=lambda x, weight, **_: x.new_empty(*x.shape[:-1], weight.shape[0])
+)
+_ffn_gelu = load_operator(
+    "ffn_gelu", result=lambda x, down_weight, **_: x.new_empty(*x.shape[:-1], down_weight.shape[0])
+)
+_swiglu = load_operator("swiglu", result=lambda x, gate_weight, **_: x.new_empty(*x.shape[:-1], gate_weight.shape[0]))

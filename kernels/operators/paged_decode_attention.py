@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from ..extension import load_operator
-from .devices import check_devices
 
 
 def paged_decode_attention(
@@ -33,19 +32,4 @@ def paged_decode_attention(
     return _paged_decode_attention(q, k_pages, v_pages, block_table, lengths, scale, max_length)
 
 
-def _fake_paged_decode_attention(
-    q: torch.Tensor,
-    k_pages: torch.Tensor,
-    v_pages: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
-    scale: float | None = None,
-    max_length: int | None = None,
-) -> torch.Tensor:
-    check_devices(
-        "paged_decode_attention", q=q, k_pages=k_pages, v_pages=v_pages, block_table=block_table, lengths=lengths
-    )
-    return q.new_empty(q.shape)
-
-
-_paged_decode_attention = load_operator("paged_decode_attention", fake=_fake_paged_decode_attention)
+_paged_decode_attention = load_operator("paged_decode_attention")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from ..extension import load_operator
-from .devices import check_devices
 
 
 def paged_kv_append(
@@ -42,26 +43,12 @@ def paged_kv_gather(
     return k, v
 
 
-def _fake_paged_kv_append(
-    k: torch.Tensor,
-    v: torch.Tensor,
-    k_pages: torch.Tensor,
-    v_pages: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
-) -> None:
-    check_devices(
-        "paged_kv_append", k_pages=k_pages, k=k, v=v, v_pages=v_pages, block_table=block_table, lengths=lengths
-    )
-
-
-def _fake_paged_kv_gather(
-    k_pages: torch.Tensor, v_pages: torch.Tensor, block_table: torch.Tensor, lengths: torch.Tensor, seq: int
+def _gathered(
+    k_pages: torch.Tensor, block_table: torch.Tensor, seq: int, **_: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    check_devices("paged_kv_gather", k_pages=k_pages, v_pages=v_pages, block_table=block_table, lengths=lengths)
     shape = (block_table.shape[0], k_pages.shape[1], seq, k_pages.shape[3])
     return k_pages.new_empty(shape), k_pages.new_empty(shape)
 
 
-_paged_kv_append = load_operator("paged_kv_append", fake=_fake_paged_kv_append)
-_paged_kv_gather = load_operator("paged_kv_gather", fake=_fake_paged_kv_gather)
+_paged_kv_append = load_operator("paged_kv_append")
+_paged_kv_gather = load_operator("paged_kv_gather", result=_gathered)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from ..extension import load_operator
-from .devices import check_devices
 
 
 def rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, interleaved: bool = False) -> torch.Tensor:
@@ -45,29 +44,7 @@ def rope_computed_(
     _rope_computed_(x, positions, base, interleaved)
 
 
-def _fake_rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool = False) -> torch.Tensor:
-    check_devices("rope", x=x, cos=cos, sin=sin)
-    return x.new_empty(x.shape)
-
-
-def _fake_rope_(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool = False) -> None:
-    check_devices("rope_", x=x, cos=cos, sin=sin)
-
-
-def _fake_rope_computed(
-    x: torch.Tensor, positions: torch.Tensor, base: float = 10000.0, interleaved: bool = False
-) -> torch.Tensor:
-    check_devices("rope_computed", x=x, positions=positions)
-    return x.new_empty(x.shape)
-
-
-def _fake_rope_computed_(
-    x: torch.Tensor, positions: torch.Tensor, base: float = 10000.0, interleaved: bool = False
-) -> None:
-    check_devices("rope_computed_", x=x, positions=positions)
-
-
-_rope = load_operator("rope", fake=_fake_rope)
-_rope_ = load_operator("rope_", fake=_fake_rope_)
-_rope_computed = load_operator("rope_computed", fake=_fake_rope_computed)
-_rope_computed_ = load_operator("rope_computed_", fake=_fake_rope_computed_)
+_rope = load_operator("rope")
+_rope_ = load_operator("rope_")
+_rope_computed = load_operator("rope_computed")
+_rope_computed_ = load_operator("rope_computed_")

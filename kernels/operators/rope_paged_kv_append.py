@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from ..extension import load_operator
-from .devices import check_devices
 
 
 def rope_paged_kv_append(
@@ -46,52 +45,5 @@ def rope_computed_paged_kv_append(
     _rope_computed_paged_kv_append(k, v, k_pages, v_pages, block_table, lengths, base, interleaved)
 
 
-def _fake_rope_paged_kv_append(
-    k: torch.Tensor,
-    v: torch.Tensor,
-    k_pages: torch.Tensor,
-    v_pages: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
-    cos: torch.Tensor,
-    sin: torch.Tensor,
-    interleaved: bool = False,
-) -> None:
-    check_devices(
-        "rope_paged_kv_append",
-        k_pages=k_pages,
-        k=k,
-        v=v,
-        v_pages=v_pages,
-        block_table=block_table,
-        lengths=lengths,
-        cos=cos,
-        sin=sin,
-    )
-
-
-def _fake_rope_computed_paged_kv_append(
-    k: torch.Tensor,
-    v: torch.Tensor,
-    k_pages: torch.Tensor,
-    v_pages: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
-    base: float = 10000.0,
-    interleaved: bool = False,
-) -> None:
-    check_devices(
-        "rope_computed_paged_kv_append",
-        k_pages=k_pages,
-        k=k,
-        v=v,
-        v_pages=v_pages,
-        block_table=block_table,
-        lengths=lengths,
-    )
-
-
-_rope_paged_kv_append = load_operator("rope_paged_kv_append", fake=_fake_rope_paged_kv_append)
-_rope_computed_paged_kv_append = load_operator(
-    "rope_computed_paged_kv_append", fake=_fake_rope_computed_paged_kv_append
-)
+_rope_paged_kv_append = load_operator("rope_paged_kv_append")
+_rope_computed_paged_kv_append = load_operator("rope_computed_paged_kv_append")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from ..extension import load_operator
-from .devices import check_devices
 
 
 def vector_add(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -19,9 +18,4 @@ def vector_add(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return _vector_add(a, b)
 
 
-def _fake_vector_add(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    check_devices("vector_add", a=a, b=b)
-    return a.new_empty(a.shape)
-
-
-_vector_add = load_operator("vector_add", fake=_fake_vector_add)
+_vector_add = load_operator("vector_add")

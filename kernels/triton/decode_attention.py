@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from ..operators.devices import check_devices
+from ..operators._devices import check_devices
 from .attention_checks import check_rows
 from .decode_attention_split import MOST_TOKENS, most_keys, split_keys
 

@@ -8,9 +8,8 @@ import torch
 import triton
 import triton.language as tl
 
-from ..operators.devices import check_devices
-from .flash_attention import _add_keys, check_attention, compute_capability, options
-from .flash_attention_configs import flash_attention_config
+from ..operators._devices import check_devices
+from .flash_attention import _add_keys, check_attention, compute_capability, flash_attention_config, options
 
 
 def flash_attention_varlen(

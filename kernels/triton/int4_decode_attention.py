@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from ..operators.devices import check_devices
+from ..operators._devices import check_devices
 from .decode_attention import _combine_parts
 from .decode_attention_split import MOST_TOKENS, most_keys, split_keys
 

@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from ..operators.devices import check_devices
+from ..operators._devices import check_devices
 
 _GROUP = tl.constexpr(32)  # tokens of keys, channels of values
 

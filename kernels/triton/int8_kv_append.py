@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from ..operators.devices import check_devices
+from ..operators._devices import check_devices
 
 # Reasoned, not yet tuned on any chip: 4096 elements a program, four loads of 16 bytes a thread at two bytes an element.
 _ELEMENTS = 4096

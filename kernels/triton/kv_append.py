@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 import triton
 import triton.language as tl
 
-from ..operators.devices import check_devices
-from .kv_append_configs import kv_append_config
+from ..operators._devices import check_devices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KvAppendConfig:
+    """One way to launch `_kv_append`."""
+
+    block_tokens: int  # of one program
+    num_warps: int
+
+
+def kv_append_config(tokens: int, head_dim: int) -> KvAppendConfig:
+    """The config of tracked runs for this shape: 4096 elements of keys and of values a program, 64 bytes of each of 128
+    threads at two bytes an element. Reasoned, not yet tuned on any chip."""
+    fitting = max(1, 4096 // triton.next_power_of_2(head_dim))
+    return KvAppendConfig(block_tokens=min(fitting, triton.next_power_of_2(tokens)), num_warps=4)
 
 
 def kv_append(

@@ -6,8 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from .row_norm import as_rows
-from .row_norm_configs import row_norm_config
+from .row_norm import as_rows, row_norm_config
 
 
 def layer_norm(

@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from ..operators.devices import check_devices
+from ..operators._devices import check_devices
 from .attention_checks import check_keys, check_rows
 
 # Of one step over the keys: 64 rows of 128 fp16 are eight 16-byte loads a thread.

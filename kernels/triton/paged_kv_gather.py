@@ -6,8 +6,8 @@ import torch
 import triton
 import triton.language as tl
 
-from ..operators.devices import check_devices
-from .kv_append_configs import kv_append_config
+from ..operators._devices import check_devices
+from .kv_append import kv_append_config
 
 
 def paged_kv_gather(

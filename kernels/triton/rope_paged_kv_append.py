@@ -7,10 +7,9 @@ import torch
 import triton
 import triton.language as tl
 
-from ..operators.devices import check_devices
+from ..operators._devices import check_devices
 from .paged_kv_append import check_append
-from .rope import cos_and_sin, turns_of
-from .rope_configs import rope_config
+from .rope import cos_and_sin, rope_config, turns_of
 
 
 def rope_paged_kv_append(

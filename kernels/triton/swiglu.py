@@ -7,8 +7,8 @@ import torch
 import triton
 import triton.language as tl
 
-from ..operators.devices import check_devices
-from .linear_activation_configs import linear_activation_config
+from ..operators._devices import check_devices
+from .linear_activation import linear_activation_config
 
 
 def swiglu(

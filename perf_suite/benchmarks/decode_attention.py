@@ -11,6 +11,7 @@ from warpbench.lazy import torch
 
 from .. import warpwatch_benchmark
 from ..attention_masks import causal_pairs, hidden_pairs
+from ..compiled.watched_kernels import Watched
 from ..libraries import library
 from ..warpwatch_operators import triton_operator, warpwatch_operator
 from .flash_attention import flash_attention
@@ -96,6 +97,21 @@ class DecodeAttention(warpwatch_benchmark.WarpwatchBenchmark):
     q (batch, heads_q, seq_q, head_dim); k, v (batch, heads_kv, seq_kv, head_dim).
     """
 
+    watched = Watched(
+        kernels=(
+            "decode_attention_combine",
+            "decode_attention_fp32_kernel",
+            "decode_attention_sm75_kernel",
+            "decode_attention_sm80_kernel",
+        ),
+        twins=("_decode_attention", "_combine_parts"),
+        sources=(
+            "decode_attention/decode_attention_combine.cu",
+            "decode_attention/decode_attention_fp32.cu",
+            "decode_attention/decode_attention_sm75.cu",
+            "decode_attention/decode_attention_sm80.cu",
+        ),
+    )
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", batch=8, heads=32, heads_kv=8, seq_len_kv=1024),  # Llama 3 8B

@@ -11,6 +11,7 @@ from warpbench.lazy import torch
 
 from .. import warpwatch_benchmark
 from ..attention_masks import causal_pairs, hidden_pairs
+from ..compiled.watched_kernels import Watched
 from ..language_models import GPT_2, LLAMA_2_13B, LLAMA_2_70B, LLAMA_3_8B
 from ..libraries import library
 from ..warpwatch_operators import triton_operator, warpwatch_operator
@@ -148,6 +149,30 @@ class FlashAttention(warpwatch_benchmark.WarpwatchBenchmark):
         case("cpu", "fp32", heads=8, heads_kv=2, seq_len=128, head_dim=64, causal=False),
         case("cpu", "fp32", heads=4, seq_len=256, head_dim=64, causal=True, window=32),
         case("cpu", "fp32", heads=4, seq_len=128, head_dim=64, causal=False, biases=4),
+    )
+    watched = Watched(
+        kernels=(
+            "flash_attention_fp32_kernel",
+            "flash_attention_sm75_kernel",
+            "flash_attention_sm80_kernel",
+            "flash_attention_sm90a_kernel",
+            "flash_attention_tf32_kernel",
+        ),
+        twins=("_flash_attention", "_flash_attention_biased"),
+        sources=(
+            "flash_attention/flash_attention_biased_sm80.cu",
+            "flash_attention/flash_attention_biased_sm90a.cu",
+            "flash_attention/flash_attention_fp32_sm75.cu",
+            "flash_attention/flash_attention_fp32_sm80.cu",
+            "flash_attention/flash_attention_hbm.cu",
+            "flash_attention/flash_attention_packed_sm80.cu",
+            "flash_attention/flash_attention_sm75.cu",
+            "flash_attention/flash_attention_sm80.cu",
+            "flash_attention/flash_attention_sm90a.cu",
+            "flash_attention/flash_attention_tf32_biased_hbm.cu",
+            "flash_attention/flash_attention_tf32_packed_hbm.cu",
+            "flash_attention/flash_attention_tf32_hbm.cu",
+        ),
     )
     smallest = {"heads": 1, "seq_len": 16, "head_dim": 64}
     reference_in_float64 = False  # it widens one head at a time

@@ -11,6 +11,7 @@ from warpbench.lazy import torch
 
 from .. import warpwatch_benchmark
 from ..attention_masks import hidden_pairs
+from ..compiled.watched_kernels import Watched
 from ..warpwatch_operators import triton_operator, warpwatch_operator
 from . import flash_attention
 
@@ -104,6 +105,35 @@ class FlashAttentionBackward(warpwatch_benchmark.WarpwatchBenchmark):
     seq_q) in float64.
     """
 
+    watched = Watched(
+        kernels=(
+            "flash_attention_delta_kernel",
+            "flash_attention_numbers_sm90a_kernel",
+            "flash_attention_dkdv_fp32_kernel",
+            "flash_attention_dkdv_sm75_kernel",
+            "flash_attention_dkdv_sm80_kernel",
+            "flash_attention_dkdv_sm90a_kernel",
+            "flash_attention_dkdv_tf32_kernel",
+            "flash_attention_dq_fp32_kernel",
+            "flash_attention_dq_of_ds_sm90a_kernel",
+            "flash_attention_dq_sm75_kernel",
+            "flash_attention_dq_sm80_kernel",
+            "flash_attention_dq_sm90a_kernel",
+            "flash_attention_dq_tf32_kernel",
+            "flash_attention_wide_gradient_sm90a_kernel",
+        ),
+        twins=("_flash_attention_delta", "_flash_attention_dq", "_flash_attention_dkdv"),
+        sources=(
+            "flash_attention/flash_attention_backward_fp32_sm75.cu",
+            "flash_attention/flash_attention_backward_fp32_sm80.cu",
+            "flash_attention/flash_attention_backward_fp32_sm90a.cu",
+            "flash_attention/flash_attention_backward_sm75.cu",
+            "flash_attention/flash_attention_backward_sm80.cu",
+            "flash_attention/flash_attention_backward_sm90a.cu",
+            "flash_attention/flash_attention_backward_tf32_hbm.cu",
+            "flash_attention/flash_attention_backward_wide_sm90a.cu",
+        ),
+    )
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", batch=16, heads=32, seq_len=512, head_dim=64, causal=True),

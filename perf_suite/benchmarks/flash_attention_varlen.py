@@ -11,6 +11,7 @@ from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 
 from .. import warpwatch_benchmark
+from ..compiled.watched_kernels import Watched
 from ..language_models import LLAMA_2_7B, LLAMA_3_8B
 from ..libraries import library
 from ..warpwatch_operators import triton_operator, warpwatch_operator
@@ -100,6 +101,9 @@ class FlashAttentionVarlen(warpwatch_benchmark.WarpwatchBenchmark):
     cu_seqlens, int32 (batch + 1): 0, then the end of each sequence.
     """
 
+    watched = Watched(  # flash_attention's kernels
+        kernels=(), twins=("_flash_attention_varlen",), sources=()
+    )
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", batch=16, **LLAMA_2_7B.attention_heads, shortest=32, longest=4096, causal=True),

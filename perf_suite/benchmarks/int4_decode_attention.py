@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, Prepared, baseline, kernel
-from warpbench.cost import ELEMENT_BYTES, Cost
+from warpbench import Case
+from warpbench.cost import Cost
 from warpbench.lazy import torch
 
-from .. import warpwatch_benchmark
 from ..attention_masks import causal_pairs
-from ..int4_kv import (
+from ..compiled.watched_kernels import Watched
+from ..quantized_kv import (
     GROUP,
     int4_dequantize_keys,
     int4_dequantize_values,
@@ -19,8 +20,7 @@ from ..int4_kv import (
     int4_quantize_values,
     with_window,
 )
-from ..warpwatch_operators import triton_operator, warpwatch_operator
-from . import decode_attention
+from .int8_decode_attention import QuantizedDecodeAttention, quantized_case
 
 if TYPE_CHECKING:
     from warpbench.draw import Draw
@@ -37,53 +37,11 @@ def cost(*, batch: int, heads_q: int, heads_kv: int, seq_q: int, keys: int, head
     )
 
 
-def case(
-    device: str,
-    dtype: str,
-    energy_of: Sequence[str] = (),
-    *,
-    batch: int = 1,
-    heads: int = 32,
-    heads_kv: int | None = None,  # as many as heads
-    seq_len: int = 1,  # new tokens
-    seq_len_kv: int,  # keys of each sequence, the new tokens' own among them
-    head_dim: int = 128,
-) -> Case:
-    """decode_attention's case over quantized keys and values. Raises ValueError as it does."""
-    unquantized = decode_attention.case(
-        device,
-        dtype,
-        batch=batch,
-        heads=heads,
-        heads_kv=heads_kv,
-        seq_len=seq_len,
-        seq_len_kv=seq_len_kv,
-        head_dim=head_dim,
-    )
-    work = cost(
-        batch=batch,
-        heads_q=heads,
-        heads_kv=unquantized.heads_kv,
-        seq_q=seq_len,
-        keys=seq_len_kv,
-        head_dim=head_dim,
-        element_bytes=ELEMENT_BYTES[dtype],
-    )
-    return Case(
-        unquantized.name,
-        device=device,
-        dtype=dtype,
-        # The reference attends over the dequantized keys and values: what is left is decode_attention's rounding.
-        tolerance=unquantized.tolerance,
-        bytes=work.bytes,
-        flops=work.flops,
-        energy_of=energy_of,
-        **unquantized.shape,
-    )
+case = functools.partial(quantized_case, cost)
 
 
-class Int4DecodeAttention(warpwatch_benchmark.WarpwatchBenchmark):
-    """decode_attention over keys and values as 4-bit integers in KIVI's layout (int4_kv.py); out like q.
+class Int4DecodeAttention(QuantizedDecodeAttention):
+    """decode_attention over keys and values as 4-bit integers in KIVI's layout (quantized_kv.py); out like q.
 
     q (batch, heads_q, seq_q, head_dim); k_codes, v_codes uint8 (batch, heads_kv, capacity, head_dim / 2); k_scales
     float16 (batch, heads_kv, capacity / 32, 2, head_dim) and v_scales (batch, heads_kv, capacity, head_dim / 32, 2),
@@ -91,6 +49,14 @@ class Int4DecodeAttention(warpwatch_benchmark.WarpwatchBenchmark):
     unquantized; lengths int32 (batch).
     """
 
+    watched = Watched(
+        kernels=("int4_decode_attention_sm75_kernel", "int4_decode_attention_sm80_kernel"),
+        twins=("_int4_decode_attention", "_int4_combine_parts"),
+        sources=(
+            "int4_decode_attention/int4_decode_attention_sm75.cu",
+            "int4_decode_attention/int4_decode_attention_sm80.cu",
+        ),
+    )
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", batch=8, heads=32, heads_kv=8, seq_len_kv=1024),  # Llama 3 8B
@@ -103,7 +69,6 @@ class Int4DecodeAttention(warpwatch_benchmark.WarpwatchBenchmark):
         case("cpu", "fp32", batch=2, heads=8, heads_kv=2, seq_len_kv=500, head_dim=64),
     )
     smallest = {"heads": 1, "seq_len_kv": 32, "head_dim": 64}
-    reference_in_float64 = False  # it widens the cache itself
 
     def inputs(self, case: Case, draw: Draw) -> Mapping[str, Any]:
         """Normal q, keys and values, quantized by the reference; the window as full as seq_kv leaves it.
@@ -128,56 +93,16 @@ class Int4DecodeAttention(warpwatch_benchmark.WarpwatchBenchmark):
             "lengths": draw.constant(lengths),
         }
 
-    def reference(self, q: torch.Tensor, lengths: torch.Tensor, **cache: torch.Tensor) -> torch.Tensor:
-        """The reference of decode_attention over the dequantized keys and values, in float64."""
-        return decode_attention.decode_attention(q, *_dequantized(lengths=lengths, **cache), lengths)
-
-    @kernel(binds=True)
-    def warpwatch(self, **inputs: torch.Tensor) -> Callable[[], Any]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        attention = warpwatch_operator("int4_decode_attention")
-        return lambda: attention(**inputs)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, **inputs: torch.Tensor) -> Callable[[], Any]:
-        """Its Triton twin."""
-        attention = triton_operator("int4_decode_attention")
-        return lambda: attention(**inputs)
-
-    @kernel(binds=True, devices=["cuda"])
-    def unquantized(self, **inputs: torch.Tensor) -> Callable[[], Any]:
-        """The commit's decode_attention over the same keys and values in the dtype of q: what the format saves."""
-        return decode_attention.DecodeAttention().warpwatch(*_unquantized(**inputs))
-
-    @baseline(binds=True)
-    def sdpa(self, **inputs: torch.Tensor) -> Prepared:
-        """scaled_dot_product_attention over the same keys and values in the dtype of q, dequantized untimed."""
-        return decode_attention.DecodeAttention().sdpa(*_unquantized(**inputs))
-
-    @baseline(binds=True)
-    def eager(self, **inputs: torch.Tensor) -> Callable[[], Any]:
-        """Plain PyTorch over the same keys and values in the dtype of q, dequantized untimed."""
-        return decode_attention.DecodeAttention().eager(*_unquantized(**inputs))
-
-
-def _dequantized(
-    k_codes: torch.Tensor,
-    v_codes: torch.Tensor,
-    k_scales: torch.Tensor,
-    v_scales: torch.Tensor,
-    k_window: torch.Tensor,
-    v_window: torch.Tensor,
-    lengths: torch.Tensor,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Keys and values in float64, (batch, heads_kv, capacity, head_dim)."""
-    k, v = int4_dequantize_keys(k_codes, k_scales), int4_dequantize_values(v_codes, v_scales)
-    return with_window(k, k_window, lengths), with_window(v, v_window, lengths)
-
-
-def _unquantized(
-    q: torch.Tensor, lengths: torch.Tensor, **cache: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """q, keys and values in the dtype of q, as decode_attention takes them."""
-    length = int(lengths[0])  # that of all
-    k, v = (x[:, :, :length].to(q.dtype).contiguous() for x in _dequantized(lengths=lengths, **cache))
-    return q, k, v
+    @staticmethod
+    def dequantized(
+        k_codes: torch.Tensor,
+        v_codes: torch.Tensor,
+        k_scales: torch.Tensor,
+        v_scales: torch.Tensor,
+        k_window: torch.Tensor,
+        v_window: torch.Tensor,
+        lengths: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values in float64, (batch, heads_kv, capacity, head_dim)."""
+        k, v = int4_dequantize_keys(k_codes, k_scales), int4_dequantize_values(v_codes, v_scales)
+        return with_window(k, k_window, lengths), with_window(v, v_window, lengths)

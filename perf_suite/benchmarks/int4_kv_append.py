@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline, kernel
+from warpbench import Case, baseline
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
-from ..int4_kv import GROUP, int4_dequantize_keys, int4_dequantize_values, pack_nibbles
+from ..compiled.watched_kernels import Watched
 from ..language_models import LLAMA_3_8B
-from ..warpwatch_operators import triton_operator, warpwatch_operator
+from ..quantized_kv import GROUP, int4_dequantize_keys, int4_dequantize_values, pack_nibbles
 from .kv_append import case as kv_append_case
 from .kv_append import rows_of
 
@@ -77,7 +77,7 @@ def case(
     )
 
 
-class Int4KvAppend(warpwatch_benchmark.WarpwatchBenchmark):
+class Int4KvAppend(warpwatch_benchmark.OperatorBenchmark):
     """New keys and values into caches of 4-bit codes and windows of the open group, in place.
 
     k_codes, v_codes (batch, heads, capacity, head_dim / 2) uint8; scales and zeros fp16: k_scales
@@ -87,6 +87,7 @@ class Int4KvAppend(warpwatch_benchmark.WarpwatchBenchmark):
     new token that is missing.
     """
 
+    watched = Watched(kernels=("int4_kv_append_groups",), twins=("_int4_kv_append",), sources=("int4_kv/int4_kv.cu",))
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", batch=8, tokens=4096, capacity=4096),  # 176 MB: a prompt
@@ -169,25 +170,31 @@ class Int4KvAppend(warpwatch_benchmark.WarpwatchBenchmark):
         rows = int4_dequantize_keys(k_codes, k_scales), int4_dequantize_values(v_codes, v_scales)
         return (*rows, *(other.double() for other in others))
 
-    @kernel(binds=True)
-    def warpwatch(self, **inputs: torch.Tensor) -> Callable[[], None]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        return _in_place(warpwatch_operator("int4_kv_append"), **inputs)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, **inputs: torch.Tensor) -> Callable[[], None]:
-        """Its Triton twin."""
-        return _in_place(triton_operator("int4_kv_append"), **inputs)
-
     @baseline(binds=True)
     def eager(self, **inputs: torch.Tensor) -> Callable[[], None]:
         """The formula and indexed assignments in plain PyTorch."""
-        return _in_place(_formula(inputs["k"]), **inputs)
+        return self.call_of(_formula(inputs["k"]), **inputs)
 
     @baseline(binds=True, devices=["cuda"])
     def torch_compile(self, **inputs: torch.Tensor) -> Callable[[], None]:
         """The same through torch.compile."""
-        return _in_place(compiled(_formula(inputs["k"]), inputs["k_codes"], inputs["k"]), **inputs)
+        return self.call_of(compiled(_formula(inputs["k"]), inputs["k_codes"], inputs["k"]), **inputs)
+
+    def call_of(
+        self,
+        append: Callable[..., object],
+        k: torch.Tensor,
+        v: torch.Tensor,
+        lengths: torch.Tensor,
+        **cache: torch.Tensor,
+    ) -> Callable[[], None]:
+        """What is timed."""
+        written = tuple(cache[name] for name in Int4KvAppend.writes)
+
+        def run() -> None:
+            append(k, v, *written, lengths)
+
+        return run
 
 
 def _lengths(case: Case, draw: Draw) -> torch.Tensor:
@@ -222,17 +229,6 @@ def _scale_and_zero(scale: torch.Tensor, zero: torch.Tensor, dim: int) -> tuple[
 def _put(bounds: Bounds, at: tuple[int | slice, ...], values: torch.Tensor, slack: torch.Tensor) -> None:
     bounds.values[at] = values
     bounds.slack[at] = slack
-
-
-def _in_place(
-    append: Callable[..., object], k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor, **cache: torch.Tensor
-) -> Callable[[], None]:
-    written = tuple(cache[name] for name in Int4KvAppend.writes)
-
-    def run() -> None:
-        append(k, v, *written, lengths)
-
-    return run
 
 
 def _formula(k: torch.Tensor) -> Callable[..., torch.Tensor]:

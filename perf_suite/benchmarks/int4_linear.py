@@ -12,6 +12,7 @@ from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
+from ..compiled.watched_kernels import Watched
 from ..language_models import LLAMA_2_7B, LLAMA_2_13B, LLAMA_2_70B, LLAMA_3_8B, LanguageModel
 from ..libraries import library
 from ..warpwatch_operators import triton_operator, warpwatch_operator
@@ -124,6 +125,28 @@ class Int4Linear(warpwatch_benchmark.WarpwatchBenchmark):
     (N, K / group_size) uint8, or None for 8 everywhere.
     """
 
+    watched = Watched(
+        kernels=(
+            "int4_linear_batch",
+            "int4_linear_decode",
+            "int4_linear_dequantize",
+            "int4_linear_few",
+            "int4_linear_many",
+            "int4_linear_sum",
+            "int4_linear_tall",
+            "int4_linear_wide",
+        ),
+        twins=("_int4_linear",),
+        sources=(
+            "int4_linear/int4_linear_dequantize.cu",
+            "int4_linear/int4_linear_few_sm90a.cu",
+            "int4_linear/int4_linear_many_sm90a.cu",
+            "int4_linear/int4_linear_sm75.cu",
+            "int4_linear/int4_linear_sm80.cu",
+            "int4_linear/int4_linear_tall_sm90a.cu",
+            "int4_linear/int4_linear_wide_sm90a.cu",
+        ),
+    )
     case = staticmethod(case)
     cases = (
         _layer(LLAMA_3_8B, "attention_out", rows=1),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +13,8 @@ from warpbench.lazy import torch
 
 from .. import warpwatch_benchmark
 from ..attention_masks import causal_pairs
-from ..int8_kv import int8_dequantize, int8_quantize
-from ..warpwatch_operators import triton_operator, warpwatch_operator
+from ..compiled.watched_kernels import Watched
+from ..quantized_kv import int8_dequantize, int8_quantize
 from . import decode_attention
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ def cost(*, batch: int, heads_q: int, heads_kv: int, seq_q: int, keys: int, head
     )
 
 
-def case(
+def quantized_case(
+    cost: Callable[..., Cost],
     device: str,
     dtype: str,
     energy_of: Sequence[str] = (),
@@ -76,13 +79,62 @@ def case(
     )
 
 
-class Int8DecodeAttention(warpwatch_benchmark.WarpwatchBenchmark):
+case = functools.partial(quantized_case, cost)
+
+
+class QuantizedDecodeAttention(warpwatch_benchmark.OperatorBenchmark, ABC):
+    """decode_attention over keys and values as integers."""
+
+    reference_in_float64 = False  # it widens the cache itself
+
+    @staticmethod
+    @abstractmethod
+    def dequantized(*unnamed: Any, **cache: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values in float64, (batch, heads_kv, capacity, head_dim)."""
+
+    def reference(self, q: torch.Tensor, lengths: torch.Tensor, **cache: torch.Tensor) -> torch.Tensor:
+        """The reference of decode_attention over the dequantized keys and values, in float64."""
+        return decode_attention.decode_attention(q, *self.dequantized(lengths=lengths, **cache), lengths)
+
+    @kernel(binds=True, devices=["cuda"])
+    def unquantized(self, **inputs: torch.Tensor) -> Callable[[], Any]:
+        """The commit's decode_attention over the same keys and values in the dtype of q: what the format saves."""
+        return decode_attention.DecodeAttention().warpwatch(*self._unquantized(**inputs))
+
+    @baseline(binds=True)
+    def sdpa(self, **inputs: torch.Tensor) -> Prepared:
+        """scaled_dot_product_attention over the same keys and values in the dtype of q, dequantized untimed."""
+        return decode_attention.DecodeAttention().sdpa(*self._unquantized(**inputs))
+
+    @baseline(binds=True)
+    def eager(self, **inputs: torch.Tensor) -> Callable[[], Any]:
+        """Plain PyTorch over the same keys and values in the dtype of q, dequantized untimed."""
+        return decode_attention.DecodeAttention().eager(*self._unquantized(**inputs))
+
+    def _unquantized(
+        self, q: torch.Tensor, lengths: torch.Tensor, **cache: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """q, keys and values in the dtype of q, as decode_attention takes them."""
+        length = int(lengths[0])  # that of all
+        k, v = (x[:, :, :length].to(q.dtype).contiguous() for x in self.dequantized(lengths=lengths, **cache))
+        return q, k, v
+
+
+class Int8DecodeAttention(QuantizedDecodeAttention):
     """decode_attention over keys and values as 8-bit integers, a scale for each token and head; out like q.
 
     q (batch, heads_q, seq_q, head_dim); k_codes, v_codes int8 (batch, heads_kv, seq_kv, head_dim); k_scales, v_scales
     float32 (batch, heads_kv, seq_kv); lengths int32 (batch).
     """
 
+    watched = Watched(
+        kernels=("int8_decode_attention_sm75_kernel", "int8_decode_attention_sm80_kernel"),
+        twins=("_int8_decode_attention", "_int8_combine_parts"),
+        sources=(
+            "int8_decode_attention/int8_decode_attention_sm75.cu",
+            "int8_decode_attention/int8_decode_attention_sm80.cu",
+        ),
+    )
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", batch=8, heads=32, heads_kv=8, seq_len_kv=1024),  # Llama 3 8B
@@ -95,7 +147,6 @@ class Int8DecodeAttention(warpwatch_benchmark.WarpwatchBenchmark):
         case("cpu", "fp32", batch=2, heads=8, heads_kv=2, seq_len_kv=512, head_dim=64),
     )
     smallest = {"heads": 1, "seq_len_kv": 16, "head_dim": 64}
-    reference_in_float64 = False  # it widens the cache itself
 
     def inputs(self, case: Case, draw: Draw) -> Mapping[str, Any]:
         """Normal q, keys and values, quantized by the reference.
@@ -116,50 +167,14 @@ class Int8DecodeAttention(warpwatch_benchmark.WarpwatchBenchmark):
             "lengths": draw.constant(lengths),
         }
 
-    def reference(self, q: torch.Tensor, lengths: torch.Tensor, **cache: torch.Tensor) -> torch.Tensor:
-        """The reference of decode_attention over the dequantized keys and values, in float64."""
-        return decode_attention.decode_attention(q, *_dequantized(lengths=lengths, **cache), lengths)
-
-    @kernel(binds=True)
-    def warpwatch(self, **inputs: torch.Tensor) -> Callable[[], Any]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        attention = warpwatch_operator("int8_decode_attention")
-        return lambda: attention(**inputs)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, **inputs: torch.Tensor) -> Callable[[], Any]:
-        """Its Triton twin."""
-        attention = triton_operator("int8_decode_attention")
-        return lambda: attention(**inputs)
-
-    @kernel(binds=True, devices=["cuda"])
-    def unquantized(self, **inputs: torch.Tensor) -> Callable[[], Any]:
-        """The commit's decode_attention over the same keys and values in the dtype of q: what the format saves."""
-        return decode_attention.DecodeAttention().warpwatch(*_unquantized(**inputs))
-
-    @baseline(binds=True)
-    def sdpa(self, **inputs: torch.Tensor) -> Prepared:
-        """scaled_dot_product_attention over the same keys and values in the dtype of q, dequantized untimed."""
-        return decode_attention.DecodeAttention().sdpa(*_unquantized(**inputs))
-
-    @baseline(binds=True)
-    def eager(self, **inputs: torch.Tensor) -> Callable[[], Any]:
-        """Plain PyTorch over the same keys and values in the dtype of q, dequantized untimed."""
-        return decode_attention.DecodeAttention().eager(*_unquantized(**inputs))
-
-
-def _dequantized(
-    k_codes: torch.Tensor, v_codes: torch.Tensor, k_scales: torch.Tensor, v_scales: torch.Tensor, lengths: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Keys and values in float64."""
-    del lengths  # all of the cache is in use
-    return int8_dequantize(k_codes, k_scales), int8_dequantize(v_codes, v_scales)
-
-
-def _unquantized(
-    q: torch.Tensor, lengths: torch.Tensor, **cache: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """q, keys and values in the dtype of q, as decode_attention takes them."""
-    length = int(lengths[0])  # that of all
-    k, v = (x[:, :, :length].to(q.dtype).contiguous() for x in _dequantized(lengths=lengths, **cache))
-    return q, k, v
+    @staticmethod
+    def dequantized(
+        k_codes: torch.Tensor,
+        v_codes: torch.Tensor,
+        k_scales: torch.Tensor,
+        v_scales: torch.Tensor,
+        lengths: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values in float64."""
+        del lengths  # all of the cache is in use
+        return int8_dequantize(k_codes, k_scales), int8_dequantize(v_codes, v_scales)

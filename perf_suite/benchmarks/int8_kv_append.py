@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline, kernel
+from warpbench import Case, baseline
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
-from ..int8_kv import LEAST, int8_dequantize
+from ..compiled.watched_kernels import Watched
 from ..language_models import LLAMA_3_8B
-from ..warpwatch_operators import triton_operator, warpwatch_operator
+from ..quantized_kv import LEAST, int8_dequantize
 from .kv_append import case as kv_append_case
 from .kv_append import rows_of
 
@@ -62,7 +62,7 @@ def case(
     )
 
 
-class Int8KvAppend(warpwatch_benchmark.WarpwatchBenchmark):
+class Int8KvAppend(warpwatch_benchmark.OperatorBenchmark):
     """New keys and values into caches of 8-bit codes with a scale a token and head, in place.
 
     k_codes, v_codes (batch, heads, capacity, head_dim) int8; k_scales, v_scales (batch, heads, capacity) fp32;
@@ -70,6 +70,7 @@ class Int8KvAppend(warpwatch_benchmark.WarpwatchBenchmark):
     compared: a row that changed without being new is as wrong as a new one that is missing.
     """
 
+    watched = Watched(kernels=("int8_kv_append_rows",), twins=("_int8_kv_append",), sources=("int8_kv/int8_kv.cu",))
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", batch=8, tokens=4096, capacity=4096),  # 201 MB: a prompt
@@ -125,25 +126,31 @@ class Int8KvAppend(warpwatch_benchmark.WarpwatchBenchmark):
         rows = int8_dequantize(k_codes, k_scales), int8_dequantize(v_codes, v_scales)
         return (*rows, k_scales.double(), v_scales.double())
 
-    @kernel(binds=True)
-    def warpwatch(self, **inputs: torch.Tensor) -> Callable[[], None]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        return _in_place(warpwatch_operator("int8_kv_append"), **inputs)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, **inputs: torch.Tensor) -> Callable[[], None]:
-        """Its Triton twin."""
-        return _in_place(triton_operator("int8_kv_append"), **inputs)
-
     @baseline(binds=True)
     def eager(self, **inputs: torch.Tensor) -> Callable[[], None]:
         """The formula and indexed assignments in plain PyTorch."""
-        return _in_place(_assigned, **inputs)
+        return self.call_of(_assigned, **inputs)
 
     @baseline(binds=True, devices=["cuda"])
     def torch_compile(self, **inputs: torch.Tensor) -> Callable[[], None]:
         """The same through torch.compile."""
-        return _in_place(compiled(_assigned, inputs["k_codes"], inputs["k"]), **inputs)
+        return self.call_of(compiled(_assigned, inputs["k_codes"], inputs["k"]), **inputs)
+
+    def call_of(
+        self,
+        append: Callable[..., object],
+        k: torch.Tensor,
+        v: torch.Tensor,
+        lengths: torch.Tensor,
+        **cache: torch.Tensor,
+    ) -> Callable[[], None]:
+        """What is timed."""
+        written = tuple(cache[name] for name in Int8KvAppend.writes)
+
+        def run() -> None:
+            append(k, v, *written, lengths)
+
+        return run
 
 
 def _appended(
@@ -164,17 +171,6 @@ def _appended(
         of_rows.values[b, :, new] = scale
         of_rows.slack[b, :, new] = scale * _FP32
     return rows, of_rows
-
-
-def _in_place(
-    append: Callable[..., object], k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor, **cache: torch.Tensor
-) -> Callable[[], None]:
-    written = tuple(cache[name] for name in Int8KvAppend.writes)
-
-    def run() -> None:
-        append(k, v, *written, lengths)
-
-    return run
 
 
 def _assigned(

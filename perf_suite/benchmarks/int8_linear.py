@@ -11,6 +11,7 @@ from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import int8_weights, warpwatch_benchmark
+from ..compiled.watched_kernels import Watched
 from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 if TYPE_CHECKING:
@@ -80,6 +81,16 @@ class Int8Linear(warpwatch_benchmark.WarpwatchBenchmark):
     x (rows, K); weight (N, K padded to a multiple of 16) int8; weight_scales (N,) fp32.
     """
 
+    watched = Watched(
+        kernels=("int8_linear_batch", "int8_linear_decode", "int8_linear_wgmma", "quantize_int8_rows"),
+        twins=("_int8_linear", "_quantize_int8_rows"),
+        sources=(
+            "int8_linear/int8_linear_sm75.cu",
+            "int8_linear/int8_linear_sm80.cu",
+            "int8_linear/int8_linear_sm90a.cu",
+            "quantize_int8/quantize_int8.cu",
+        ),
+    )
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", depth=4096, outputs=4096, rows=1),

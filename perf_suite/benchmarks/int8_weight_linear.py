@@ -11,6 +11,7 @@ from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import int8_weights, warpwatch_benchmark
+from ..compiled.watched_kernels import Watched
 from ..warpwatch_operators import triton_operator, warpwatch_operator
 from .int8_linear import cost
 
@@ -55,6 +56,22 @@ class Int8WeightLinear(warpwatch_benchmark.WarpwatchBenchmark):
     x (rows, K); weight (N, K padded to a multiple of 16) int8; weight_scales (N,) fp32.
     """
 
+    watched = Watched(
+        kernels=(
+            "int8_weight_dequantize",
+            "int8_weight_linear_rows",
+            "int8_weight_linear_tall",
+            "int8_weight_linear_wgmma",
+        ),
+        twins=("_int8_weight_linear",),
+        sources=(
+            "int8_weight_linear/int8_weight_dequantize.cu",
+            "int8_weight_linear/int8_weight_linear_sm75.cu",
+            "int8_weight_linear/int8_weight_linear_sm80.cu",
+            "int8_weight_linear/int8_weight_linear_sm90a.cu",
+            "int8_weight_linear/int8_weight_linear_tall_sm90a.cu",
+        ),
+    )
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", depth=4096, outputs=4096, rows=1),

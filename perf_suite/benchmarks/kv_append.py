@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline, kernel
+from warpbench import Case, baseline
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
+from ..compiled.watched_kernels import Watched
 from ..language_models import LLAMA_3_8B
-from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 if TYPE_CHECKING:
     from warpbench.draw import Draw
@@ -55,7 +55,7 @@ def case(
     )
 
 
-class KvAppend(warpwatch_benchmark.WarpwatchBenchmark):
+class KvAppend(warpwatch_benchmark.OperatorBenchmark):
     """New keys and values into caches, in place.
 
     caches (2, batch, heads, capacity, head_dim) holds keys and values; k, v (batch, heads, tokens, head_dim);
@@ -63,6 +63,7 @@ class KvAppend(warpwatch_benchmark.WarpwatchBenchmark):
     that changed without being new is as wrong as a new one that is missing.
     """
 
+    watched = Watched(kernels=("kv_append_rows",), twins=("_kv_append",), sources=("kv_append/kv_append.cu",))
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", batch=16, tokens=2048, capacity=3072),  # 268 MB: the end of a prefill
@@ -100,36 +101,31 @@ class KvAppend(warpwatch_benchmark.WarpwatchBenchmark):
             out[1, b, :, position : position + tokens] = v[b]
         return out
 
-    @kernel(binds=True)
-    def warpwatch(self, **inputs: torch.Tensor) -> Callable[[], None]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        return _in_place(warpwatch_operator("kv_append"), **inputs)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, **inputs: torch.Tensor) -> Callable[[], None]:
-        """Its Triton twin."""
-        return _in_place(triton_operator("kv_append"), **inputs)
-
     @baseline(binds=True)
     def eager(self, **inputs: torch.Tensor) -> Callable[[], None]:
         """Indexed assignment in plain PyTorch."""
-        return _in_place(_assigned, **inputs)
+        return self.call_of(_assigned, **inputs)
 
     @baseline(binds=True, devices=["cuda"])
     def torch_compile(self, **inputs: torch.Tensor) -> Callable[[], None]:
         """The same through torch.compile."""
-        return _in_place(compiled(_assigned, inputs["caches"], inputs["k"]), **inputs)
+        return self.call_of(compiled(_assigned, inputs["caches"], inputs["k"]), **inputs)
 
+    def call_of(
+        self,
+        append: Callable[..., object],
+        caches: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        positions: torch.Tensor,
+    ) -> Callable[[], None]:
+        """What is timed."""
+        k_cache, v_cache = caches  # once, for a view takes the host longer than the smallest copy takes the GPU
 
-def _in_place(
-    append: Callable[..., object], caches: torch.Tensor, k: torch.Tensor, v: torch.Tensor, positions: torch.Tensor
-) -> Callable[[], None]:
-    k_cache, v_cache = caches  # once, for a view takes the host longer than the smallest copy takes the GPU
+        def run() -> None:
+            append(k_cache, v_cache, k, v, positions)
 
-    def run() -> None:
-        append(k_cache, v_cache, k, v, positions)
-
-    return run
+        return run
 
 
 def _assigned(

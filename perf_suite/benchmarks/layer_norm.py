@@ -11,6 +11,7 @@ from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
+from ..compiled.watched_kernels import Watched
 from ..libraries import library
 from ..warpwatch_operators import triton_operator, warpwatch_operator
 
@@ -73,6 +74,14 @@ class LayerNorm(warpwatch_benchmark.WarpwatchBenchmark):
     x, residual, out (rows, cols); weight, bias (cols); all of one dtype.
     """
 
+    watched = Watched(
+        kernels=(
+            "layer_norm_any",
+            "layer_norm_in_registers",
+        ),
+        twins=("_layer_norm",),
+        sources=("layer_norm/layer_norm.cu",),
+    )
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", rows=16384),  # 268 MB

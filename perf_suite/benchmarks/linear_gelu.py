@@ -11,6 +11,7 @@ from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
+from ..compiled.watched_kernels import Watched
 from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 if TYPE_CHECKING:
@@ -63,6 +64,14 @@ def linear_gelu(
 class LinearGelu(warpwatch_benchmark.WarpwatchBenchmark):
     """out (rows, N) = gelu(x @ weight^T + bias); x (rows, K), weight (N, K), bias (N,), all in the case's dtype."""
 
+    watched = Watched(
+        kernels=("bias_activation_rows", "linear_activation_fused"),
+        twins=("_linear_activation",),
+        sources=(
+            "linear_activation/linear_activation_sm75.cu",
+            "linear_activation/linear_activation_sm80.cu",
+        ),
+    )
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", depth=4096, outputs=16384, rows=1),

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline, kernel
+from warpbench import Case, baseline
 from warpbench.cost import ELEMENT_BYTES
 from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
-from ..warpwatch_operators import triton_operator, warpwatch_operator
 from .linear_gelu import cost
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def linear_silu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
     return v * torch.sigmoid(v)
 
 
-class LinearSilu(warpwatch_benchmark.WarpwatchBenchmark):
+class LinearSilu(warpwatch_benchmark.OperatorBenchmark):
     """out (rows, N) = silu(x @ weight^T); x (rows, K), weight (N, K), both in the case's dtype."""
 
     case = staticmethod(case)
@@ -70,18 +69,6 @@ class LinearSilu(warpwatch_benchmark.WarpwatchBenchmark):
     def reference(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         """The formula in float64."""
         return linear_silu(x, weight)
-
-    @kernel(binds=True)
-    def warpwatch(self, x: torch.Tensor, weight: torch.Tensor) -> Callable[[], Any]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        linear = warpwatch_operator("linear_silu")
-        return lambda: linear(x, weight)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, x: torch.Tensor, weight: torch.Tensor) -> Callable[[], Any]:
-        """Its Triton twin."""
-        linear = triton_operator("linear_silu")
-        return lambda: linear(x, weight)
 
     @baseline
     def eager(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

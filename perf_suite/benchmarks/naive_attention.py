@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warpbench import Case
 
+from ..compiled.watched_kernels import Watched
 from . import flash_attention
 
 
@@ -48,5 +49,10 @@ LADDER_CASES = (
 class NaiveAttention(flash_attention.FlashAttention):
     """flash_attention's formula and baselines, with the kernels naive_attention."""
 
+    watched = Watched(
+        kernels=("naive_attention_kernel",),
+        twins=("_naive_attention",),
+        sources=("attention_ladder/naive_attention.cu",),
+    )
     case = staticmethod(case)
     cases = LADDER_CASES

@@ -10,6 +10,7 @@ from warpbench.cost import ELEMENT_BYTES
 from warpbench.lazy import torch
 
 from .. import warpwatch_benchmark
+from ..compiled.watched_kernels import Watched
 from ..libraries import library
 from ..warpwatch_operators import triton_operator, warpwatch_operator
 from . import decode_attention
@@ -72,6 +73,19 @@ class PagedDecodeAttention(warpwatch_benchmark.WarpwatchBenchmark):
     block_table int32 (batch, pages of a sequence); lengths int32 (batch).
     """
 
+    watched = Watched(
+        kernels=(
+            "paged_decode_attention_fp32_kernel",
+            "paged_decode_attention_sm75_kernel",
+            "paged_decode_attention_sm80_kernel",
+        ),
+        twins=("_paged_decode_attention", "_paged_combine_parts"),
+        sources=(
+            "paged_decode_attention/paged_decode_attention_fp32.cu",
+            "paged_decode_attention/paged_decode_attention_sm75.cu",
+            "paged_decode_attention/paged_decode_attention_sm80.cu",
+        ),
+    )
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", batch=8, heads=32, heads_kv=8, seq_len_kv=1024, page_size=64),

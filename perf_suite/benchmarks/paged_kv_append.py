@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline, kernel
+from warpbench import Case, baseline
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
+from ..compiled.watched_kernels import Watched
 from ..language_models import LLAMA_3_8B
-from ..warpwatch_operators import triton_operator, warpwatch_operator
 from .kv_append import case as kv_append_case
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def paged_kv_append(
     return out
 
 
-class PagedKvAppend(warpwatch_benchmark.WarpwatchBenchmark):
+class PagedKvAppend(warpwatch_benchmark.OperatorBenchmark):
     """New keys and values into pages, in place.
 
     pages (2, pages, heads, page_size, head_dim) holds keys and values; k, v (batch, heads, tokens, head_dim);
@@ -84,6 +84,11 @@ class PagedKvAppend(warpwatch_benchmark.WarpwatchBenchmark):
     compared: a row that changed without being new is as wrong as a new one that is missing.
     """
 
+    watched = Watched(
+        kernels=("paged_kv_append_kernel", "paged_kv_append_rows"),
+        twins=("_paged_kv_append",),
+        sources=("paged_kv/paged_kv.cu",),
+    )
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", batch=16, tokens=2048, capacity=3072, page_size=16),  # 268 MB: the end of a prefill
@@ -112,25 +117,32 @@ class PagedKvAppend(warpwatch_benchmark.WarpwatchBenchmark):
         """paged_kv_append, in float64."""
         return paged_kv_append(pages, k, v, block_table, lengths)
 
-    @kernel(binds=True)
-    def warpwatch(self, **inputs: torch.Tensor) -> Callable[[], None]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        return _in_place(warpwatch_operator("paged_kv_append"), **inputs)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, **inputs: torch.Tensor) -> Callable[[], None]:
-        """Its Triton twin."""
-        return _in_place(triton_operator("paged_kv_append"), **inputs)
-
     @baseline(binds=True)
     def eager(self, **inputs: torch.Tensor) -> Callable[[], None]:
         """Indexed assignment in plain PyTorch."""
-        return _in_place(assigned, **inputs)
+        return self.call_of(assigned, **inputs)
 
     @baseline(binds=True, devices=["cuda"])
     def torch_compile(self, **inputs: torch.Tensor) -> Callable[[], None]:
         """The same through torch.compile."""
-        return _in_place(compiled(assigned, inputs["pages"], inputs["k"]), **inputs)
+        return self.call_of(compiled(assigned, inputs["pages"], inputs["k"]), **inputs)
+
+    def call_of(
+        self,
+        append: Callable[..., object],
+        pages: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        block_table: torch.Tensor,
+        lengths: torch.Tensor,
+    ) -> Callable[[], None]:
+        """What is timed."""
+        k_pages, v_pages = pages  # once, for a view takes the host longer than the smallest copy takes the GPU
+
+        def run() -> None:
+            append(k, v, k_pages, v_pages, block_table, lengths)
+
+        return run
 
 
 def draw_pages(case: Case, draw: Draw) -> dict[str, torch.Tensor]:
@@ -145,22 +157,6 @@ def draw_pages(case: Case, draw: Draw) -> dict[str, torch.Tensor]:
         "block_table": draw.constant(order.view(case.batch, each).int()),
         "lengths": draw.constant((case.tokens + draw.integers(0, room, (case.batch,))).int()),
     }
-
-
-def _in_place(
-    append: Callable[..., object],
-    pages: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
-) -> Callable[[], None]:
-    k_pages, v_pages = pages  # once, for a view takes the host longer than the smallest copy takes the GPU
-
-    def run() -> None:
-        append(k, v, k_pages, v_pages, block_table, lengths)
-
-    return run
 
 
 def assigned(

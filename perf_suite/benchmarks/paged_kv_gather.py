@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline, kernel
+from warpbench import Case, baseline
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
+from ..compiled.watched_kernels import Watched
 from ..language_models import LLAMA_3_8B
-from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 if TYPE_CHECKING:
     from warpbench.draw import Draw
@@ -82,13 +82,16 @@ def paged_kv_gather(
     return gathered[0], gathered[1]
 
 
-class PagedKvGather(warpwatch_benchmark.WarpwatchBenchmark):
+class PagedKvGather(warpwatch_benchmark.OperatorBenchmark):
     """Keys and values of sequences out of their pages.
 
     k_pages, v_pages (pages, heads, page_size, head_dim); block_table (batch, pages of a sequence) int32;
     lengths (batch) int32; keys and values out (batch, heads, seq, head_dim).
     """
 
+    watched = Watched(
+        kernels=("paged_kv_gather_kernel", "paged_kv_gather_rows"), twins=("_paged_kv_gather",), sources=()
+    )
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", batch=8, seq_len=4096, page_size=16),  # 268 MB
@@ -122,16 +125,6 @@ class PagedKvGather(warpwatch_benchmark.WarpwatchBenchmark):
         """paged_kv_gather, in float64."""
         return paged_kv_gather(k_pages, v_pages, block_table, lengths, seq)
 
-    @kernel(binds=True)
-    def warpwatch(self, **inputs: Any) -> Callable[[], Any]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        return _bound(warpwatch_operator("paged_kv_gather"), **inputs)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, **inputs: Any) -> Callable[[], Any]:
-        """Its Triton twin."""
-        return _bound(triton_operator("paged_kv_gather"), **inputs)
-
     @baseline
     def eager(self, **inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """Whole pages by the table and a transposed copy, in plain PyTorch: all sequences are full."""
@@ -140,18 +133,7 @@ class PagedKvGather(warpwatch_benchmark.WarpwatchBenchmark):
     @baseline(binds=True, devices=["cuda"])
     def torch_compile(self, **inputs: Any) -> Callable[[], Any]:
         """The same through torch.compile."""
-        return _bound(compiled(_indexed, inputs["k_pages"]), **inputs)
-
-
-def _bound(
-    gather: Callable[..., Any],
-    k_pages: torch.Tensor,
-    v_pages: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
-    seq: int,
-) -> Callable[[], Any]:
-    return lambda: gather(k_pages, v_pages, block_table, lengths, seq)
+        return self.call_of(compiled(_indexed, inputs["k_pages"]), **inputs)
 
 
 def _indexed(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline, kernel
+from warpbench import Case, baseline
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
-from ..warpwatch_operators import triton_operator, warpwatch_operator
+from ..compiled.watched_kernels import Watched
 
 if TYPE_CHECKING:
     from warpbench.draw import Draw
@@ -49,12 +49,22 @@ def reduce_sum(x: torch.Tensor, dim: tuple[int, ...], keepdim: bool = False) -> 
     return x.double().sum(dim=dim, keepdim=keepdim)
 
 
-class ReduceSum(warpwatch_benchmark.WarpwatchBenchmark):
+class ReduceSum(warpwatch_benchmark.OperatorBenchmark):
     """Sum over the middle dimension; x (outer, reduced, inner), out (outer, 1, inner).
 
     The summed dimension stays, with a size of 1, so that out has one where all others are 1 too.
     """
 
+    watched = Watched(
+        kernels=(
+            "reduce_sum_columns",
+            "reduce_sum_long_rows",
+            "reduce_sum_second_columns",
+            "reduce_sum_short_rows",
+        ),
+        twins=("_reduce_sum",),
+        sources=("reduce_sum/reduce_sum.cu",),
+    )
     case = staticmethod(case)
     cases = (
         case("cuda", "fp32", reduced=2**28),  # 1.1 GB into one number
@@ -83,18 +93,6 @@ class ReduceSum(warpwatch_benchmark.WarpwatchBenchmark):
         """The sum in float64."""
         return reduce_sum(x, (_DIM,), keepdim=True)
 
-    @kernel(binds=True)
-    def warpwatch(self, x: torch.Tensor) -> Callable[[], Any]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        total = warpwatch_operator("reduce_sum")
-        return lambda: total(x, _DIM, keepdim=True)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, x: torch.Tensor) -> Callable[[], Any]:
-        """Its Triton twin."""
-        total = triton_operator("reduce_sum")
-        return lambda: total(x, _DIM, keepdim=True)
-
     @baseline
     def eager(self, x: torch.Tensor) -> torch.Tensor:
         """PyTorch's own sum."""
@@ -105,6 +103,10 @@ class ReduceSum(warpwatch_benchmark.WarpwatchBenchmark):
         """The same through torch.compile."""
         total = compiled(_formula, x)
         return lambda: total(x)
+
+    def call_of(self, function: Callable[..., Any], x: torch.Tensor) -> Callable[[], Any]:
+        """What is timed."""
+        return lambda: function(x, _DIM, keepdim=True)
 
 
 def _formula(x: torch.Tensor) -> torch.Tensor:

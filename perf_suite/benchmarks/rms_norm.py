@@ -11,6 +11,7 @@ from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
+from ..compiled.watched_kernels import Watched
 from ..libraries import library
 from ..warpwatch_operators import triton_operator, warpwatch_operator
 
@@ -62,6 +63,14 @@ def add_rms_norm(
 class RmsNorm(warpwatch_benchmark.WarpwatchBenchmark):
     """Normalised rows and, where there is a residual, its sum with x; x, residual, out (rows, cols), weight (cols)."""
 
+    watched = Watched(
+        kernels=(
+            "rms_norm_any",
+            "rms_norm_in_registers",
+        ),
+        twins=("_rms_norm",),
+        sources=("rms_norm/rms_norm.cu",),
+    )
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", rows=16384),  # 268 MB

@@ -11,6 +11,7 @@ from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
+from ..compiled.watched_kernels import Watched
 from ..language_models import LLAMA_2_13B, LLAMA_2_70B, LLAMA_3_8B
 from ..warpwatch_operators import triton_operator, warpwatch_operator
 
@@ -101,6 +102,9 @@ class Rope(warpwatch_benchmark.WarpwatchBenchmark):
     sequence's first row.
     """
 
+    watched = Watched(
+        kernels=("rope_pairs", "rope_pieces", "rope_rows", "rope_small"), twins=("_rope",), sources=("rope/rope.cu",)
+    )
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", batch=8, seq_len=2048, energy_of=("warpwatch", "torch_compile")),

@@ -11,6 +11,7 @@ from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
+from ..compiled.watched_kernels import Watched
 from ..language_models import LLAMA_3_8B
 from ..warpwatch_operators import triton_operator, warpwatch_operator
 from .paged_kv_append import assigned, draw_pages, paged_kv_append
@@ -86,6 +87,11 @@ class RopePagedKvAppend(warpwatch_benchmark.WarpwatchBenchmark):
     computed instead, positions (batch) int64 are those of each sequence's first new row.
     """
 
+    watched = Watched(
+        kernels=("rope_paged_kv_append_kernel", "rope_paged_kv_append_small"),
+        twins=("_rope_paged_kv_append",),
+        sources=("rope_paged_kv_append/rope_paged_kv_append.cu",),
+    )
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", batch=16, tokens=2048, capacity=3072),  # 268 MB: the end of a prefill

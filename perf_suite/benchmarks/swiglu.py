@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline, kernel
+from warpbench import Case, baseline
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
-from ..warpwatch_operators import triton_operator, warpwatch_operator
+from ..compiled.watched_kernels import Watched
 
 if TYPE_CHECKING:
     from warpbench.draw import Draw
@@ -62,12 +62,13 @@ def swiglu(
     return gate * torch.sigmoid(gate) * up
 
 
-class Swiglu(warpwatch_benchmark.WarpwatchBenchmark):
+class Swiglu(warpwatch_benchmark.OperatorBenchmark):
     """out (rows, N) = silu(x @ gate_weight^T) * (x @ up_weight^T).
 
     x (rows, K), gate_weight and up_weight (N, K), in the case's dtype; no bias, as in Llama.
     """
 
+    watched = Watched(kernels=("silu_mul_rows",), twins=("_swiglu",), sources=("linear_activation/activation_rows.cu",))
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", depth=4096, outputs=11008, rows=1),  # Llama 2 7B
@@ -91,18 +92,6 @@ class Swiglu(warpwatch_benchmark.WarpwatchBenchmark):
     def reference(self, x: torch.Tensor, gate_weight: torch.Tensor, up_weight: torch.Tensor) -> torch.Tensor:
         """The formula in float64."""
         return swiglu(x, gate_weight, up_weight)
-
-    @kernel(binds=True)
-    def warpwatch(self, x: torch.Tensor, gate_weight: torch.Tensor, up_weight: torch.Tensor) -> Callable[[], Any]:
-        """cuBLAS's products and the CUDA C++ or CPU kernel of the commit behind them."""
-        layer = warpwatch_operator("swiglu")
-        return lambda: layer(x, gate_weight, up_weight)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, x: torch.Tensor, gate_weight: torch.Tensor, up_weight: torch.Tensor) -> Callable[[], Any]:
-        """Its Triton twin, one launch."""
-        layer = triton_operator("swiglu")
-        return lambda: layer(x, gate_weight, up_weight)
 
     @baseline
     def eager(self, x: torch.Tensor, gate_weight: torch.Tensor, up_weight: torch.Tensor) -> torch.Tensor:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline, kernel
+from warpbench import Case, baseline
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
-from ..warpwatch_operators import triton_operator, warpwatch_operator
+from ..compiled.watched_kernels import Watched
 
 if TYPE_CHECKING:
     from warpbench.draw import Draw
@@ -39,9 +39,17 @@ def case(device: str, dtype: str, *, elements: int) -> Case:
     )
 
 
-class VectorAdd(warpwatch_benchmark.WarpwatchBenchmark):
+class VectorAdd(warpwatch_benchmark.OperatorBenchmark):
     """out = a + b; a, b, out (elements)."""
 
+    watched = Watched(
+        kernels=(
+            "vector_add_elements",
+            "vector_add_pieces",
+        ),
+        twins=("_vector_add",),
+        sources=("vector_add/vector_add.cu",),
+    )
     case = staticmethod(case)
     cases = (
         case("cuda", "fp32", elements=2**28),  # 3.2 GB
@@ -61,18 +69,6 @@ class VectorAdd(warpwatch_benchmark.WarpwatchBenchmark):
     def reference(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         """a + b in float64."""
         return a + b
-
-    @kernel(binds=True)
-    def warpwatch(self, a: torch.Tensor, b: torch.Tensor) -> Callable[[], Any]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        add = warpwatch_operator("vector_add")
-        return lambda: add(a, b)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, a: torch.Tensor, b: torch.Tensor) -> Callable[[], Any]:
-        """Its Triton twin."""
-        add = triton_operator("vector_add")
-        return lambda: add(a, b)
 
     @baseline
     def eager(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -23,7 +23,7 @@ from warpbench.compiled.mangled_names import kernel_name, signature
 from warpbench.python_code import python_code_sha256
 
 from .installed_kernels import NoKernelsError, compiled_sources, kernels_folder, library
-from .watched_kernels import WATCHED
+from .watched_kernels import watched_operators
 
 _ON_THE_CPU = "_cpu.cpp"
 # Operators that launch kernels of another one too: the parts' combination, and instances of the same template.
@@ -43,8 +43,8 @@ _CALLS = {
 }
 _MODELS = ("language_model", "transformer_layer")  # of many operators: everything in the library counts
 _NOT_RUN = "building"  # makes the library, and is not part of what runs
-# Bindings of several operators, beside what is called ..._operands.
-_SHARED = ("attention_scale", "quantized_kv", "quantize_int8")
+_OPERANDS = "operands.cpp"  # checks and parameters that the bindings of several operators share
+_BINDINGS_THEN = "bindings"  # the folder of all bindings in commits before they lay with their kernels
 _PRETENDED_GPU = "WARPWATCH_COMPUTE_CAPABILITY"  # makes dispatch take another GPU's kernels
 
 
@@ -102,24 +102,20 @@ def _host_code(operator: str, *, on_gpu: bool) -> Iterator[str]:
     folders = every if operator in _MODELS else _folders_of(operator, every)
     for source, facts in sources:
         folder, _, name = source.partition("/")
-        own = folder in folders - {"bindings", "framework"} and source.endswith(_ON_THE_CPU) != on_gpu
-        stem = name.removesuffix(".cpp")
-        bound = folder == "bindings" and (
-            operator in _MODELS
-            or stem in folders
-            or stem.startswith((f"{operator}_", *_SHARED))
-            or stem.endswith("_operands")
-        )
-        if own or bound or folder == "framework":
+        binding = folder in folders and name.startswith("binding")
+        own = folder in folders and (binding or source.endswith(_ON_THE_CPU) != on_gpu)
+        if own or name == _OPERANDS or folder in ("framework", _BINDINGS_THEN):
             yield f"{source} {facts.host_sha256}"
 
 
 def _folders_of(operator: str, folders: set[str]) -> set[str]:
     """Its own, those of the sources it is watched in, and those that it shares with other operators."""
     found = set()
+    watched = watched_operators()
     for name in _with_launched(operator):
-        watched = {source.split("/")[0] for source in WATCHED[name].sources} if name in WATCHED else set()
-        found |= {name, *watched, *(folder for folder in folders if name.startswith(f"{folder}_"))}
+        sources = watched[name].sources if name in watched else ()
+        found |= {name, *(source.split("/")[0] for source in sources)}
+        found |= {folder for folder in folders if name.startswith(f"{folder}_")}
     return found
 
 
@@ -131,8 +127,9 @@ def _device_code(operator: str, compute_capability: str) -> list[str]:
     """Machine code where the library has some for this GPU; else the PTX that the driver compiles."""
     path = library()
     stamp = path.stat().st_mtime_ns
-    names = WATCHED if operator in _MODELS else _with_launched(operator)
-    watched = {kernel for name in names if name in WATCHED for kernel in WATCHED[name].kernels}
+    of_operators = watched_operators()
+    names = of_operators if operator in _MODELS else _with_launched(operator)
+    watched = {kernel for name in names if name in of_operators for kernel in of_operators[name].kernels}
     functions = [
         (signature(function.name), function)
         for function in _functions(path, stamp, compute_capability)

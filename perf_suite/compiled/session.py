@@ -16,7 +16,7 @@ from warpbench.spool import Spool
 
 from .installed_kernels import NoKernelsError, compiled_sources, library
 from .twins import compile_twins
-from .watched_kernels import ARCHITECTURES, WATCHED, operator_of
+from .watched_kernels import ARCHITECTURES, operator_of, watched_operators
 
 Combination = tuple[str, ...]
 
@@ -105,7 +105,7 @@ def read_twins(benchmark: str) -> CompiledCode:
     twins = compile_twins(
         [
             (function, architecture)
-            for watched in WATCHED.values()
+            for watched in watched_operators().values()
             for function in watched.twins
             for architecture in ARCHITECTURES
             if chosen is None or (function, architecture) in chosen

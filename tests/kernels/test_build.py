@@ -35,8 +35,6 @@ print(torch.ops.warpwatch.vector_add(torch.tensor([1.0, 2.0]), torch.tensor([3.0
 def checkout(tmp_path: Path) -> Path:
     for part in ("building", "csrc/framework", "csrc/primitives", "csrc/vector_add"):
         shutil.copytree(ROOT / "kernels" / part, tmp_path / "kernels" / part)
-    (tmp_path / "kernels/csrc/bindings").mkdir()
-    shutil.copy2(ROOT / "kernels/csrc/bindings/vector_add.cpp", tmp_path / "kernels/csrc/bindings")
     return tmp_path
 
 
@@ -81,7 +79,7 @@ def test_only_what_changed_is_compiled_again(checkout: Path) -> None:
     header.write_text(header.read_text() + "// a word more\n")
     after = build(checkout, "none").stdout
     assert "vector_add_cpu.cpp" in after
-    assert "bindings/vector_add.cpp" in after
+    assert "vector_add/binding.cpp" in after
     assert "checks.cpp" not in after
 
 
@@ -100,7 +98,7 @@ def test_another_checkout_takes_every_object_from_the_store(
     shutil.copytree(checkout, elsewhere)
     built = build(checkout, "75")
     first = record(checkout)
-    assert {"vector_add/vector_add.cu", "vector_add/vector_add_cpu.cpp", "bindings/vector_add.cpp"} <= first.keys()
+    assert {"vector_add/vector_add.cu", "vector_add/vector_add_cpu.cpp", "vector_add/binding.cpp"} <= first.keys()
     assert f"compiled {len(first)} of {len(first)} sources" in built.stderr
     for facts in first.values():
         assert isinstance(facts["compile_s"], float)
@@ -109,7 +107,7 @@ def test_another_checkout_takes_every_object_from_the_store(
     assert f"compiled 0 of {len(first)} sources" in build(elsewhere, "75").stderr
     assert record(elsewhere) == first
 
-    header = elsewhere / "kernels/csrc/vector_add/vector_add_tiles.h"
+    header = elsewhere / "kernels/csrc/vector_add/vector_add.cu"
     header.write_text(header.read_text() + "// a word more\n")
     assert "compiled 1 of" in build(elsewhere, "75").stderr
     # Of another set of architectures: the kernel, and the source that names the set.
@@ -141,7 +139,7 @@ def test_the_objects_that_were_not_used_for_longest_leave_the_store(tmp_path: Pa
         ("vector_add.cu", "// A block adds", "// A word more.\n//\n// A block adds", False),
         ("vector_add.cu", "if (p.count == 0)", "if (p.count == 7)", True),
         ("vector_add.cu", "vector_add_pieces<Element> : vector", "vector_add_elements<Element> : vector", True),
-        ("vector_add_tiles.h", "{256, 1}", "{256, 2}", True),
+        ("vector_add.cu", "{256, 1}", "{256, 2}", True),
         ("vector_add.cu", "from_float(a + b", "from_float(a - b", False),  # the GPU's alone
     ],
     ids=["a comment", "a condition", "another launch", "a tile", "a kernel"],

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -49,14 +48,10 @@ def _not_built(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     extension._loaded.cache_clear()
 
 
-def fake(x: torch.Tensor) -> Any:
-    return x
-
-
 @pytest.mark.usefixtures("_not_built")
 def test_a_missing_extension_is_noticed_at_the_call_with_the_command_that_builds_it() -> None:
     assert extension.extension_path() is None
-    operator = extension.load_operator("rope", fake=fake)
+    operator = extension.load_operator("rope")
     with pytest.raises(RuntimeError, match="rope: the kernels are not built; run `pip install -e"):
         operator(torch.zeros(1), scale=2)
 
@@ -82,7 +77,7 @@ except RuntimeError as refusal:
 
 
 def test_an_operator_the_extension_lacks_is_noticed_at_the_call() -> None:
-    operator = extension.load_operator("newer_than_the_build", fake=fake)
+    operator = extension.load_operator("newer_than_the_build")
     with pytest.raises(RuntimeError, match=r"newer_than_the_build: the extension at .*_C.abi3.so does not have it"):
         operator(torch.zeros(1))
 

@@ -64,8 +64,7 @@ def test_triton_twins_configs_fit_gpus_that_are_not_here(compute_capability: int
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from warpwatch.kernels.triton.flash_attention_backward import _flash_attention_dkdv
-    from warpwatch.kernels.triton.flash_attention_backward_configs import flash_attention_backward_config
+    from warpwatch.kernels.triton.flash_attention_backward import _flash_attention_dkdv, flash_attention_backward_config
 
     config = flash_attention_backward_config(compute_capability, head_dim, 4 if element == "fp32" else 2)
     constants = {

@@ -159,8 +159,7 @@ def test_triton_twins_configs_fit_gpus_that_are_not_here(compute_capability: int
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from warpwatch.kernels.triton.flash_attention import _flash_attention
-    from warpwatch.kernels.triton.flash_attention_configs import flash_attention_config
+    from warpwatch.kernels.triton.flash_attention import _flash_attention, flash_attention_config
 
     config = flash_attention_config(compute_capability, head_dim, 4 if element == "fp32" else 2)
     constants = {

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from perf_suite.benchmarks.decode_attention import decode_attention as reference
-from perf_suite.int4_kv import (
+from perf_suite.quantized_kv import (
     int4_dequantize_keys,
     int4_dequantize_values,
     int4_quantize_keys,

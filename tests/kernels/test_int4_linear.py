@@ -301,8 +301,7 @@ def test_triton_twin_compiles_for_gpus_that_are_not_here(rows: int, dtype: str, 
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from warpwatch.kernels.triton.int4_linear import _int4_linear
-    from warpwatch.kernels.triton.int4_linear_configs import int4_linear_config
+    from warpwatch.kernels.triton.int4_linear import _int4_linear, int4_linear_config
 
     config = int4_linear_config(rows=rows, outputs=4096, groups=32)
     parts = "fp32" if config.splits > 1 else dtype

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from perf_suite.benchmarks.decode_attention import decode_attention as reference
-from perf_suite.int8_kv import int8_dequantize, int8_quantize
+from perf_suite.quantized_kv import int8_dequantize, int8_quantize
 from warpwatch import kernels
 
 from .test_flash_attention import assert_attends

@@ -220,8 +220,7 @@ def test_triton_twin_compiles_for_gpus_that_are_not_here(rows: int, compute_capa
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from warpwatch.kernels.triton.int8_linear import _int8_linear, _quantize_int8_rows
-    from warpwatch.kernels.triton.int8_linear_configs import int8_linear_config
+    from warpwatch.kernels.triton.int8_linear import _int8_linear, _quantize_int8_rows, int8_linear_config
 
     config = int8_linear_config(rows=rows, outputs=4096)
     pointers = {

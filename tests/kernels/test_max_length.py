@@ -128,7 +128,7 @@ def test_the_triton_twin_takes_and_refuses_the_same(
 
 
 def test_the_triton_twin_divides_by_the_bound() -> None:
-    configs = pytest.importorskip("warpwatch.kernels.triton.decode_attention_configs")
+    configs = pytest.importorskip("warpwatch.kernels.triton.decode_attention_split")
 
     def splits(keys: int) -> int:
         config = configs.decode_attention_config(key_heads=4, rows=2, keys=keys, row_bytes=128)

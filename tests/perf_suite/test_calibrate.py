@@ -11,7 +11,7 @@ import pytest
 
 from warpbench.calibration import ceiling_file
 from warpbench.calibration.ceiling_file import Calibration, Ceiling, cpu_key, load, measured_ceilings, save
-from warpbench.calibration.l2_windows import L2TooSmallError, windows
+from warpbench.calibration.gpu import L2TooSmallError, windows
 from warpbench.machines import MACHINES
 from warpbench.records import Ceilings, Cpu
 

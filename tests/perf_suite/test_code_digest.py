@@ -48,8 +48,6 @@ def checkout(tmp_path_factory):
     shutil.copytree(ROOT / "kernels", folder / "kernels", ignore=ignored)
     for part in ("framework", "primitives", "rope"):
         shutil.copytree(ROOT / "kernels/csrc" / part, folder / "kernels/csrc" / part)
-    (folder / "kernels/csrc/bindings").mkdir()
-    shutil.copy2(ROOT / "kernels/csrc/bindings/rope.cpp", folder / "kernels/csrc/bindings")
     (folder / "warpwatch").mkdir()
     (folder / "warpwatch/kernels").symlink_to("../kernels")
     (folder / "perf_suite").symlink_to(ROOT / "perf_suite")
@@ -111,8 +109,8 @@ def edited(checkout, file, before, after):
         ("operators/rope.py", "import torch\n", "import torch\n\nUSED = 1\n", {ON_HOPPER, ON_THE_CPU}),
         ("triton/rope.py", "@triton.jit\n", "# a word more\n\n@triton.jit\n", set()),
         ("triton/rope.py", "a * cos - b * sin", "a * cos - 2 * b * sin", {TWIN}),
-        ("triton/rope_configs.py", "block_seq=32", "block_seq=64", {TWIN}),
-        ("operators/devices.py", "import torch\n", "import torch\n\nUSED = 1\n", set(ALL)),
+        ("triton/rope.py", "block_seq=32", "block_seq=64", {TWIN}),
+        ("operators/_devices.py", "import torch\n", "import torch\n\nUSED = 1\n", set(ALL)),
     ],
 )
 def test_the_digest_changes_with_the_python_that_is_run(file, before, after, changed, checkout, unchanged_digests):
@@ -129,7 +127,7 @@ def test_the_digest_changes_with_the_python_that_is_run(file, before, after, cha
         ("csrc/rope/rope.cu", "b * sin[0], out[first]", "b * sin[0] * 2, out[first]", {ON_HOPPER}),
         ("csrc/rope/rope_tiles.h", "int64_t{4} * 132 * 2", "int64_t{4} * 132 * 3", {ON_HOPPER}),
         ("csrc/rope/rope_cpu.cpp", "namespace warpwatch {", "namespace warpwatch {\n// A word more.\n", set()),
-        ("csrc/bindings/rope.cpp", '"rope"', '"ROPE"', {ON_HOPPER, ON_THE_CPU}),
+        ("csrc/rope/binding.cpp", '"rope"', '"ROPE"', {ON_HOPPER, ON_THE_CPU}),
     ],
 )
 def test_the_digest_changes_with_the_code_that_is_compiled(
@@ -207,7 +205,7 @@ def test_an_operator_that_the_commit_lacks_has_no_digest():
 @pytest.mark.parametrize(
     ("operator", "launchers"),
     [
-        ("paged_kv_append", {"paged_kv/paged_kv.cu", "bindings/paged_kv.cpp", "bindings/paged_kv_operands.cpp"}),
+        ("paged_kv_append", {"paged_kv/paged_kv.cu", "paged_kv/binding.cpp", "paged_kv/operands.cpp"}),
         ("int8_linear", {"int8_linear/int8_linear_sm80.cu", "quantize_int8/quantize_int8.cu"}),
         ("int4_decode_attention", {"decode_attention/decode_attention_combine.cu", "bindings/quantized_kv.cpp"}),
         ("paged_decode_attention", {"decode_attention/decode_attention_combine.cu"}),

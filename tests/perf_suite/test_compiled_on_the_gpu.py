@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from perf_suite.catalogue import workload_named, workloads_of
-from perf_suite.compiled.watched_kernels import WATCHED, operator_of
+from perf_suite.compiled.watched_kernels import operator_of, watched_operators
 from warpbench.compiled.architectures import architecture_run_by
 from warpbench.compiled.cubin import read_cubin
 from warpbench.compiled.cuda_binaries import cubins_of, find_tools
@@ -94,11 +94,11 @@ def _twin(operator, function):
     raise AttributeError(f"no Triton function {function} of {operator}")
 
 
-@pytest.mark.parametrize("operator", list(WATCHED))
+@pytest.mark.parametrize("operator", list(watched_operators()))
 def test_a_pretended_gpu_gets_the_code_that_this_gpu_gets(operator, tmp_path):
     rows = [row for row in workloads_of(operator) if row.device == "cuda" and "triton" in row.implementations]
     names = [row.name for row in sorted(rows, key=lambda row: row.cost.bytes)[:3]]
-    functions = [_twin(operator, name) for name in WATCHED[operator].twins]
+    functions = [_twin(operator, name) for name in watched_operators()[operator].twins]
     for function in functions:
         function.device_caches.clear()
     for name in names:

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.perf_suite.example_records import H200, RUN_ON_H200
-from warpbench.earlier_code import Code, measured_before
 from warpbench.records import MeasurementRecord, Status, to_line
+from warpbench.unchanged import Code, measured_before
 
 GPU = H200
 HERE = replace(RUN_ON_H200, run="now", started_at="2026-11-21T12:00:00+00:00")

@@ -120,8 +120,8 @@ def test_a_twin_is_compiled_again_when_its_code_changed_and_only_then(checkout):
     [
         ("warpwatch/kernels/triton/rope.py", '"""out.a', '"""Better words. out.a', set()),
         ("warpwatch/kernels/triton/rope.py", "tl.program_id(0)", "tl.program_id(1)", {ROPE}),
-        ("warpwatch/kernels/triton/rope_configs.py", "    return ", "    return 0 or ", {ROPE}),
-        ("warpwatch/kernels/operators/devices.py", "raise RuntimeError", "raise ValueError", set(TWINS)),
+        ("warpwatch/kernels/triton/rope.py", "    return ", "    return 0 or ", {ROPE}),
+        ("warpwatch/kernels/operators/_devices.py", "raise RuntimeError", "raise ValueError", set(TWINS)),
         ("perf_suite/benchmarks/rope.py", "heads=12", "heads=24", {ROPE}),
         ("perf_suite/benchmarks/int4_linear.py", "def triton(", "def triton_(", {INT4_LINEAR}),
         (f"{WARPBENCH}/compiled/occupancy.py", "_REGISTER_UNIT = 256", "_REGISTER_UNIT = 128", set(TWINS)),

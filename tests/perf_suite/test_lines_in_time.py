@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from warpbench.lines_in_time import LinesInTime, SilentError
+from warpbench.child_process import LinesInTime, SilentError
 
 FORKS = """
 import os, sys, time

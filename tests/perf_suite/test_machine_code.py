@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perf_suite.benchmarks.compiled_code import CompiledCode
-from perf_suite.compiled.watched_kernels import ARCHITECTURES, WATCHED, operator_of
+from perf_suite.compiled.watched_kernels import ARCHITECTURES, operator_of, watched_operators
 from warpbench.compiled.architectures import compute_capability_of
 from warpbench.compiled.cubin import read_cubin
 from warpbench.compiled.cuda_binaries import NoToolsError, cubins_of, find_tools, ptx_of
@@ -84,7 +84,7 @@ def test_the_built_library_becomes_numbers_and_records(recorded):
     assert {type(record) for record in records} == {CompiledRecord}
     assert {(record.kernel, record.architecture) for record in records} == set(cache.found)
     assert {record.benchmark for record in records} == {"benchmarks.compiled_code.CompiledCode"}
-    assert {record.operator for record in records} <= set(WATCHED)
+    assert {record.operator for record in records} <= set(watched_operators())
     assert len(file.read_bytes()) < 1500 * len(records), "a committed run stays small"
 
 
@@ -132,16 +132,16 @@ def test_the_hash_tells_kernels_and_generations_apart_and_does_not_change_by_its
 def test_what_is_watched_is_what_there_is(kernels, tools):
     cubins = cubins_of(extension_path(), tools)
     built = {kernel_name(function.name) for cubin in cubins for function in read_cubin(cubin.data)}
-    watched = {kernel for each in WATCHED.values() for kernel in each.kernels}
-    assert built - watched == set(), "add them to perf_suite/compiled/watched_kernels.py"
+    watched = {kernel for each in watched_operators().values() for kernel in each.kernels}
+    assert built - watched == set(), "add them to `watched` of the benchmark class"
     if set(ARCHITECTURES) <= {code.architecture for code in kernels}:
-        assert watched - built == set(), "perf_suite/compiled/watched_kernels.py names these"
+        assert watched - built == set(), "`watched` of a benchmark names these"
     sources = {str(path.relative_to(SOURCES)) for path in SOURCES.rglob("*.cu")}
-    assert {source for each in WATCHED.values() for source in each.sources} == sources
+    assert {source for each in watched_operators().values() for source in each.sources} == sources
 
 
 def test_each_kernel_belongs_to_one_operator():
-    names = [kernel for each in WATCHED.values() for kernel in each.kernels + each.twins]
+    names = [kernel for each in watched_operators().values() for kernel in each.kernels + each.twins]
     assert len(set(names)) == len(names)
     assert operator_of("rope_pairs") == "rope"
     assert operator_of("_rope") == "rope"

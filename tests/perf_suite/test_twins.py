@@ -12,7 +12,7 @@ import pytest
 
 from perf_suite.compiled.twins import compile_twins
 from perf_suite.compiled.twins.forked import NoAnswerError, each_forked
-from perf_suite.compiled.watched_kernels import ARCHITECTURES, WATCHED
+from perf_suite.compiled.watched_kernels import ARCHITECTURES, watched_operators
 from warpbench.compiled.cuda_binaries import NoToolsError, find_tools
 
 pytestmark = pytest.mark.outside
@@ -63,10 +63,8 @@ def test_the_twins_choose_their_configs_for_a_gpu_that_is_not_here():
     for line in said_by(LAUNCHES, "sm_86", "sm_90a").splitlines():
         architecture, operator, launches = ast.literal_eval(line)
         launched[architecture, operator] = launches
-    for operator, watched in WATCHED.items():
-        assert {name for name, _ in launched["sm_90a", operator]} == set(watched.twins), (
-            "perf_suite/compiled/watched_kernels.py"
-        )
+    for operator, watched in watched_operators().items():
+        assert {name for name, _ in launched["sm_90a", operator]} == set(watched.twins), "`watched` of the benchmark"
     ampere, hopper = (launched[architecture, "flash_attention"] for architecture in ("sm_86", "sm_90a"))
     assert any("'HEAD_DIM': 128" in how and "'BLOCK_KV': 128" in how for _, how in hopper)
     assert not any("'BLOCK_KV': 128" in how for _, how in ampere)

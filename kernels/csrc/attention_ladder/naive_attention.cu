@@ -8,8 +8,8 @@
 #include <climits>
 #include <cmath>
 
-#include "attention_ladder/attention_element.cuh"
 #include "attention_ladder/attention_ladder.h"
+#include "primitives/element.cuh"
 
 namespace warpwatch {
 namespace {
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   float top = -INFINITY;
   for (int j = 0; j < seen; ++j) {
     float dot = 0.0f;
-    for (int d = lane; d < p.head_dim; d += 32) dot = fmaf(widened(q[d]), widened(k[j * p.k_strides.row + d]), dot);
+    for (int d = lane; d < p.head_dim; d += 32) dot = fmaf(as_float(q[d]), as_float(k[j * p.k_strides.row + d]), dot);
     const float score = warp_sum(dot);
     if (lane == 0) scores[j] = score;
     top = fmaxf(top, score);
@@ -69,8 +69,8 @@ __global__ void __launch_bounds__(32 * kWarps)
   const float normalizer = sum == 0.0f ? 0.0f : 1.0f / sum;
   for (int d = lane; d < p.head_dim; d += 32) {
     float total = 0.0f;
-    for (int j = 0; j < seen; ++j) total = fmaf(scores[j], widened(v[j * p.v_strides.row + d]), total);
-    narrow_to(out + d, total * normalizer);
+    for (int j = 0; j < seen; ++j) total = fmaf(scores[j], as_float(v[j * p.v_strides.row + d]), total);
+    from_float(total * normalizer, out[d]);
   }
 }
 

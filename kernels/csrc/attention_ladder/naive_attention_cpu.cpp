@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "attention_ladder/attention_ladder.h"
-#include "framework/half.h"
 #include "framework/parallel.h"
 
 namespace warpwatch {

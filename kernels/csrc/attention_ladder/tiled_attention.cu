@@ -1,10 +1,10 @@
 // tiled_attention: a block owns 32 queries and walks over tiles of keys and values in shared memory, the softmax kept
-// online; fp32 arithmetic on the ordinary units.
+// online; fp32 arithmetic on the FP32 cores.
 //
 // Eight lanes share a query. Lane x of them scores keys x, x + 8, ... of a tile and then adds up output columns x, x + 8,
 // ...; weights pass between the lanes through shared memory. Keys and values are read from memory once for 32 queries:
 // 16 FLOP a byte at fp16 and more out of L2. What bounds it is shared memory, two loads of 4 bytes for each multiply-add,
-// and the ordinary units behind it. What flash_attention buys: tensor cores do 16 x 8 x 16 products a instruction on
+// and the FP32 cores behind it. What flash_attention buys: tensor cores do 16 x 8 x 16 products a instruction on
 // fragments that ldmatrix loads 16 bytes at a time, and copies run while they compute.
 // Rows in shared memory are one float longer than they must be, so that 8 rows read at the same column hit 8 banks.
 #include <cuda_runtime.h>
@@ -12,9 +12,9 @@
 #include <climits>
 #include <cmath>
 
-#include "attention_ladder/attention_element.cuh"
 #include "attention_ladder/attention_ladder.h"
 #include "primitives/attributes.h"
+#include "primitives/element.cuh"
 #include "primitives/launch_shape.h"
 
 namespace warpwatch {
@@ -43,7 +43,7 @@ __device__ __forceinline__ void load_rows(float (&tile)[Rows][Padded], const Ele
   for (int i = threadIdx.x; i < Rows * kWidth; i += kThreads) {
     const int row = i / kWidth;
     const int column = i % kWidth;
-    tile[row][column] = row < live_rows ? widened(global[row * row_stride + column]) : 0.0f;
+    tile[row][column] = row < live_rows ? as_float(global[row * row_stride + column]) : 0.0f;
   }
 }
 
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(Shape::kThreads) tiled_attention_kernel(const 
   Element* to = static_cast<Element*>(p.out) + batch * p.out_strides.batch + head * p.out_strides.head +
                 query * p.out_strides.row;
 #pragma unroll
-  for (int c = 0; c < kColumns; ++c) narrow_to(to + x + kLanes * c, out[c] * normalizer);
+  for (int c = 0; c < kColumns; ++c) from_float(out[c] * normalizer, (to + x)[kLanes * c]);
 }
 
 template <typename Element, int HeadDim>

@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(32 * kWarps) decode_attention_combine(const De
   const int64_t row = blockIdx.x;
   const float* maxima = p.partial_max + row;
   const float* part_sums = p.partial_sum + row;
-  wait_for_previous_kernel();
+  grid_dependency_wait();
 
   // Each warp finds the row's maximum and sum by itself.
   float top = -INFINITY;

@@ -12,7 +12,6 @@
 
 #include "decode_attention/decode_attention.h"
 #include "decode_attention/decode_attention_cache.h"
-#include "framework/half.h"
 #include "framework/parallel.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)

@@ -1,4 +1,4 @@
-// decode_attention for fp32 on the ordinary units, any GPU: keys and values go straight to registers.
+// decode_attention for fp32 on the FP32 cores, any GPU: keys and values go straight to registers.
 //
 // kLanes neighbours of a warp share a key: lane x of them holds columns 4 x + 4 kLanes c .. of the queries, of a key, of a
 // value and of the output. So a warp takes 32 / kLanes keys at once, each of its groups with a maximum, sums and output of

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "decode_attention/decode_attention_work.cuh"
+#include "decode_attention/decode_attention_launch.cuh"
 #include "flash_attention/flash_attention_softmax.cuh"
 #include "primitives/mma.cuh"
 

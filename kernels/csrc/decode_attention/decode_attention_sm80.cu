@@ -10,33 +10,16 @@ __global__ void __launch_bounds__(Shape::kThreads, 2)
   DecodeAttentionSm80<Element, HeadDim, RowTiles, ContiguousCache>::run(p, cache);
 }
 
-template <typename Element, int HeadDim, int RowTiles>
-cudaError_t launch(const DecodeAttentionParams& p, const ContiguousCache& cache, cudaStream_t stream) {
-  using Kernel = DecodeAttentionSm80<Element, HeadDim, RowTiles, ContiguousCache>;
-  return launch_decode_attention<Kernel>(
-      decode_attention_sm80_kernel<Element, HeadDim, RowTiles, typename Kernel::Shape>, p, cache, stream);
-}
-
-template <typename Element>
-cudaError_t launch_head_dim(const DecodeAttentionParams& p, const ContiguousCache& cache, cudaStream_t stream) {
-  const bool two = decode_attention_row_tiles(decode_attention_rows(p), p.head_dim) == 2;
-  switch (p.head_dim) {
-    case 64: return two ? launch<Element, 64, 2>(p, cache, stream) : launch<Element, 64, 1>(p, cache, stream);
-    case 96: return two ? launch<Element, 96, 2>(p, cache, stream) : launch<Element, 96, 1>(p, cache, stream);
-    case 128: return two ? launch<Element, 128, 2>(p, cache, stream) : launch<Element, 128, 1>(p, cache, stream);
-    case 256: return launch<Element, 256, 1>(p, cache, stream);
-    default: return cudaErrorInvalidValue;
-  }
-}
-
 }  // namespace
 
 cudaError_t decode_attention_sm80(const DecodeAttentionParams& p, const ContiguousCache& cache, cudaStream_t stream) {
-  switch (p.dtype) {
-    case Dtype::kFloat16: return launch_head_dim<__half>(p, cache, stream);
-    case Dtype::kBFloat16: return launch_head_dim<__nv_bfloat16>(p, cache, stream);
-    default: return cudaErrorInvalidValue;
-  }
+  return with_16_bit_element(p, [&]<typename Element>() {
+    return with_head_dim(p, [&]<int HeadDim, int RowTiles>() {
+      using Kernel = DecodeAttentionSm80<Element, HeadDim, RowTiles, ContiguousCache>;
+      return launch_decode_attention<Kernel>(
+          decode_attention_sm80_kernel<Element, HeadDim, RowTiles, typename Kernel::Shape>, p, cache, stream);
+    });
+  });
 }
 
 }  // namespace warpwatch

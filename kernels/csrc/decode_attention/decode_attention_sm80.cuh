@@ -14,7 +14,6 @@
 #include "decode_attention/decode_attention_tiles.h"
 #include "decode_attention/decode_attention_warp.cuh"
 #include "primitives/cp_async.cuh"
-#include "primitives/cp_async_policy.cuh"
 #include "primitives/dependent_launch.cuh"
 #include "primitives/launch_shape.h"
 
@@ -76,7 +75,7 @@ struct DecodeAttentionSm80 {
 
   static __device__ __forceinline__ void run(const DecodeAttentionParams& p, const Cache& cache) {
     extern __shared__ __align__(1024) unsigned char shared[];
-    let_next_kernel_begin();  // the parts' combination, which waits for this one's end
+    launch_dependents();  // the parts' combination, which waits for this one's end
     const int warp = threadIdx.x / 32;
     const uint32_t ring = shared_address(shared) + warp * kStages * 2 * kTileBytes;
     const DecodeAttentionWork work = decode_attention_work_of_block<kRows>(p, blockIdx.x);

@@ -48,7 +48,7 @@ constexpr bool decode_attention_sm80_queries_in_registers(int head_dim, int row_
   return row_tiles == 1 || head_dim == 64;
 }
 
-// fp32 on the ordinary units, any GPU: packed queries of a block, and its warps.
+// fp32 on the FP32 cores, any GPU: packed queries of a block, and its warps.
 constexpr int kDecodeAttentionFp32Rows = 4;
 constexpr int kDecodeAttentionFp32Warps = 4;
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "decode_attention/decode_attention_merge.cuh"
-#include "decode_attention/decode_attention_work.cuh"
+#include "decode_attention/decode_attention_launch.cuh"
 #include "flash_attention/flash_attention_softmax.cuh"
 #include "primitives/ldmatrix.cuh"
 #include "primitives/mma.cuh"

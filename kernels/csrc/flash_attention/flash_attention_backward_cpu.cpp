@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "flash_attention/flash_attention_backward.h"
-#include "framework/half.h"
 #include "framework/parallel.h"
 
 namespace warpwatch {

@@ -15,7 +15,6 @@
 #include "flash_attention/flash_attention_backward_sm90a_tiles.h"
 #include "flash_attention/flash_attention_schedule.cuh"
 #include "flash_attention/flash_attention_sm90a_rounds.h"
-#include "flash_attention/flash_attention_sm90a_rows.h"
 #include "flash_attention/flash_attention_split_softmax.cuh"
 #include "primitives/attributes.h"
 #include "primitives/dependent_launch.cuh"
@@ -54,7 +53,7 @@ __global__ void __launch_bounds__(kFlashAttentionDeltaThreads)
     flash_attention_numbers_sm90a_kernel(const FlashAttentionBackwardParams p) {
   constexpr int kQueries = QueryNumbers::kQueries, kLanes = kHeadDim / 8;
   constexpr int kAtOnce = kFlashAttentionDeltaThreads / kLanes, kTurns = kQueries / kAtOnce;
-  let_next_kernel_begin();
+  launch_dependents();
   const FlashAttentionParams& f = p.forward;
   const int tiles = (f.seq_q + kQueries - 1) / kQueries;
   const int of_head = static_cast<int>(blockIdx.x) / tiles;

@@ -25,7 +25,7 @@ struct FlashAttentionBackwardSm90aTile {
 // 435, 277, 816. More columns or groups do not fit: ptxas then waits for each product.
 // Since then, cold L2, us, before / after: dq's tiles of causal problems are one section, those of full ones come in rounds of
 // heads (flash_attention_sm90a_rounds.h): 32 heads of 2048 of 128, causal, 276 / 250, full 430 / 427. ds of head_dim 128 is left
-// in memory for dq's kernel (flash_attention_dq_of_ds_sm90a.cuh): full 431 / 400, causal 274 / 250 (bf16 279 / 256) and of 4096
+// in memory for dq's kernel (flash_attention_dkdv_sm90a.cuh): full 431 / 400, causal 274 / 250 (bf16 279 / 256) and of 4096
 // 815 / 785, with dq by tiles of 256 queries alone 871. Stored before dk's product instead of beside it, in another run, 394.
 // Head_dim 256 has kernels of its own, flash_attention_wide_gradient_sm90a.cuh: 16 heads of 2048, causal, 588 by sm_80's, 268.
 constexpr FlashAttentionBackwardSm90aTile flash_attention_dq_sm90a_tile(int head_dim) {

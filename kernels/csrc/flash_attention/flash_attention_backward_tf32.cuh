@@ -1,20 +1,199 @@
-// The kernels of flash_attention_backward in fp32 by way of tensor cores: flash_attention_tf32_gradient.cuh has the tiles,
-// flash_attention_tf32_products.cuh the products, flash_attention_tf32.cuh says for which GPUs and how exact.
+// The kernels of flash_attention_backward in fp32 by way of tensor cores. flash_attention_tf32_products.cuh has the products,
+// flash_attention_tf32.cuh says for which GPUs and how exact.
 //
 // Every tile is waited for; the block beside it on the SM fills the gaps. Gradients that are not finite are worked out again
-// on the ordinary units (flash_attention_backward_fp32_row.cuh).
+// on the FP32 cores.
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include <cstdint>
+
 #include "flash_attention/flash_attention_backward.h"
-#include "flash_attention/flash_attention_backward_fp32_row.cuh"
 #include "flash_attention/flash_attention_backward_launch.cuh"
+#include "flash_attention/flash_attention_schedule.cuh"
 #include "flash_attention/flash_attention_softmax.cuh"
-#include "flash_attention/flash_attention_tf32_gradient.cuh"
+#include "flash_attention/flash_attention_tf32_products.cuh"
 #include "primitives/cp_async.cuh"
+#include "primitives/launch_shape.h"
 
 namespace warpwatch {
+
+// The gradients of one query or one key by one warp on the ordinary units, for rows in which the tensor cores met what is
+// not finite. Lane l has the others l, l + 32, ... and head_dim's l + 32 c. Slow: it is there for infinities and NaN alone.
+
+namespace {
+
+template <int HeadDim>
+__device__ __forceinline__ float dot_of_rows(const float* a, const float* b) {
+  float sum = 0.0f;
+#pragma unroll 4
+  for (int d = 0; d < HeadDim; ++d) sum = fmaf(a[d], b[d], sum);
+  return sum;
+}
+
+// `to` is the query's row of dq.
+template <int HeadDim>
+__device__ __forceinline__ void query_gradient_of_row(const FlashAttentionBackwardParams& p, const FlashAttentionWork& work,
+                                                      int query, float* to) {
+  const FlashAttentionParams& f = p.forward;
+  const int lane = threadIdx.x % 32;
+  const float* q = head_pointer(static_cast<const float*>(f.q), f.q_strides, work.batch, work.head) +
+                   query * f.q_strides.row;
+  const float* d_out = head_pointer(static_cast<const float*>(p.d_out), p.d_out_strides, work.batch, work.head) +
+                       query * p.d_out_strides.row;
+  const float* k = head_pointer(static_cast<const float*>(f.k), f.k_strides, work.batch, work.head_kv);
+  const float* v = head_pointer(static_cast<const float*>(f.v), f.v_strides, work.batch, work.head_kv);
+  const int64_t row = (int64_t{work.batch} * f.heads_q + work.head) * f.seq_q + query;
+  const Shift shift(f.lse[row]);
+  const int end = keys_seen(query, f.seq_kv, work.diagonal, f.causal);
+  const int begin = f.window > 0 ? max(first_key_seen(query, work.diagonal, f.window), 0) : 0;
+  float dq[HeadDim / 32] = {};
+  for (int first = begin; first < end; first += 32) {
+    const int key = first + lane;
+    float d_score = 0.0f;
+    if (key < end) {
+      const float score = dot_of_rows<HeadDim>(q, k + key * f.k_strides.row);
+      const float weight = exp2f(shift.exponent(score, f.scale));
+      d_score = weight * (dot_of_rows<HeadDim>(d_out, v + key * f.v_strides.row) - p.delta[row]);
+    }
+    for (int j = 0; j < min(end - first, 32); ++j) {
+      const float of_key = __shfl_sync(0xffffffffu, d_score, j);
+#pragma unroll
+      for (int c = 0; c < HeadDim / 32; ++c) dq[c] = fmaf(of_key, k[(first + j) * f.k_strides.row + lane + 32 * c], dq[c]);
+    }
+  }
+  __syncwarp();  // what other lanes stored there comes first
+#pragma unroll
+  for (int c = 0; c < HeadDim / 32; ++c) to[lane + 32 * c] = dq[c] * f.scale;
+}
+
+// The key's rows of dk and dv, over the queries of all heads that share it.
+template <int HeadDim>
+__device__ __forceinline__ void key_gradients_of_row(const FlashAttentionBackwardParams& p, int batch, int head_kv, int key,
+                                                     float* dk_to, float* dv_to) {
+  const FlashAttentionParams& f = p.forward;
+  const int lane = threadIdx.x % 32;
+  const float* k = head_pointer(static_cast<const float*>(f.k), f.k_strides, batch, head_kv) + key * f.k_strides.row;
+  const float* v = head_pointer(static_cast<const float*>(f.v), f.v_strides, batch, head_kv) + key * f.v_strides.row;
+  const int newest = key - (f.seq_kv - f.seq_q);  // the query whose newest key this is
+  const int begin = f.causal ? max(newest, 0) : 0;
+  const int end = f.window > 0 ? min(f.seq_q, newest + f.window) : f.seq_q;
+  const int group = f.heads_q / f.heads_kv;
+  float dk[HeadDim / 32] = {};
+  float dv[HeadDim / 32] = {};
+  for (int head = head_kv * group; head < (head_kv + 1) * group; ++head) {
+    const float* q = head_pointer(static_cast<const float*>(f.q), f.q_strides, batch, head);
+    const float* d_out = head_pointer(static_cast<const float*>(p.d_out), p.d_out_strides, batch, head);
+    const int64_t first_of_head = (int64_t{batch} * f.heads_q + head) * f.seq_q;
+    for (int first = begin; first < end; first += 32) {
+      const int query = first + lane;
+      float weight = 0.0f;
+      float d_score = 0.0f;
+      if (query < end) {
+        const float score = dot_of_rows<HeadDim>(q + query * f.q_strides.row, k);
+        weight = exp2f(Shift(f.lse[first_of_head + query]).exponent(score, f.scale));
+        d_score = weight * (dot_of_rows<HeadDim>(d_out + query * p.d_out_strides.row, v) - p.delta[first_of_head + query]);
+      }
+      for (int j = 0; j < min(end - first, 32); ++j) {
+        const float weight_of_query = __shfl_sync(0xffffffffu, weight, j);
+        const float of_query = __shfl_sync(0xffffffffu, d_score, j);
+#pragma unroll
+        for (int c = 0; c < HeadDim / 32; ++c) {
+          dv[c] = fmaf(weight_of_query, d_out[(first + j) * p.d_out_strides.row + lane + 32 * c], dv[c]);
+          dk[c] = fmaf(of_query, q[(first + j) * f.q_strides.row + lane + 32 * c], dk[c]);
+        }
+      }
+    }
+  }
+  __syncwarp();  // what other lanes stored there comes first
+#pragma unroll
+  for (int c = 0; c < HeadDim / 32; ++c) {
+    dk_to[lane + 32 * c] = dk[c] * f.scale;
+    dv_to[lane + 32 * c] = dv[c];
+  }
+}
+
+}  // namespace
+
+// What a block of flash_attention_backward holds in fp32 on tensor cores: the rows it owns, queries for dq and keys for dk and
+// dv, and a tile of columns, which are the others.
+
+namespace {
+
+template <int HeadDim, int Warps, int RowTiles, int Columns, int Steps>
+struct Tf32Gradient {
+  static constexpr int kThreads = 32 * Warps;
+  static constexpr int kWarpRows = 16 * RowTiles;
+  static constexpr int kOwned = Warps * kWarpRows;
+  using Products = Tf32Products<HeadDim, RowTiles, Columns, Steps>;
+  using Owned = float[kOwned][Products::kPitch];
+  using Step = float[Columns][Products::kPitch];
+  struct Shared {
+    Owned first, second;             // queries and d_out, or keys and values
+    Step first_step, second_step;    // keys and values, or queries and d_out
+    Shift shift[Columns];  // of queries, where those are columns
+    float delta[Columns];
+  };
+  using Shape = LaunchShape<kThreads, sizeof(Shared)>;
+
+  template <int Rows>
+  using Copies = RowCopies<HeadDim, kThreads, Rows>;
+  // Of a block's own rows: starts them at once.
+  static __device__ __forceinline__ void start_owned(Owned& tile, const float* first_row, int64_t row_stride,
+                                                     int live_rows) {
+    Copies<kOwned>(first_row, row_stride, tile).start(row_stride, live_rows);
+  }
+
+  // What was started has landed, up to the last Pending tiles, for every warp.
+  template <int Pending>
+  static __device__ __forceinline__ void wait() {
+    cp_async_wait<Pending>();
+    __syncthreads();
+  }
+
+  // The warp's rows, times factor; `to` is their first. Bits of rows that are not finite: 2 r + half of this lane's.
+  static __device__ __forceinline__ unsigned store(const typename Products::Sums& sums, float factor, float* to,
+                                                   int64_t row_stride, int live_rows) {
+    const int lane = threadIdx.x % 32;
+    unsigned not_finite = 0;
+#pragma unroll
+    for (int r = 0; r < RowTiles; ++r) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int row = 16 * r + 8 * half + lane / 4;
+        if (row >= live_rows) continue;
+        float nothing = 0.0f;  // NaN if anything in the row is not finite
+#pragma unroll
+        for (int f = 0; f < Products::kFours; ++f) {
+#pragma unroll
+          for (int e = 2 * half; e < 2 * half + 2; ++e) {
+            const float4 part = make_float4(sums[r][4 * f][e] * factor, sums[r][4 * f + 1][e] * factor,
+                                            sums[r][4 * f + 2][e] * factor, sums[r][4 * f + 3][e] * factor);
+            *reinterpret_cast<float4*>(to + row * row_stride + 32 * f + lane % 4 * 8 + 4 * (e % 2)) = part;
+            nothing += (part.x + part.y + part.z + part.w) * 0.0f;
+          }
+        }
+        if (nothing != 0.0f) not_finite |= 1u << (2 * r + half);
+      }
+    }
+    return not_finite;
+  }
+
+  // Calls again(row) for each of the warp's rows that a lane has a bit for.
+  template <typename Again>
+  static __device__ __forceinline__ void each_not_finite(unsigned not_finite, const Again& again) {
+    if (!__any_sync(0xffffffffu, not_finite != 0)) return;
+#pragma unroll 1
+    for (int row = 0; row < kWarpRows; ++row) {
+      const bool this_one = threadIdx.x % 32 / 4 == row % 8 && (not_finite >> row / 8 & 1) != 0;
+      if (__any_sync(0xffffffffu, this_one)) again(row);
+    }
+  }
+};
+
+}  // namespace
+
 namespace {
 
 // Whether a query sees a key that is `behind` its newest one; both are there.

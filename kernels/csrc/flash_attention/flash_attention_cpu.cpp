@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "flash_attention/flash_attention.h"
-#include "framework/half.h"
 #include "framework/parallel.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)

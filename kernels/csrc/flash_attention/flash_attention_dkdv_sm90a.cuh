@@ -7,10 +7,234 @@
 
 #include "flash_attention/flash_attention_backward_sm90a.cuh"
 #include "flash_attention/flash_attention_backward_warp.cuh"
-#include "flash_attention/flash_attention_dq_of_ds_sm90a.cuh"
 #include "flash_attention/flash_attention_warp.cuh"
 
 namespace warpwatch {
+
+// dq out of ds, which the kernel of dk and dv leaves in memory: one product instead of three. Hopper, head_dim 128.
+//
+// ds lies as dq's A operands: for each head its tiles of 64 queries and 64 keys, of each tile 4 x 4 pieces of 16 queries and 16
+// keys, of each piece the four registers of each lane. Under the causal mask only the tiles that have a visible pair are there.
+// A block owns 256 queries, or 128 where those would leave some blocks without work: two tiles or one of each of two groups of
+// four warps. One warp copies keys by TMA, and each warp reads its own pieces of ds, three steps ahead.
+
+namespace {
+
+// Where the tiles of ds lie, of the query heads from `first_head` on.
+struct ScoreGradients {
+  static constexpr int kTileBytes = 64 * 64 * 2;
+  static constexpr int kPieceBytes = 16 * 16 * 2;
+
+  unsigned char* memory;
+  int first_head;  // of the batch * heads_q query heads
+  int key_tiles;   // of 64
+  int tiles_of_head;
+  bool causal;  // with as many keys as queries
+
+  static ScoreGradients of_shape(const FlashAttentionParams& f) {
+    const int query_tiles = static_cast<int>(ceil_div(f.seq_q, 64)), key_tiles = static_cast<int>(ceil_div(f.seq_kv, 64));
+    const int64_t tiles = f.causal ? int64_t{query_tiles} * (query_tiles + 1) / 2 : int64_t{query_tiles} * key_tiles;
+    return {nullptr, 0, key_tiles, tiles > INT_MAX ? INT_MAX : static_cast<int>(tiles), f.causal};
+  }
+
+  // Key tiles that queries of this tile see.
+  __device__ __forceinline__ int seen(int query_tile) const { return causal ? min(query_tile + 1, key_tiles) : key_tiles; }
+  __device__ __forceinline__ unsigned char* tile(int head, int query_tile, int key_tile) const {
+    const int row = causal ? query_tile * (query_tile + 1) / 2 : query_tile * key_tiles;
+    return memory + (int64_t{head - first_head} * tiles_of_head + row + key_tile) * kTileBytes;
+  }
+};
+
+// The transposed 8 x 8 matrix of 16-bit numbers that a warp holds in one register each.
+__device__ __forceinline__ uint32_t transposed(uint32_t matrix) {
+  uint32_t out;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\n" : "=r"(out) : "r"(matrix));
+  return out;
+}
+
+template <typename Element, int kParts>
+struct QueryGradientOfScores {
+  static constexpr int kHeadDim = 128, kGroups = 2, kQueries = 64 * kParts * kGroups, kKeys = 64, kStages = 6;
+  static constexpr int kSteps = kParts;               // of a key tile
+  static constexpr int kPieces = kKeys / 16 / kSteps;  // of 16 keys of one part in a step
+  static constexpr int kCopier = 128 * kGroups;
+  static constexpr int kThreads = kCopier + 128;
+  static constexpr int kOfCopier = 24, kOfGroups = 240;  // registers of a thread: at launch 168
+  static constexpr int kRowBytes = 2 * kHeadDim;
+  using KeyRing = TmaRing<kStages, kKeys * kRowBytes, 4 * kGroups>;
+  static constexpr int kRingBytes = (KeyRing::kBytes + 1023) / 1024 * 1024;
+  using Shape = LaunchShape<kThreads, kRingBytes + 64 * kGroups * kRowBytes>;
+  using Wgmma = HeadWgmma<Element>;
+
+  struct Tile {
+    int head, batch, head_kv;
+    int first_query;
+    int key_tiles;  // that the last of its queries sees
+
+    // Long ones first, heads fastest.
+    __device__ __forceinline__ Tile(const FlashAttentionParams& f, const ScoreGradients& ds, int heads, int tiles_of_head,
+                                    unsigned number) {
+      const int of_head = static_cast<int>(number) / heads;
+      head = ds.first_head + static_cast<int>(number) - of_head * heads;
+      batch = head / f.heads_q;
+      head_kv = (head - batch * f.heads_q) / (f.heads_q / f.heads_kv);
+      first_query = (tiles_of_head - 1 - of_head) * kQueries;
+      key_tiles = ds.seen(min(first_query + kQueries, f.seq_q + 63) / 64 - 1);
+    }
+  };
+
+  static __device__ __forceinline__ unsigned tile_of_round(unsigned round) {
+    return round * gridDim.x + (round % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x);
+  }
+
+  static __device__ __forceinline__ void run(const FlashAttentionBackwardParams& p, const ScoreGradients& ds, int heads,
+                                             int tiles_of_head, const CUtensorMap& k) {
+    extern __shared__ __align__(1024) unsigned char shared[];
+    const KeyRing keys(shared);
+    const FlashAttentionParams& f = p.forward;
+    const auto tiles = static_cast<unsigned>(heads * tiles_of_head);
+    grid_dependency_wait();  // for ds
+    launch_dependents();
+    int use = 0;
+    if (threadIdx.x >= kCopier) {
+      asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kOfCopier));
+      if (threadIdx.x > kCopier) return;
+      for (int round = 0; tile_of_round(round) < tiles; ++round) {
+        const Tile tile(f, ds, heads, tiles_of_head, tile_of_round(round));
+        for (int key_tile = 0; key_tile < tile.key_tiles; ++key_tile, ++use) {
+          keys.begin_filling(use);
+          for (int slab = 0; slab < kHeadDim / 64; ++slab) {
+            keys.copy(use, slab * kKeys * 128, k, slab * 64, key_tile * kKeys, tile.head_kv, tile.batch);
+          }
+        }
+      }
+      return;
+    }
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(kOfGroups));
+    const int warp = threadIdx.x / 32;
+    const int lane = threadIdx.x % 32;
+    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // known to be the same in the warp
+    for (int round = 0; tile_of_round(round) < tiles; ++round) {
+      const Tile tile(f, ds, heads, tiles_of_head, tile_of_round(round));
+      const int query_tile = tile.first_query / 64 + kParts * group;
+      // Key tiles that the group's queries see, of each part; the last part sees most, but may not be there.
+      int seen[kParts], here = 0;
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+        seen[part] = (query_tile + part) * 64 < f.seq_q ? ds.seen(query_tile + part) : 0;
+        here = max(here, seen[part]);
+      }
+      const unsigned char* const from =
+          ds.tile(tile.head, query_tile, 0) + warp % 4 * (4 * ScoreGradients::kPieceBytes) + lane * 16;
+      const int64_t to_next_part = ds.tile(tile.head, query_tile + 1, 0) - ds.tile(tile.head, query_tile, 0);
+      float dq[kParts][1][kHeadDim / 8][4] = {};
+      struct Share {
+        PackedWeights<2 * kPieces> of[kParts];
+      } shares[4];
+      const auto ask = [&](Share& to, int i) {
+        const unsigned char* const pieces =
+            from + int64_t{i / kSteps} * ScoreGradients::kTileBytes + i % kSteps * (kPieces * ScoreGradients::kPieceBytes);
+#pragma unroll
+        for (int part = 0; part < kParts; ++part) {
+          const int is_there = i / kSteps < seen[part];
+#pragma unroll
+          for (int n = 0; n < kPieces; ++n) {
+            uint32_t(&piece)[4] = to.of[part].a[n];
+            piece[0] = piece[1] = piece[2] = piece[3] = 0;
+            asm volatile("{\n.reg .pred there;\nsetp.ne.u32 there, %5, 0;\n"
+                         "@there ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];\n}\n"
+                         : "+r"(piece[0]), "+r"(piece[1]), "+r"(piece[2]), "+r"(piece[3])
+                         : "l"(pieces + part * to_next_part + n * ScoreGradients::kPieceBytes), "r"(is_there)
+                         : "memory");
+          }
+        }
+      };
+      const auto settle = [&](Share& share) {
+#pragma unroll
+        for (int part = 0; part < kParts; ++part) {
+          wgmma_settle(dq[part][0]);
+          share.of[part].settle();
+        }
+      };
+      const auto step = [&](Share& share, Share& asked, int i) {
+        ask(asked, i + 3);
+        if (i % kSteps == 0) keys.wait_full(use);
+        settle(share);
+        wgmma_fence();
+        const uint64_t b = wgmma_columns(keys.stage(use), kKeys * 128) + i % kSteps * (kPieces * 128);
+#pragma unroll
+        for (int n = 0; n < kPieces; ++n) {
+#pragma unroll
+          for (int part = 0; part < kParts; ++part) Wgmma::values(dq[part][0], share.of[part].a[n], b + 128 * n);
+        }
+        wgmma_commit();
+        wgmma_wait<0>();
+        settle(share);
+        if (i % kSteps == kSteps - 1) keys.release(use++);
+      };
+#pragma unroll
+      for (int i = 0; i < 3; ++i) ask(shares[i], i);
+      for (int i = 0; i < kSteps * here; i += 4) {
+        step(shares[0], shares[3], i);
+        if (i + 1 == kSteps * here) break;
+        step(shares[1], shares[0], i + 1);
+        if (i + 2 == kSteps * here) break;
+        step(shares[2], shares[1], i + 2);
+        if (i + 3 == kSteps * here) break;
+        step(shares[3], shares[2], i + 3);
+      }
+      for (int key_tile = here; key_tile < tile.key_tiles; ++key_tile) {  // what the other group reads
+        keys.wait_full(use);
+        keys.release(use++);
+      }
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+        const int first_row = (query_tile + part) * 64 + 16 * (warp % 4);
+        Element* to = head_pointer(static_cast<Element*>(p.dq), p.dq_strides, tile.batch,
+                                   tile.head - tile.batch * f.heads_q) + first_row * p.dq_strides.row;
+        __syncwarp();  // all lanes have stored what lay there
+        store_out<Element, kHeadDim>(dq[part], Factor{f.scale}, shared + kRingBytes + warp * 16 * kRowBytes, to,
+                                     p.dq_strides.row, f.seq_q - first_row, f.head_dim);
+      }
+    }
+  }
+};
+
+template <typename Element, int kParts, typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads, 1)
+    flash_attention_dq_of_ds_sm90a_kernel(const FlashAttentionBackwardParams p, const ScoreGradients ds, const int heads,
+                                          const int tiles_of_head, const __grid_constant__ CUtensorMap k) {
+  QueryGradientOfScores<Element, kParts>::run(p, ds, heads, tiles_of_head, k);
+}
+
+// Of `heads` query heads from ds.first_head on.
+template <typename Element, int kParts>
+cudaError_t launch_dq_of_ds_sm90a(const FlashAttentionBackwardParams& p, const ScoreGradients& ds, int heads, int processors,
+                                  const CUtensorMap& k, cudaStream_t stream) {
+  using Q = QueryGradientOfScores<Element, kParts>;
+  using Shape = typename Q::Shape;
+  const int tiles_of_head = static_cast<int>(ceil_div(p.forward.seq_q, Q::kQueries));
+  return launch_behind<Shape>(flash_attention_dq_of_ds_sm90a_kernel<Element, kParts, Shape>,
+                              std::min(heads * tiles_of_head, processors), stream, p, ds, heads, tiles_of_head, k);
+}
+
+// With tiles of 256 queries under the causal mask two rounds of them even out, which one does not.
+template <typename Element>
+cudaError_t launch_dq_of_ds_sm90a(const FlashAttentionBackwardParams& p, const ScoreGradients& ds, int heads,
+                                  cudaStream_t stream) {
+  BackwardMaps maps;
+  int processors = 0;
+  cudaError_t status = maps.encode(p, 64, 64);
+  if (status == cudaSuccess) status = device_attribute(cudaDevAttrMultiProcessorCount, processors);
+  if (status != cudaSuccess) return status;
+  const int64_t large = heads * ceil_div(p.forward.seq_q, 256);
+  return large > (p.forward.causal ? processors : processors / 2)
+             ? launch_dq_of_ds_sm90a<Element, 2>(p, ds, heads, processors, maps.k, stream)
+             : launch_dq_of_ds_sm90a<Element, 1>(p, ds, heads, processors, maps.k, stream);
+}
+
+}  // namespace
+
 namespace {
 
 // kLeavesScores: the gradients of scores are left in memory for dq's kernel, which then comes next.
@@ -36,8 +260,8 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
     const QueryRing queries(shared);
     const OwnedRing keys(shared + kRingBytes);
     if constexpr (kLeavesScores) {
-      wait_for_previous_kernel();  // for the numbers, or until dq's kernel has read what the heads before these ones left
-      let_next_kernel_begin();
+      grid_dependency_wait();  // for the numbers, or until dq's kernel has read what the heads before these ones left
+      launch_dependents();
     }
     if (threadIdx.x >= Base::kCopier) {
       asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(Base::kOfCopier));
@@ -47,7 +271,7 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
       differentiate(p, schedule, left, queries, keys, shared, shared + kRingBytes);
       // The kernel before this one, dq's, began behind the numbers, and nothing of it is read here. But what comes next on the
       // stream may read dq once this kernel has ended.
-      if constexpr (!kLeavesScores) wait_for_previous_kernel();
+      if constexpr (!kLeavesScores) grid_dependency_wait();
     }
   }
 

@@ -28,8 +28,8 @@ struct QueryGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
     extern __shared__ __align__(1024) unsigned char shared[];
     const KeyRing keys(shared);
     const OwnedRing queries(shared + kRingBytes);
-    wait_for_previous_kernel();  // for the numbers
-    let_next_kernel_begin();
+    grid_dependency_wait();  // for the numbers
+    launch_dependents();
     if (threadIdx.x >= Base::kCopier) {
       asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(Base::kOfCopier));
       if (threadIdx.x == Base::kCopier) copy(p, schedule, q, d_out, k, v, keys, queries);

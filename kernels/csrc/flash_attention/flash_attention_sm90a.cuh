@@ -16,7 +16,6 @@
 #include "flash_attention/flash_attention_bias_ahead.cuh"
 #include "flash_attention/flash_attention_schedule.cuh"
 #include "flash_attention/flash_attention_sm90a_rounds.h"
-#include "flash_attention/flash_attention_sm90a_rows.h"
 #include "flash_attention/flash_attention_sm90a_tiles.h"
 #include "flash_attention/flash_attention_softmax.cuh"
 #include "flash_attention/flash_attention_split_softmax.cuh"

@@ -53,8 +53,8 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
     const Owned owned(shared + kOwnedAt, BeforePublish{});
     publish_tma_rings();
     // dq's kernel waits for the numbers, and so dk's and dv's, which begin behind that, find them.
-    if constexpr (kOfQueries) wait_for_previous_kernel();
-    let_next_kernel_begin();
+    if constexpr (kOfQueries) grid_dependency_wait();
+    launch_dependents();
     if (threadIdx.x >= Base::kCopier) {
       asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(Base::kOfCopier));
       if (threadIdx.x == Base::kCopier) copy(p, schedule, maps, first, second, owned);
@@ -63,7 +63,7 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
       differentiate(p, schedule, first, second, owned, shared);
       // Nothing that the kernel before this one wrote is read here. But what comes next on the stream may read it once this
       // kernel has ended.
-      if constexpr (!kOfQueries) wait_for_previous_kernel();
+      if constexpr (!kOfQueries) grid_dependency_wait();
     }
   }
 

@@ -27,6 +27,11 @@ std::string stride_text(const Tensor& tensor);   // [14336, 1]
 std::string device_text(const Tensor& tensor);   // cuda:0
 std::string dtype_text(ScalarType dtype);        // bfloat16
 
+// Whether each row along the last dimension starts on a boundary of so many bytes, wherever there are several.
+bool rows_start_on(int64_t bytes, const Tensor& tensor);
+Tensor with_rows_on(int64_t bytes, const Tensor& tensor);  // itself, or a copy whose rows start so
+int64_t bytes_past(int64_t boundary, const Tensor& tensor);  // of its first element
+
 Dtype kernel_dtype(const Tensor& tensor);  // of a tensor whose dtype has been checked
 
 struct Checks {

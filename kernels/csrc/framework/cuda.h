@@ -2,8 +2,17 @@
 //   kernels/building/ninja_file.py defines the macros that say what a build contains.
 #pragma once
 
+#include <string>
+
 #include "framework/sentence.h"
 #include "framework/torch_stable.h"
+
+namespace warpwatch {
+
+// "rope" of "rope(Tensor x) -> Tensor".
+inline std::string operator_name(const std::string& schema) { return schema.substr(0, schema.find('(')); }
+
+}  // namespace warpwatch
 
 #if WARPWATCH_WITH_CUDA
 
@@ -44,8 +53,7 @@ void check_launch(const char* op, cudaError_t status);
 
 namespace warpwatch {
 
-// Stands where a CUDA implementation would: registered for CUDA tensors when no CUDA compiler was there.
-//   constexpr auto& rope_on_cuda = WithoutCuda<decltype(rope_on_cpu)>::refuse;
+// What is registered for CUDA tensors when no CUDA compiler was there.
 template <class Function>
 struct WithoutCuda;
 
@@ -60,4 +68,23 @@ struct WithoutCuda<Result(Arguments...)> {
 
 }  // namespace warpwatch
 
+#endif
+
+// Defines torch.ops.warpwatch.<operator> by its schema. Two functions of namespace warpwatch compute it: the first on the
+// CPU, the second, which exists only in builds with CUDA, on a GPU.
+//   WARPWATCH_OPERATOR(rope_on_cpu, rope_on_cuda, "rope(Tensor x, Tensor cos, Tensor sin) -> Tensor");
+#define WARPWATCH_OPERATOR(on_cpu, on_cuda, schema)                                                          \
+  STABLE_TORCH_LIBRARY_FRAGMENT(warpwatch, m) { m.def(schema); }                                             \
+  STABLE_TORCH_LIBRARY_IMPL(warpwatch, CPU, m) {                                                             \
+    m.impl(::warpwatch::operator_name(schema).c_str(), TORCH_BOX(&::warpwatch::on_cpu));                     \
+  }                                                                                                          \
+  STABLE_TORCH_LIBRARY_IMPL(warpwatch, CUDA, m) {                                                            \
+    m.impl(::warpwatch::operator_name(schema).c_str(), TORCH_BOX(WARPWATCH_FOR_CUDA(on_cpu, on_cuda)));      \
+  }                                                                                                          \
+  static_assert(true)
+
+#if WARPWATCH_WITH_CUDA
+#define WARPWATCH_FOR_CUDA(on_cpu, on_cuda) &::warpwatch::on_cuda
+#else
+#define WARPWATCH_FOR_CUDA(on_cpu, on_cuda) &::warpwatch::WithoutCuda<decltype(::warpwatch::on_cpu)>::refuse
 #endif

@@ -8,6 +8,9 @@
 
 namespace warpwatch {
 
+using BFloat16 = torch::headeronly::BFloat16;
+using Half = torch::headeronly::Half;
+
 void parallel_for(int64_t begin, int64_t end, int64_t grain, void (*part)(int64_t, int64_t, void*), void* work);
 
 // Calls work(first, last) for consecutive parts of [begin, end), each at least `grain` long where there are several.

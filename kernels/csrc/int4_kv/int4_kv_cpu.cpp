@@ -6,7 +6,6 @@
 #include <limits>
 #include <vector>
 
-#include "framework/half.h"
 #include "framework/parallel.h"
 
 namespace warpwatch {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "framework/half.h"
 #include "framework/parallel.h"
 #include "int4_linear/int4_linear.h"
 

@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
   unsigned char* const exchange = shared + Int4ManyShared<Block, Ring, kSplits>::kExchange;
   if constexpr (kSplits == 2) Block::announce();
   const Ring ring(shared);
-  const BlockPlace place = BlockPlace::of(blockIdx.x / kSplits, (p.m - 1) / kRows + 1, (p.n - 1) / kOutputs + 1);
+  const TileCoord place = TileCoord::of(blockIdx.x / kSplits, (p.m - 1) / kRows + 1, (p.n - 1) / kOutputs + 1);
   const int first_m = place.m * kRows, first_n = place.n * kOutputs;
   const Int4Part part(p.k, kSplits, static_cast<int>(blockIdx.x % kSplits));
   // Some tiles of 16 outputs by 8 rows, from row `row` of the block on.

@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
   unsigned char* const exchange = shared + Int4WideShared<Block, Element, Ring, kSplits>::kExchange;
   if constexpr (kSplits == 2) Block::announce();
   const Ring ring(shared);
-  const BlockPlace place = BlockPlace::of(blockIdx.x / kSplits, (p.m - 1) / kRows + 1, (p.n - 1) / kOutputs + 1);
+  const TileCoord place = TileCoord::of(blockIdx.x / kSplits, (p.m - 1) / kRows + 1, (p.n - 1) / kOutputs + 1);
   const int first_m = place.m * kRows, first_n = place.n * kOutputs;
   const int groups = p.k / kGroup, share = (groups - 1) / kSplits + 1;
   const int begin = static_cast<int>(blockIdx.x % kSplits) * share, count = min(share, groups - begin);

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "framework/half.h"
 #include "framework/parallel.h"
 #include "quantize_int8/quantize_int8.h"
 

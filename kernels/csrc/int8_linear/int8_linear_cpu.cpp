@@ -1,7 +1,6 @@
 // The W8A8 linear layer on the CPU: one output column at a time, columns shared among PyTorch's threads.
 #include <algorithm>
 
-#include "framework/half.h"
 #include "framework/parallel.h"
 #include "int8_linear/int8_linear.h"
 

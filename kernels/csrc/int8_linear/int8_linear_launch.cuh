@@ -4,13 +4,153 @@
 #include <array>
 #include <limits>
 
-#include "int8_linear/int8_linear_batch.cuh"
-#include "int8_linear/int8_linear_decode.cuh"
+#include "int8_linear/int8_linear_epilogue.cuh"
 #include "int8_linear/int8_linear_tiles.h"
 #include "primitives/attributes.h"
+#include "primitives/block_product.cuh"
+#include "primitives/byte_mma.cuh"
 #include "primitives/dependent_launch.cuh"
+#include "primitives/launch_shape.h"
 
 namespace warpwatch {
+
+// Few rows of x: bound by reading the weights once.
+//
+// A block owns 16 outputs, and its warps take turns at chunks of 64 bytes of k. With g = lane / 4 and t = lane % 4,
+// thread (g, t) reads the t-th 16 bytes of the chunk, of weight rows g and g + 8 and of row g of x: an mma sums over 32
+// values of k and does not care which ones, as long as both operands mean the same, so what a thread reads with one
+// load is its fragment of two mmas. The warps' sums meet in shared memory; they are exact, so their order is free.
+
+// The last four are the members of an Int8DecodeTile.
+template <typename Mma, typename Element, int kXTiles, int kWarps, int kDepth, int kBlocks>
+__global__ void __launch_bounds__(32 * kWarps, kBlocks) int8_linear_decode(const Int8LinearParams p) {
+  constexpr int kChunk = 64;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int first_n = blockIdx.x * 16;
+  const int part = lane % 4 * 16;  // of a chunk, this thread's
+  const int8_t* weight[2];
+#pragma unroll
+  for (int upper = 0; upper < 2; ++upper) {
+    // Rows past the end read the last one; their sums are not stored.
+    const int64_t row = min(first_n + 8 * upper + lane / 4, p.n - 1);
+    weight[upper] = p.weight + row * p.k + part;
+  }
+
+  int sums[kXTiles][4] = {};
+  if (warp * kChunk >= p.k) grid_dependency_wait();  // a warp without a chunk waits too: what follows may rely on it
+  for (int first = warp * kChunk; first < p.k; first += kWarps * kChunk * kDepth) {
+    // Chunks past the end of k count as zeros, so that all threads of a warp multiply.
+    uint4 w[kDepth][2], x[kDepth][kXTiles];
+#pragma unroll
+    for (int d = 0; d < kDepth; ++d) {
+      const int k = first + d * kWarps * kChunk;
+      const bool live = k + part < p.k;
+#pragma unroll
+      for (int upper = 0; upper < 2; ++upper) {
+        // __ldcs: each weight is read once, so the caches may drop it first.
+        w[d][upper] = live ? __ldcs(reinterpret_cast<const uint4*>(weight[upper] + k)) : uint4{0, 0, 0, 0};
+      }
+    }
+    // These are on their way while the tokens are still being quantized.
+    if (first == warp * kChunk) grid_dependency_wait();
+#pragma unroll
+    for (int d = 0; d < kDepth; ++d) {
+      const int k = first + d * kWarps * kChunk + part;
+#pragma unroll
+      for (int i = 0; i < kXTiles; ++i) {
+        const int row = 8 * i + lane / 4;
+        const int8_t* from = p.x + static_cast<int64_t>(row) * p.k + k;
+        x[d][i] = row < p.m && k < p.k ? __ldcg(reinterpret_cast<const uint4*>(from)) : uint4{0, 0, 0, 0};
+      }
+    }
+#pragma unroll
+    for (int d = 0; d < kDepth; ++d) {
+      const uint32_t lower_k[4] = {w[d][0].x, w[d][1].x, w[d][0].y, w[d][1].y};
+      const uint32_t upper_k[4] = {w[d][0].z, w[d][1].z, w[d][0].w, w[d][1].w};
+#pragma unroll
+      for (int i = 0; i < kXTiles; ++i) {
+        Mma::run(sums[i], lower_k, x[d][i].x, x[d][i].y);
+        Mma::run(sums[i], upper_k, x[d][i].z, x[d][i].w);
+      }
+    }
+  }
+
+  __shared__ int meeting[kWarps][4 * kXTiles][32];
+#pragma unroll
+  for (int slot = 0; slot < 4 * kXTiles; ++slot) meeting[warp][slot][lane] = sums[slot / 4][slot % 4];
+  __syncthreads();
+  for (int e = threadIdx.x; e < 4 * kXTiles * 32; e += 32 * kWarps) {
+    const int slot = e / 32, of = e % 32;  // the thread whose sum this is, in each warp
+    int sum = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) sum += meeting[w][slot][of];
+    // C of the mma: value v of thread (g, t) is weight row g + 8 (v / 2), row 2 t + v % 2 of x.
+    const int v = slot % 4, i = slot / 4;
+    const int n = first_n + 8 * (v / 2) + of / 4;
+    const int m = 8 * i + 2 * (of % 4) + v % 2;
+    if (n < p.n && m < p.m) store_scaled<Element>(p, m, n, sum);
+  }
+}
+
+// More rows of x than the decode kernel takes, any number of them: tiles of out, through shared memory.
+//
+// Where the tiles alone do not fill the GPU, blockIdx.y divides k. All blocks of a tile leave their sums in the
+// workspace and count themselves; the one that comes last adds up the others' and stores. Sums of integers are exact, so
+// the result is the same bit for bit whichever block is last, and no third launch is needed.
+
+// Whether this block is the last one of its tile; then its sums are those of all.
+template <typename Block>
+__device__ __forceinline__ bool meet(const Int8LinearParams& p, Block& block) {
+  constexpr int kPieces = Block::kMTiles * Block::kNTiles;  // of four sums, in each thread
+  const auto piece_at = [&](int split, int piece) {
+    const int64_t at = (static_cast<int64_t>(blockIdx.x) * p.splits + split) * kPieces + piece;
+    return reinterpret_cast<int4*>(p.partials) + at * Block::kThreads + threadIdx.x;
+  };
+  const int own = blockIdx.y;
+#pragma unroll
+  for (int piece = 0; piece < kPieces; ++piece) {
+    const int(&sums)[4] = block.sums[piece / Block::kNTiles][piece % Block::kNTiles];
+    __stcg(piece_at(own, piece), int4{sums[0], sums[1], sums[2], sums[3]});
+  }
+  // Each thread's sums before the block's count; the count before anything that the last block reads.
+  __threadfence();
+  __syncthreads();
+  __shared__ bool is_last;
+  if (threadIdx.x == 0) is_last = atomicAdd(p.arrived + blockIdx.x, 1) == p.splits - 1;
+  __syncthreads();
+  if (!is_last) return false;
+  __threadfence();
+  for (int split = 0; split < p.splits; ++split) {
+    if (split == own) continue;
+#pragma unroll
+    for (int piece = 0; piece < kPieces; ++piece) {
+      int(&sums)[4] = block.sums[piece / Block::kNTiles][piece % Block::kNTiles];
+      const int4 others = __ldcg(piece_at(split, piece));
+      sums[0] += others.x, sums[1] += others.y, sums[2] += others.z, sums[3] += others.w;
+    }
+  }
+  return true;
+}
+
+// Block is a BlockProduct of primitives/.
+template <typename Block, typename Element, int kBlocksPerSm, typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm) int8_linear_batch(const Int8LinearParams p) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  const TileCoord place = TileCoord::of(blockIdx.x, (p.m - 1) / Block::kM + 1, (p.n - 1) / Block::kN + 1);
+  const int first_m = place.m * Block::kM, first_n = place.n * Block::kN;
+  const int slabs = (p.k - 1) / kSlabBytes + 1, part = (slabs - 1) / p.splits + 1;
+  const int begin = min(static_cast<int>(blockIdx.y) * part, slabs), end = min(begin + part, slabs);
+  const auto rows_from = [&](const int8_t* matrix, int first, int rows) {
+    return BlockOperand{reinterpret_cast<const char*>(matrix) + static_cast<int64_t>(first) * p.k, p.k, rows - first};
+  };
+
+  Block block;
+  block.run(rows_from(p.x, first_m, p.m), rows_from(p.weight, first_n, p.n), p.k, begin, end, shared);
+  if (p.splits > 1 && !meet(p, block)) return;
+  block.each_pair([&](int m, int n, int even, int odd) {
+    store_scaled_pair<Element>(p, first_m + m, first_n + n, even, odd);
+  });
+}
 
 template <typename Mma, typename Element, int kIndex = 0>
 cudaError_t launch_int8_decode(const Int8LinearParams& p, cudaStream_t stream, int index) {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "framework/half.h"
 #include "framework/parallel.h"
 #include "int8_weight_linear/int8_weight_linear.h"
 

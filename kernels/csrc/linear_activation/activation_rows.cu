@@ -48,7 +48,7 @@ __device__ __forceinline__ void activate(float (&values)[kEach]) {
 
 template <typename Element, int kEach>
 __global__ void __launch_bounds__(kThreads) bias_activation_rows(const ActivationRowsParams p) {
-  wait_for_previous_kernel();
+  grid_dependency_wait();
   const int n = (blockIdx.x * kThreads + threadIdx.x) * kEach;
   if (n >= p.n) return;
   float bias[kEach], values[kEach];
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kThreads) bias_activation_rows(const Activatio
 
 template <typename Element, int kEach>
 __global__ void __launch_bounds__(kThreads) silu_mul_rows(const ActivationRowsParams p) {
-  wait_for_previous_kernel();
+  grid_dependency_wait();
   const int n = (blockIdx.x * kThreads + threadIdx.x) * kEach;
   if (n >= p.n) return;
   float bias[kEach], up_bias[kEach], values[kEach], up[kEach];

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/half.h"
 #include "framework/parallel.h"
 #include "linear_activation/linear_activation.h"
 

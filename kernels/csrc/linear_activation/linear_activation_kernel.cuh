@@ -25,7 +25,7 @@ template <typename Block, typename Element, int kBlocksPerSm, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
     linear_activation_fused(const LinearActivationParams p) {
   extern __shared__ __align__(128) unsigned char shared[];
-  const BlockPlace place = BlockPlace::of(blockIdx.x, (p.m - 1) / Block::kM + 1, (p.n - 1) / Block::kN + 1);
+  const TileCoord place = TileCoord::of(blockIdx.x, (p.m - 1) / Block::kM + 1, (p.n - 1) / Block::kN + 1);
   const int first_m = place.m * Block::kM, first_n = place.n * Block::kN;
   const auto rows_from = [&](const void* matrix, int64_t stride, int first, int rows) {
     const int64_t stride_bytes = stride * static_cast<int64_t>(sizeof(Element));

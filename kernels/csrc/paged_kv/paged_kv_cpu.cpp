@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "framework/parallel.h"
+#include "paged_kv/paged_kv.h"
 #include "paged_kv/paged_kv_places.h"
 
 namespace warpwatch {

@@ -102,12 +102,12 @@ struct BlockShape {
   static __device__ __forceinline__ int warp_n() { return threadIdx.x / 32 % kWarpsAlongN * kWarpN; }
 };
 
-// Which tile a block takes. Blocks that run at the same time share rows of a and rows of b: within a group of 16 tiles
-// along m, m goes fastest, so that some hundred blocks need 16 tiles of a and a few of b from the L2.
-struct BlockPlace {
+// The tile of a block by grouped rasterisation: within a group of 16 tiles along m, m runs fastest, so that the hundred or so
+// blocks of one wave read 16 tiles of a and a few of b from the L2.
+struct TileCoord {
   int m, n;  // in tiles
 
-  static __device__ __forceinline__ BlockPlace of(int block, int tiles_m, int tiles_n) {
+  static __device__ __forceinline__ TileCoord of(int block, int tiles_m, int tiles_n) {
     constexpr int kGroup = 16;
     const int64_t whole = static_cast<int64_t>(kGroup) * tiles_n;
     const int group = static_cast<int>(block / whole), within = static_cast<int>(block % whole);

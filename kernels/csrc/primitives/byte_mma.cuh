@@ -1,11 +1,40 @@
 // One step of a matrix product as the kernels that move bytes see it: 16 rows and 8 columns, 32 bytes of k of each.
-// The fragments of 8-bit and of 16-bit elements lie alike (mma_int8.cuh), so a main loop is written once for both.
+// The fragments of 8-bit and of 16-bit elements lie alike, so a main loop is written once for both.
 #pragma once
 
+#include <cstdint>
+
 #include "primitives/mma.cuh"
-#include "primitives/mma_int8.cuh"
 
 namespace warpwatch {
+
+// Warp-wide matrix multiply-accumulate on tensor cores for 8-bit integers: C += A B, exact sums of 32 bits.
+//
+// Fragment layouts, for lane l of the warp, with g = l / 4 and t = l % 4. Each 32-bit register holds four neighbours in
+// k, the lowest one in the lowest byte.
+//
+//   A, 16 x 32 (row, k)    a[0]: (g,     4t..4t+3)        a[2]: (g,     4t+16..4t+19)
+//                          a[1]: (g + 8, 4t..4t+3)        a[3]: (g + 8, 4t+16..4t+19)
+//   B, 32 x 8  (k, col)    b[0]: (4t..4t+3, g)            b[1]: (4t+16..4t+19, g)
+//   C, 16 x 8  (row, col)  c[0..1]: (g, 2t..2t+1)         c[2..3]: (g + 8, 2t..2t+1)
+//
+// Counted in bytes these are the layouts of m16n8k16 for 16-bit elements (mma.cuh): what loads one loads the other.
+
+// One quarter of the above: 8 rows, 16 of k. c0 and c1 are (g, 2t) and (g, 2t + 1). sm_75 and newer.
+__device__ __forceinline__ void mma_m8n8k16_s8(int& c0, int& c1, uint32_t a, uint32_t b) {
+  asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};\n"
+               : "+r"(c0), "+r"(c1)
+               : "r"(a), "r"(b));
+}
+
+// sm_80 and newer.
+__device__ __forceinline__ void mma_m16n8k32_s8(int (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};\n"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
 
 struct Int8MmaSm75 {
   using Sum = int;

@@ -1,4 +1,4 @@
-// Blocks of a cluster meet, and see each other's shared memory. Hopper and newer.
+// Thread block clusters: barrier and distributed shared memory. Hopper and newer.
 //   What cooperative_groups::this_cluster() calls: its header would cost each source a second of compilation.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Programmatic dependent launch: a kernel may begin while the one before it on the stream still runs, and wait for its
-// results where it needs them; Hopper and newer. Elsewhere both calls do nothing, and kernels follow each other.
+// Programmatic dependent launch (PDL): the dependent grid starts while the primary grid still runs and waits for its results
+// where it reads them; Hopper and newer. On older GPUs both calls are no-ops and the grids run one after the other.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,22 +8,22 @@
 
 namespace warpwatch {
 
-// In the first kernel: from here on, once all blocks have come by, the next kernel's blocks may begin.
-__device__ __forceinline__ void let_next_kernel_begin() {
+// In the primary: the dependent grid may start once every CTA has called this or exited.
+__device__ __forceinline__ void launch_dependents() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
 #endif
 }
 
-// In the second: until the first kernel has ended and its results are to be seen. A no-op if it was launched plainly.
-__device__ __forceinline__ void wait_for_previous_kernel() {
+// In the dependent: blocks until the primary grid has completed and its writes are visible. A no-op without the PDL attribute.
+__device__ __forceinline__ void grid_dependency_wait() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;\n" ::: "memory");
 #endif
 }
 
-// Launches the second kernel, which must call wait_for_previous_kernel() before it reads what the first wrote: early where
-// its code has that call in it, else when the first has ended. The code may be of an older architecture than the GPU.
+// Launches the dependent kernel, which must call grid_dependency_wait() before it reads what the primary wrote. The PDL
+// attribute is set only if the loaded code is for sm_90 or newer: code for an older architecture has no wait in it.
 template <typename... Parameters, typename... Arguments>
 cudaError_t launch_dependent(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, cudaStream_t stream,
                              const Arguments&... arguments) {

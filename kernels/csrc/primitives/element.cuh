@@ -26,6 +26,11 @@ __device__ __forceinline__ __nv_bfloat16 rounded<__nv_bfloat16>(float value) {
   return __float2bfloat16_rn(value);
 }
 
+template <typename Element>
+__device__ __forceinline__ void from_float(float value, Element& to) {
+  to = rounded<Element>(value);
+}
+
 // Two neighbours with one store; `to` lies on a boundary of two elements.
 __device__ __forceinline__ void store_pair(float* to, float first, float second) {
   *reinterpret_cast<float2*>(to) = {first, second};

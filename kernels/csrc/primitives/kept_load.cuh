@@ -1,5 +1,5 @@
-// Reads of what each layer of a model reads again: tables of angles, positions, lengths, tables of pages. On Hopper they make
-// room last in L2, where a layer's weights would drive them out before the next layer asks. Kilobytes, a megabyte at most.
+// Loads with an L2 evict_last hint (Hopper) of what every layer of a model reads again: tables of angles, positions, lengths,
+// block tables. A layer's weights would evict them before the next layer. Kilobytes, a megabyte at most.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A piece: 16 bytes of a row, the widest load there is, or fewer, as they travel and as they are computed with (fp32).
+// A vector access of 16 bytes (the widest load) or fewer, packed as in memory and widened to fp32 for arithmetic.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <type_traits>
+
+#include "primitives/element.cuh"
 
 namespace warpwatch {
 
@@ -16,14 +18,6 @@ __device__ inline float2 widen(float2 pair) { return pair; }
 __device__ inline void narrow(float2 pair, __half2& to) { to = __float22half2_rn(pair); }
 __device__ inline void narrow(float2 pair, __nv_bfloat162& to) { to = __float22bfloat162_rn(pair); }
 __device__ inline void narrow(float2 pair, float2& to) { to = pair; }
-
-__device__ inline float to_float(__half value) { return __half2float(value); }
-__device__ inline float to_float(__nv_bfloat16 value) { return __bfloat162float(value); }
-__device__ inline float to_float(float value) { return value; }
-
-__device__ inline void from_float(float value, __half& to) { to = __float2half_rn(value); }
-__device__ inline void from_float(float value, __nv_bfloat16& to) { to = __float2bfloat16_rn(value); }
-__device__ inline void from_float(float value, float& to) { to = value; }
 
 template <class Element>
 struct PairOf;

@@ -68,8 +68,8 @@ struct TallProduct {
  private:
   static __host__ __device__ constexpr int tiles_along(int count, int each) { return (count - 1) / each + 1; }
 
-  static __device__ __forceinline__ BlockPlace place_of(const Params& p, int tile) {
-    return BlockPlace::of(tile, tiles_along(p.m, kRows), tiles_along(p.n, kOutputs));
+  static __device__ __forceinline__ TileCoord place_of(const Params& p, int tile) {
+    return TileCoord::of(tile, tiles_along(p.m, kRows), tiles_along(p.n, kOutputs));
   }
 
   static __device__ __forceinline__ void copy(const Params& p, int tiles, const CUtensorMap& weight, const CUtensorMap& x,
@@ -77,7 +77,7 @@ struct TallProduct {
     const int slabs = tiles_along(p.k, 64);
     int use = 0;
     for (int tile = static_cast<int>(blockIdx.x); tile < tiles; tile += static_cast<int>(gridDim.x)) {
-      const BlockPlace place = place_of(p, tile);
+      const TileCoord place = place_of(p, tile);
       for (int slab = 0; slab < slabs; ++slab, ++use) {
         ring.begin_filling(use);
         Format::copy(ring, use, weight, slab, place.n * kOutputs);
@@ -91,7 +91,7 @@ struct TallProduct {
     const int slabs = tiles_along(p.k, 64);
     int use = 0;
     for (int tile = static_cast<int>(blockIdx.x); tile < tiles; tile += static_cast<int>(gridDim.x)) {
-      const BlockPlace place = place_of(p, tile);
+      const TileCoord place = place_of(p, tile);
       Format weights(p, place.n * kOutputs + threadIdx.x / 32 * 16);
       float sums[kRows / 8][4] = {};
       uint32_t a[2][kAtOnce][4] = {};

@@ -1,4 +1,4 @@
-// What a TMA load is told of a matrix, made on the host: cuTensorMapEncodeTiled, found in the driver that is there.
+// TMA tensor maps, encoded on the host with cuTensorMapEncodeTiled, which is resolved from the driver at run time.
 #pragma once
 
 #include <cuda.h>
@@ -27,12 +27,12 @@ cudaError_t map_heads(CUtensorMap& map, const void* first, const HeadSizes& of, 
                       int64_t head_stride, int64_t row_stride, int box_rows);
 
 // Boxes of `box_rows` rows (256 at most) by box_bytes (a multiple of 16, 1024 at most), which land row after row as they
-// are; what lies beyond the matrix lands as zeros. Rows of row_bytes, a multiple of 16, follow each other. TMA counts
-// the bytes by fours here.
+// are; what lies beyond the matrix lands as zeros. Rows of row_bytes, a multiple of 16, follow each other. The element
+// of the map is 4 bytes.
 cudaError_t map_plain_rows(CUtensorMap& map, const void* first, int64_t rows, int64_t row_bytes, int box_rows,
                            int box_bytes);
 
-// The same by eights, for boxes of up to 2048 bytes a row; row_bytes is a multiple of 16.
+// As above with elements of 8 bytes, for boxes of up to 2048 bytes a row; row_bytes is a multiple of 16.
 cudaError_t map_long_rows(CUtensorMap& map, const void* first, int64_t rows, int64_t row_bytes, int box_rows,
                           int box_bytes);
 

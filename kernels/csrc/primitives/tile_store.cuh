@@ -1,5 +1,5 @@
-// The way out of a tile: gathered in shared memory, rows leave in chunks of 16 bytes, side by side. The layout of an mma's
-// C would write 16 bytes at a time into each of eight rows.
+// Epilogue: stages the tile through shared memory for coalesced 16-byte stores. Stored straight from the registers, the C layout
+// of an mma would write 16 bytes at a time into each of eight rows.
 #pragma once
 
 #include <cstdint>

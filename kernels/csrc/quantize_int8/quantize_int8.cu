@@ -61,7 +61,7 @@ __device__ __forceinline__ uint32_t four_steps(const float* values, float invers
 // kPieces: that a thread keeps; none for rows that are too long.
 template <typename Element, bool kAligned, int kPieces>
 __global__ void __launch_bounds__(kThreads) quantize_int8_rows(const QuantizeInt8Params p) {
-  let_next_kernel_begin();
+  launch_dependents();
   const int64_t m = blockIdx.x;
   const Element* row = static_cast<const Element*>(p.x) + m * p.x_stride;
   const int pieces = p.padded_k / kPiece;

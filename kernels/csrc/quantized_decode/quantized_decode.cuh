@@ -15,26 +15,165 @@
 // score + log2(scale). So the weights in fp16 lie in 0 .. 1, however small or large the values are.
 #pragma once
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "decode_attention/decode_attention_launch.cuh"
 #include "decode_attention/decode_attention_merge.cuh"
-#include "decode_attention/decode_attention_work.cuh"
 #include "flash_attention/flash_attention_softmax.cuh"
 #include "primitives/byte_mma.cuh"
 #include "primitives/dependent_launch.cuh"
+#include "primitives/element.cuh"
 #include "primitives/launch_shape.h"
 #include "primitives/ldmatrix.cuh"
-#include "quantized_decode/quantized_decode_queries.cuh"
-#include "quantized_decode/quantized_decode_rows.cuh"
+#include "primitives/mma.cuh"
+#include "primitives/swizzle.cuh"
 #include "quantized_decode/quantized_decode_tiles.h"
 #include "quantized_decode/quantized_decode_words.cuh"
 
 namespace warpwatch {
+
+// A tile of codes in shared memory: 32 rows as they lie in the cache, their 16-byte chunks swizzled.
+
+constexpr int kQuantizedKeys = 32;  // of a tile
+
+// Where a 16-byte chunk of a row lies in a tile (primitives/swizzle.cuh). Rows of 32 bytes go two by two.
+template <int RowBytes>
+__device__ __forceinline__ constexpr uint32_t quantized_place(int row, int chunk) {
+  if constexpr (RowBytes == 32) {
+    return swizzled<64>(row / 2, row % 2 * 2 + chunk);
+  } else {
+    return swizzled<RowBytes>(row, chunk);
+  }
+}
+
+// One warp copies a tile's 32 rows of RowBytes; those from `live` on become zeros.
+template <int RowBytes, typename Copy>
+__device__ __forceinline__ void copy_quantized_rows(uint32_t tile, const void* first_row, int64_t stride, int live) {
+  constexpr int kChunks = RowBytes / 16;
+  constexpr int kRows = 32 / kChunks;  // at once: 512 bytes
+  const int first = threadIdx.x % 32 / kChunks;
+  const int chunk = threadIdx.x % kChunks;
+  const uint32_t to = tile + quantized_place<RowBytes>(first, chunk);
+  const auto copy = [&](auto all) {
+    const unsigned char* from = static_cast<const unsigned char*>(first_row) + first * stride + 16 * chunk;
+#pragma unroll
+    for (int row = 0; row < kQuantizedKeys; row += kRows) {
+      // `first` and `row` have no bit in common, so what the swizzle makes of their sum is what it makes of both.
+      const uint32_t by = quantized_place<RowBytes>(row, 0) - row * RowBytes;
+      Copy::template run<16>((to ^ by) + row * RowBytes, from, decltype(all)::value || first + row < live);
+      from += kRows * stride;
+    }
+  };
+  if (live >= kQuantizedKeys) {
+    copy(std::true_type{});
+  } else {
+    copy(std::false_type{});
+  }
+}
+
+// For ldmatrix: this lane's row of a tile; chunk c is at `^ (c << 4)`, tiles lying on multiples of 256 bytes.
+template <int RowBytes>
+__device__ __forceinline__ uint32_t quantized_row_of_lane(uint32_t tile) {
+  return tile + quantized_place<RowBytes>(threadIdx.x % 32, 0);
+}
+
+// The packed queries of a block as B fragments of fp16, in the order of columns in which lanes have keys' words.
+//
+// The order of columns within a product is free as long as both sides have the same. A lane with t = lane % 4 has of a key
+// one word of WordDims neighbouring columns in each chunk of 16 bytes, and takes of it for step `sub` of mma, halves
+// p = 0, 1 of a fragment's k, columns 2 sub + p and 2 sub + p + WordDims / 2: what one mask takes out of a word at once.
+//
+// Each row is divided by a power of two, so that its largest magnitude lies in [1, 2): no product with a scale leaves fp16,
+// and bf16 fits in it. The power goes into the scores in fp32.
+
+// RowTiles times eight queries: a lane holds columns of query 8 r + lane / 4, and, as the scores lie, numbers of queries
+// 8 r + 2 t and 8 r + 2 t + 1.
+template <int HeadDim, int WordDims, int RowTiles>
+struct QuantizedDecodeQueries {
+  static constexpr int kWords = HeadDim / 4 / WordDims;  // of a key, for one lane
+  static constexpr int kSubs = WordDims / 4;             // steps of mma that a word lasts
+
+  // What load() has asked for: the lane's columns as they lie in memory.
+  struct Raw {
+    uint32_t words[RowTiles][kWords][WordDims / 2];
+  };
+
+  uint32_t b[RowTiles][kWords][kSubs][2];
+  float power[RowTiles][2];
+  float sum[RowTiles][2];  // of the query's columns, as the fragments hold them
+
+  // The first column of a lane's word.
+  static __device__ __forceinline__ int column(int word) { return (4 * word + threadIdx.x % 4) * WordDims; }
+
+  template <typename Element>
+  static __device__ __forceinline__ void load(Raw& raw, const DecodeAttentionParams& p, const DecodeAttentionWork& work) {
+#pragma unroll
+    for (int r = 0; r < RowTiles; ++r) {
+      const int row = 8 * r + threadIdx.x % 32 / 4;
+      const bool live = row < work.rows;
+      const Element* from = query_row<Element>(p, work, live ? row : 0);
+#pragma unroll
+      for (int w = 0; w < kWords; ++w) {
+#pragma unroll
+        for (int i = 0; i < WordDims / 2; ++i) raw.words[r][w][i] = 0;
+        if (live) load_words(raw.words[r][w], from + column(w));
+      }
+    }
+  }
+
+  template <typename Element>
+  __device__ __forceinline__ void take(const Raw& raw) {
+    const int t = threadIdx.x % 4;
+#pragma unroll
+    for (int r = 0; r < RowTiles; ++r) {
+      float largest = 0.0f;
+#pragma unroll
+      for (int w = 0; w < kWords; ++w) {
+#pragma unroll
+        for (int i = 0; i < WordDims; ++i) largest = fmaxf(largest, fabsf(element<Element>(raw.words[r][w], i)));
+      }
+      const int biased = static_cast<int>(__float_as_uint(quad_max(largest)) >> 23);
+      const int exponent = min(max(biased - 127, -100), 126);
+      const float own_power = __uint_as_float(static_cast<uint32_t>(127 + exponent) << 23);
+      const float inverse = __uint_as_float(static_cast<uint32_t>(127 - exponent) << 23);
+      float own_sum = 0.0f;
+#pragma unroll
+      for (int w = 0; w < kWords; ++w) {
+#pragma unroll
+        for (int sub = 0; sub < kSubs; ++sub) {
+#pragma unroll
+          for (int pair = 0; pair < 2; ++pair) {
+            const int i = 2 * sub + pair;
+            b[r][w][sub][pair] = pack<__half>(inverse * element<Element>(raw.words[r][w], i),
+                                              inverse * element<Element>(raw.words[r][w], i + WordDims / 2));
+            const float2 rounded = __half22float2(as_half2(b[r][w][sub][pair]));
+            own_sum += rounded.x + rounded.y;
+          }
+        }
+      }
+      own_sum = quad_sum(own_sum);
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        power[r][e] = __shfl_sync(0xffffffffu, own_power, 4 * (2 * t + e));
+        sum[r][e] = __shfl_sync(0xffffffffu, own_sum, 4 * (2 * t + e));
+      }
+    }
+  }
+
+ private:
+  template <typename Element>
+  static __device__ __forceinline__ float element(const uint32_t* raw, int i) {
+    const uint16_t bits = static_cast<uint16_t>(raw[i / 2] >> (16 * (i % 2)));
+    return as_float(*reinterpret_cast<const Element*>(&bits));
+  }
+};
 
 // Of an 8 x 8 matrix of 16-bit elements, of which each lane has two neighbours of row g: rows 2 t and 2 t + 1 of column g.
 __device__ __forceinline__ uint32_t transposed(uint32_t pair) {
@@ -210,7 +349,7 @@ struct QuantizedDecode {
 
   static __device__ __forceinline__ void run(const DecodeAttentionParams& p, const typename Format::Cache& cache) {
     extern __shared__ __align__(1024) unsigned char shared[];
-    let_next_kernel_begin();  // the parts' combination, which waits for this one's end
+    launch_dependents();  // the parts' combination, which waits for this one's end
     const int warp = threadIdx.x / 32;
     unsigned char* const ring = shared + warp * Stages * Format::kStageBytes;
     const DecodeAttentionWork work = decode_attention_work_of_block<kRows, kQuantizedKeys>(p, blockIdx.x);
@@ -268,5 +407,19 @@ struct QuantizedDecode {
     state.finish(shared, p, again);
   }
 };
+
+// Calls `launch` with the template arguments <Element, HeadDim, RowTiles> of this problem.
+template <typename Launch>
+cudaError_t with_quantized_shape(const DecodeAttentionParams& p, const Launch& launch) {
+  const bool two = quantized_decode_row_tiles(decode_attention_rows(p), p.head_dim) == 2;
+  return with_16_bit_element(p, [&]<typename Element>() {
+    switch (p.head_dim) {
+      case 64: return two ? launch.template operator()<Element, 64, 2>() : launch.template operator()<Element, 64, 1>();
+      case 128: return two ? launch.template operator()<Element, 128, 2>() : launch.template operator()<Element, 128, 1>();
+      case 256: return launch.template operator()<Element, 256, 1>();
+      default: return cudaErrorInvalidValue;
+    }
+  });
+}
 
 }  // namespace warpwatch

@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "primitives/cp_async.cuh"
-#include "primitives/cp_async_once.cuh"
 #include "primitives/ldmatrix.cuh"
 
 namespace warpwatch {

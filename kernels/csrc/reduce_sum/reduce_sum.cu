@@ -2,9 +2,7 @@
 // a block adds, columns, and the second pass over columns.
 #include "primitives/dependent_launch.cuh"
 #include "reduce_sum/reduce_sum.h"
-#include "reduce_sum/reduce_sum_columns.cuh"
-#include "reduce_sum/reduce_sum_rows.cuh"
-#include "reduce_sum/reduce_sum_second.cuh"
+#include "reduce_sum/reduce_sum_kernels.cuh"
 #include "reduce_sum/reduce_sum_tiles.h"
 
 namespace warpwatch {

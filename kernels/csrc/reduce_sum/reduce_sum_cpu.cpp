@@ -1,7 +1,6 @@
 // Sums on the CPU, in double, the outputs shared among PyTorch's threads.
 #include <algorithm>
 
-#include "framework/half.h"
 #include "framework/parallel.h"
 #include "reduce_sum/reduce_sum.h"
 

@@ -7,7 +7,6 @@
 #include "rope/rope.h"
 #include "rope/rope_angles.cuh"
 #include "rope/rope_tiles.h"
-#include "rope/rope_turn.cuh"
 
 namespace warpwatch {
 namespace {
@@ -196,8 +195,8 @@ __global__ __launch_bounds__(kRopeThreads) void rope_pairs(const RopeParams p, c
   for (int i = place.lane; i < half; i += cover.lanes.divisor()) {
     const int first = p.interleaved ? 2 * i : i;
     const int second = p.interleaved ? 2 * i + 1 : i + half;
-    const float a = to_float(x[first]);
-    const float b = to_float(x[second]);
+    const float a = as_float(x[first]);
+    const float b = as_float(x[second]);
     float cos[1], sin[1];
     angles.get(place.batch, place.seq, i, cos, sin);
     from_float(a * cos[0] - b * sin[0], out[first]);

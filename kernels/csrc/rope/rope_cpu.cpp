@@ -3,7 +3,6 @@
 #include <cmath>
 #include <vector>
 
-#include "framework/half.h"
 #include "framework/parallel.h"
 #include "rope/rope_row_cpu.h"
 

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "framework/half.h"
 #include "framework/parallel.h"
+#include "paged_kv/paged_kv.h"
 #include "paged_kv/paged_kv_places.h"
 #include "rope/rope_row_cpu.h"
 #include "rope_paged_kv_append/rope_paged_kv_append.h"

@@ -142,19 +142,19 @@ __device__ inline void norm_any_row(const RowNormParams& p) {
     const Element* residual = static_cast<const Element*>(p.residual) + row * p.residual_stride;
     Element* total = static_cast<Element*>(p.total) + row * p.cols;
     for (int64_t i = threadIdx.x; i < p.cols; i += kThreads) {
-      from_float(to_float(x[i]) + to_float(residual[i]), total[i]);
+      from_float(as_float(x[i]) + as_float(residual[i]), total[i]);
     }
     x = total;
   }
   float mean = 0.0f;
   if constexpr (Norm::kCentered) {
     float sum = 0.0f;
-    for (int64_t i = threadIdx.x; i < p.cols; i += kThreads) sum += to_float(x[i]);
+    for (int64_t i = threadIdx.x; i < p.cols; i += kThreads) sum += as_float(x[i]);
     mean = threads_sum<kThreads>(sum, slots.first) / static_cast<float>(p.cols);
   }
   float squares = 0.0f;
   for (int64_t i = threadIdx.x; i < p.cols; i += kThreads) {
-    const float away = to_float(x[i]) - mean;
+    const float away = as_float(x[i]) - mean;
     squares += away * away;
   }
   squares = threads_sum<kThreads>(squares, slots.second);
@@ -163,8 +163,8 @@ __device__ inline void norm_any_row(const RowNormParams& p) {
   const Element* bias = static_cast<const Element*>(p.bias);
   Element* out = static_cast<Element*>(p.out) + row * p.cols;
   for (int64_t i = threadIdx.x; i < p.cols; i += kThreads) {
-    const float shift = bias != nullptr ? to_float(bias[i]) : 0.0f;
-    from_float(normalised<Norm>(p, to_float(x[i]), mean, scale, to_float(weight[i]), shift), out[i]);
+    const float shift = bias != nullptr ? as_float(bias[i]) : 0.0f;
+    from_float(normalised<Norm>(p, as_float(x[i]), mean, scale, as_float(weight[i]), shift), out[i]);
   }
 }
 

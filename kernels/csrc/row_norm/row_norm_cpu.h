@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/half.h"
 #include "framework/parallel.h"
 #include "row_norm/row_norm.h"
 

@@ -1,5 +1,4 @@
 // Addition on the CPU, shared among PyTorch's threads.
-#include "framework/half.h"
 #include "framework/parallel.h"
 #include "vector_add/vector_add.h"
 

@@ -26,7 +26,7 @@ from warpbench.compiled.architectures import compute_capability_of
 from warpbench.operators import make_inputs, prepare
 from warpbench.prepared import UnavailableError
 
-from ...watched_kernels import WATCHED
+from ...watched_kernels import watched_operators
 from .. import FACTS, CompiledConfiguration
 from ..facts_digest import workloads_that_call
 from ..forked import NoAnswerError, each_forked
@@ -41,7 +41,7 @@ def main(folder: Path, wanted: Collection[tuple[str, str]]) -> None:
     questions = [
         (operator, architecture)
         for architecture in dict.fromkeys(architecture for _, architecture in wanted)
-        for operator, watched in WATCHED.items()
+        for operator, watched in watched_operators().items()
         if any((function, architecture) in wanted for function in watched.twins)
     ]
     tasks: list[tuple[str, Specialization]] = []
@@ -53,7 +53,7 @@ def main(folder: Path, wanted: Collection[tuple[str, str]]) -> None:
         for index, found in each_forked([functools.partial(_launched, *question) for question in questions]):
             operator, architecture = questions[index]
             if isinstance(found, NoAnswerError):  # a twin may refuse this GPU, or be older than today's workloads
-                for function in WATCHED[operator].twins:
+                for function in watched_operators()[operator].twins:
                     tell(_failed(architecture, function, "", found))
             else:
                 tasks += [(architecture, each) for each in found if (each.function, architecture) in wanted]
@@ -68,7 +68,7 @@ def main(folder: Path, wanted: Collection[tuple[str, str]]) -> None:
 
 def _load() -> None:
     """What each process needs, and what Triton does once in a process, so that it is no part of a compile time."""
-    for operator in WATCHED:
+    for operator in watched_operators():
         with contextlib.suppress(ImportError):
             importlib.import_module(f"warpwatch.kernels.triton.{operator}")
     triton.compile(ASTSource(_nothing, {"ptr": "*i32"}, {}, {}), target=GPUTarget("cuda", 90, 32))

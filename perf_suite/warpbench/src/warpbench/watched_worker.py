@@ -11,8 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from .child_process import compiling_alone, python_running
-from .lines_in_time import LinesInTime, SilentError
+from .child_process import LinesInTime, SilentError, compiling_alone, python_running
 from .protocol import Job, jobs_to_json
 from .records import Failure, RunRecord, from_line
 

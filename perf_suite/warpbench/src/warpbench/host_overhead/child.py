@@ -20,8 +20,7 @@ from .. import context, run_record
 from ..gate import WrongResultError
 from ..protocol import Job, jobs_from_json
 from ..records import Failure, RunRecord, to_line
-from .order import Order
-from .smallest import case
+from .smallest import Order, case
 
 _FILE = Path(__file__).with_name("dispatch.py")
 

@@ -14,16 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmark import KernelBenchmark
-from ..child_process import compiling_alone, python_running
-from ..lines_in_time import LinesInTime, SilentError
+from ..child_process import LinesInTime, SilentError, compiling_alone, python_running
 from ..protocol import Job, Outcome, jobs_to_json
 from ..records import Failure, MeasurementRecord, RunRecord, Status, from_line
 from ..samples import thinned
 from ..spool import Spool
 from ..workload import Workload
 from ..workload_record import workload_record
-from .order import Order
-from .smallest import case, smallest
+from .smallest import Order, case, smallest
 
 _REASON_LENGTH, _LAST_WORDS = 500, 300
 

@@ -1,10 +1,22 @@
 """The smallest call of each operator, so that the host is what takes the time. No torch here."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..benchmark import KernelBenchmark
 from ..workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One process's work, and where it writes."""
+
+    run: str
+    quick: bool
+    jobs: str  # as JSON; those of this machine's device are measured
+    journal: int  # a file descriptor
+    report: str
+
 
 # Compiling it anew takes longer than measuring all the others.
 _LEFT_OUT = {"torch_compile"}

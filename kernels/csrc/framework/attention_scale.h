@@ -1,0 +1,25 @@
+// What scores are multiplied by before the softmax, in all that is called attention.
+#pragma once
+
+#include <cfloat>
+#include <cmath>
+#include <optional>
+
+#include "framework/checks.h"
+
+namespace warpwatch {
+
+// Refuses what float32, in which kernels hold it times log2(e), has no place for.
+inline void check_attention_scale(const char* op, std::optional<double> scale) {
+  WARPWATCH_CHECK(!scale || (std::isfinite(*scale) && *scale > 0), op, "scale must be positive and finite, got ",
+                  *scale);
+  WARPWATCH_CHECK(!scale || (*scale >= FLT_MIN && *scale <= FLT_MAX / 2), op, "scale must lie between ", FLT_MIN, " and ",
+                  FLT_MAX / 2, ", got ", *scale);
+}
+
+// The one given, or 1 / sqrt(head_dim).
+inline float attention_scale(std::optional<double> scale, int64_t head_dim) {
+  return static_cast<float>(scale ? *scale : 1.0 / std::sqrt(static_cast<double>(head_dim)));
+}
+
+}  // namespace warpwatch

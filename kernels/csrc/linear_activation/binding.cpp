@@ -1,0 +1,219 @@
+// torch.ops.warpwatch.linear_activation, which linear_gelu and linear_silu are, swiglu and ffn_gelu: they check their tensors,
+// choose between one launch and cuBLAS with another behind it, and call.
+#include "linear_activation/linear_activation.h"
+
+#include <optional>
+
+#include "framework/cuda.h"
+#include "framework/linear_operands.h"
+#include "framework/product.h"
+#include "linear_activation/linear_activation_tiles.h"
+
+namespace warpwatch {
+
+// What the bindings of linear layers with an activation share: how they check a layer, and the launch behind a product.
+
+// A layer of `depth` inputs, whose tensors are x's kind.
+inline void check_layer(const Checks& checks, const Tensor& x, int64_t depth, const Argument& weight,
+                        const char* bias_name, const std::optional<Tensor>& bias) {
+  checks.rank(weight, 2, "(N, K)");
+  checks.shape(weight, {weight.tensor.size(0), depth}, "(N, K)");
+  checks.same_dtype({"x", x}, weight);
+  checks.last_dimension_contiguous(weight);
+  checks.same_device({"x", x}, weight);
+  check_bias(checks, x, bias_name, bias, weight.tensor.size(0));
+}
+
+inline LinearRows rows_of(const Checks& checks, const Tensor& x, const Tensor& weight) {
+  return rows_of(checks, x, {"weight", weight}, weight.size(0));
+}
+
+// The launch behind a product of these rows.
+inline ActivationRowsParams behind_product(const Tensor& product, const LinearRows& rows,
+                                           const std::optional<Tensor>& bias, Activation activation) {
+  return {
+      .values = product.data_ptr(),
+      .bias = pointer_of(bias),
+      .up = nullptr,
+      .up_bias = nullptr,
+      .m = rows.m,
+      .n = static_cast<int>(rows.n),
+      .activation = activation,
+      .dtype = kernel_dtype(rows.x),
+      .begins_early = false,
+  };
+}
+
+#if WARPWATCH_WITH_CUDA
+// Code for other architectures does not wait, even if a GPU as new as Hopper compiles it when it loads it.
+inline cudaError_t launch_behind_product(ActivationRowsParams p, const OnDeviceOf& gpu) {
+  p.begins_early = WARPWATCH_HAS_SM90A && gpu.compute_capability() == 90;
+  return activation_rows_cuda(p, gpu.stream());
+}
+#endif
+
+namespace {
+
+Activation activation_of(int64_t number) {
+  WARPWATCH_CHECK(number >= 0 && number <= static_cast<int64_t>(Activation::kSilu), "linear_activation",
+                  "activation must be 0 (none), 1 (gelu), 2 (gelu by tanh) or 3 (silu), got ", number);
+  return static_cast<Activation>(number);
+}
+
+// What the user called, for the sentences.
+constexpr Checks checks_of(Activation activation) {
+  switch (activation) {
+    case Activation::kGelu:
+    case Activation::kGeluTanh: return {"linear_gelu"};
+    case Activation::kSilu: return {"linear_silu"};
+    case Activation::kNone: break;
+  }
+  return {"linear_activation"};
+}
+
+// Layer is the CPU's or the GPU's, for rows and weights that have been checked.
+using Layer = Tensor (*)(const Checks&, const LinearRows&, const Tensor& weight, const std::optional<Tensor>& bias,
+                         Activation);
+
+template <Layer layer>
+Tensor linear_activation(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias, int64_t number) {
+  const Activation activation = activation_of(number);
+  const Checks checks = checks_of(activation);
+  check_x(checks, x);
+  check_layer(checks, x, x.size(x.dim() - 1), {"weight", weight}, "bias", bias);
+  return layer(checks, rows_of(checks, x, weight), weight, bias, activation);
+}
+
+template <Layer layer>
+Tensor ffn_gelu(const Tensor& x, const Tensor& up_weight, const std::optional<Tensor>& up_bias,
+                const Tensor& down_weight, const std::optional<Tensor>& down_bias, int64_t number) {
+  constexpr Checks kFfn{"ffn_gelu"};
+  const Activation activation = activation_of(number);
+  check_x(kFfn, x);
+  check_layer(kFfn, x, x.size(x.dim() - 1), {"up_weight", up_weight}, "up_bias", up_bias);
+  const int64_t hidden_size = up_weight.size(0);
+  WARPWATCH_CHECK(hidden_size > 0, kFfn.op, "up_weight must have at least one row, got shape ", shape_text(up_weight));
+  check_layer(kFfn, x, hidden_size, {"down_weight", down_weight}, "down_bias", down_bias);
+  const Tensor hidden = layer(kFfn, rows_of(kFfn, x, up_weight), up_weight, up_bias, activation);
+  return layer(kFfn, rows_of(kFfn, hidden, down_weight), down_weight, down_bias, Activation::kNone);
+}
+
+Tensor layer_on_cpu(const Checks&, const LinearRows& rows, const Tensor& weight, const std::optional<Tensor>& bias,
+                    Activation activation) {
+  if (rows.m == 0 || rows.n == 0) return torch::stable::new_empty(rows.x, rows.out_sizes);
+  const Tensor product = product_with_transposed(rows.x, weight);
+  activation_rows_cpu(behind_product(product, rows, bias, activation));
+  return torch::stable::view(product, rows.out_sizes);
+}
+
+#if WARPWATCH_WITH_CUDA
+// Whether the fused kernel of this architecture is in the build and takes these rows.
+bool fused_takes(const LinearRows& rows, const Tensor& weight, int capability, int multiprocessors) {
+  const ScalarType dtype = rows.x.scalar_type();
+  const bool built = capability >= 80 ? WARPWATCH_HAS_SM80 : capability >= 75 && WARPWATCH_HAS_SM75;
+  const bool multiplies = dtype == ScalarType::Half || (dtype == ScalarType::BFloat16 && capability >= 80);
+  const auto aligned = [&](const Tensor& tensor) {
+    return bytes_past(16, tensor) == 0 &&
+           (tensor.size(0) == 1 || tensor.stride(0) % 8 == 0) && rows.k % 8 == 0;
+  };
+  return built && multiplies && aligned(rows.x) && aligned(weight) &&
+         linear_is_fused(capability, static_cast<int>(rows.m), static_cast<int>(rows.n), multiprocessors);
+}
+
+cudaError_t launch(const Checks& checks, const LinearActivationParams& p, const OnDeviceOf& gpu, int capability) {
+#if WARPWATCH_HAS_SM80
+  if (capability >= 80) return linear_activation_sm80(p, gpu.stream());
+#endif
+#if WARPWATCH_HAS_SM75
+  if (capability >= 75) return linear_activation_sm75(p, gpu.stream());
+#endif
+  fail_without_kernel(checks.op, capability);
+}
+
+Tensor layer_on_cuda(const Checks& checks, const LinearRows& rows, const Tensor& weight,
+                     const std::optional<Tensor>& bias, Activation activation) {
+  if (rows.m == 0 || rows.n == 0) return torch::stable::new_empty(rows.x, rows.out_sizes);
+  const OnDeviceOf gpu(rows.x);
+  const int capability = gpu.compute_capability();
+  if (!fused_takes(rows, weight, capability, gpu.multiprocessors())) {
+    if (activation == Activation::kNone) {
+      return torch::stable::view(product_with_transposed(rows.x, weight, bias), rows.out_sizes);
+    }
+    const Tensor product = product_with_transposed(rows.x, weight);
+    check_launch(checks.op, launch_behind_product(behind_product(product, rows, bias, activation), gpu));
+    return torch::stable::view(product, rows.out_sizes);
+  }
+  const Tensor out = torch::stable::new_empty(rows.x, rows.out_sizes);
+  const LinearActivationParams p{
+      .x = rows.x.data_ptr(),
+      .weight = weight.data_ptr(),
+      .bias = pointer_of(bias),
+      .out = out.data_ptr(),
+      .x_stride = rows.m > 1 ? rows.x.stride(0) : rows.k,
+      .weight_stride = rows.n > 1 ? weight.stride(0) : rows.k,
+      .m = static_cast<int>(rows.m),
+      .n = static_cast<int>(rows.n),
+      .k = static_cast<int>(rows.k),
+      .tile = linear_tile(capability >= 80, static_cast<int>(rows.m)),
+      .activation = activation,
+      .dtype = kernel_dtype(rows.x),
+  };
+  check_launch(checks.op, launch(checks, p, gpu, capability));
+  return out;
+}
+#endif
+
+constexpr Checks kSwiglu{"swiglu"};
+
+LinearRows prepare_swiglu(const Tensor& x, const Tensor& gate_weight, const Tensor& up_weight,
+                          const std::optional<Tensor>& gate_bias, const std::optional<Tensor>& up_bias) {
+  check_x(kSwiglu, x);
+  const int64_t depth = x.size(x.dim() - 1);
+  check_layer(kSwiglu, x, depth, {"gate_weight", gate_weight}, "gate_bias", gate_bias);
+  check_layer(kSwiglu, x, depth, {"up_weight", up_weight}, "up_bias", up_bias);
+  kSwiglu.same_shape({"gate_weight", gate_weight}, {"up_weight", up_weight});
+  return rows_of(kSwiglu, x, gate_weight);
+}
+
+// Calls `apply` on the rows behind two products; the answer is the first one's memory.
+template <class Apply>
+Tensor swiglu_of(const LinearRows& rows, const Tensor& gate_weight, const Tensor& up_weight,
+                 const std::optional<Tensor>& gate_bias, const std::optional<Tensor>& up_bias, const Apply& apply) {
+  if (rows.m == 0 || rows.n == 0) return torch::stable::new_empty(rows.x, rows.out_sizes);
+  const Tensor gate = product_with_transposed(rows.x, gate_weight);
+  const Tensor up = product_with_transposed(rows.x, up_weight);
+  ActivationRowsParams params = behind_product(gate, rows, gate_bias, Activation::kNone);
+  params.up = up.data_ptr();
+  params.up_bias = pointer_of(up_bias);
+  apply(params);
+  return torch::stable::view(gate, rows.out_sizes);
+}
+
+Tensor swiglu_on_cpu(const Tensor& x, const Tensor& gate_weight, const Tensor& up_weight,
+                     const std::optional<Tensor>& gate_bias, const std::optional<Tensor>& up_bias) {
+  const LinearRows rows = prepare_swiglu(x, gate_weight, up_weight, gate_bias, up_bias);
+  return swiglu_of(rows, gate_weight, up_weight, gate_bias, up_bias, activation_rows_cpu);
+}
+
+#if WARPWATCH_WITH_CUDA
+Tensor swiglu_on_cuda(const Tensor& x, const Tensor& gate_weight, const Tensor& up_weight,
+                      const std::optional<Tensor>& gate_bias, const std::optional<Tensor>& up_bias) {
+  const LinearRows rows = prepare_swiglu(x, gate_weight, up_weight, gate_bias, up_bias);
+  const OnDeviceOf gpu(x);
+  return swiglu_of(rows, gate_weight, up_weight, gate_bias, up_bias, [&](const ActivationRowsParams& p) {
+    check_launch("swiglu", launch_behind_product(p, gpu));
+  });
+}
+#endif
+
+}  // namespace
+}  // namespace warpwatch
+
+WARPWATCH_OPERATOR(linear_activation<warpwatch::layer_on_cpu>, linear_activation<warpwatch::layer_on_cuda>,
+                   "linear_activation(Tensor x, Tensor weight, Tensor? bias, int activation) -> Tensor");
+WARPWATCH_OPERATOR(ffn_gelu<warpwatch::layer_on_cpu>, ffn_gelu<warpwatch::layer_on_cuda>,
+                   "ffn_gelu(Tensor x, Tensor up_weight, Tensor? up_bias, Tensor down_weight, Tensor? down_bias, "
+                   "int activation) -> Tensor");
+WARPWATCH_OPERATOR(swiglu_on_cpu, swiglu_on_cuda,
+                   "swiglu(Tensor x, Tensor gate_weight, Tensor up_weight, Tensor? gate_bias=None, "
+                   "Tensor? up_bias=None) -> Tensor");
