@@ -4,7 +4,9 @@ import os
 from collections import Counter
 
 import pytest
+from flask import Flask
 from hypothesis import HealthCheck, settings
+from jinja2.bccache import Bucket, BytecodeCache
 
 # OpenMP's threads spin while they wait, which doubles the CPU time of a test and takes the cores from other workers.
 # They still run: set before torch is loaded, for this process and those that it starts.
@@ -14,6 +16,24 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # one: machines are shared.
 settings.register_profile("warpwatch", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("warpwatch")
+
+
+
+class _CompiledTemplates(BytecodeCache):
+    """Templates by the hash of their source, so that a process compiles each once for all of its applications."""
+
+    def __init__(self) -> None:
+        self._code: dict[tuple[str, str], bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if code := self._code.get((bucket.key, bucket.checksum)):
+            bucket.bytecode_from_string(code)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._code[bucket.key, bucket.checksum] = bucket.bytecode_to_string()
+
+
+Flask.jinja_options = {"bytecode_cache": _CompiledTemplates()}
 
 # What tests say when they skip for want of a program, and how to get it.
 _INSTALL = {

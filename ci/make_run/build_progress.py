@@ -83,6 +83,23 @@ def logged_count(environments: Path, since_s: float) -> Count | None:
     return Count(done=min(len(finished), total), total=total) if finished and total else None
 
 
+def triton_count(environments: Path, since_s: float) -> Count | None:
+    """Compilations of Triton kernels in one of asv's environments, started after `since_s` (Unix time).
+
+    perf_suite.compiled.twins writes the file. None if nothing is compiled now.
+    """
+    newest = max(environments.glob("*/triton_progress.txt"), key=_modified_s, default=None)
+    if newest is None or _modified_s(newest) < since_s:
+        return None
+    try:
+        numbers = [int(word) for word in newest.read_text().split()]
+    except OSError:  # asv is emptying the folder
+        return None
+    if len(numbers) != 2 or numbers[0] >= numbers[1]:  # while the file is written, it is empty
+        return None
+    return Count(done=numbers[0], total=numbers[1])
+
+
 def _modified_s(path: Path) -> float:
     try:
         return path.stat().st_mtime

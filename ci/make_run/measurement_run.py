@@ -11,7 +11,7 @@ from typing import Literal
 from warpwatch.dashboard.cli.import_ import SET_ASIDE
 from warpwatch.dashboard.web.measurement import Count, Current, Measurement
 
-from .build_progress import AsvOutput, logged_count, printed_count
+from .build_progress import AsvOutput, logged_count, printed_count, triton_count
 from .command_session import CommandSession
 
 # The terminal of `make run`: permanent lines, and a status line below them.
@@ -213,6 +213,7 @@ class Measuring:
             commit=output.commit,
             commits=commits,
             compiled=compiled,
+            triton=None if output.is_building else triton_count(_ENVIRONMENTS, started_s),
             measured=measured,
             left_s=left[0] if left else None,
             left_of=left[1] if left else "all commits",
@@ -255,7 +256,7 @@ class Measuring:
         fields = {"state": "running", "imports": self._imports, **fields}
         now = self._current.now = Measurement.model_validate(fields)
         if now.state == "running":
-            self._terminal.show(now.text, topic=f"{now.task} {now.commit} {now.measured is None}")
+            self._terminal.show(now.text, topic=f"{now.task} {now.commit} {now.measured is None} {now.triton is None}")
 
     def _say(self, line: str | None) -> None:
         if line is not None:

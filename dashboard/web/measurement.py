@@ -34,6 +34,8 @@ class Measurement(BaseModel):
     commits: int | None = None
     compiled: Count | None = None
     """Sources of the commit."""
+    triton: Count | None = None
+    """Configurations of Triton kernels, while they are compiled."""
     measured: Count | None = None
     """Benchmarks of the commit."""
     left_s: float | None = Field(default=None, ge=0)
@@ -57,6 +59,8 @@ class Measurement(BaseModel):
         if self.compiled is not None:
             is_compiled = self.compiled.done >= self.compiled.total
             parts.append(f"compiled {self.compiled.total}" if is_compiled else _progress("compiling", self.compiled))
+        if self.triton is not None:
+            parts.append(_progress("compiling Triton kernels", self.triton))
         if self.measured is not None:
             parts.append(_progress("measuring", self.measured))
         if self.left_s is not None:

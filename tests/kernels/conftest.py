@@ -62,5 +62,7 @@ def _interpreter() -> Iterator[ProcessPoolExecutor]:
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("TRITON_INTERPRET", "1")
+            # The threads of NumPy's BLAS spin while they wait; tiles are too small to share out.
+            environment.setenv("OPENBLAS_NUM_THREADS", "1")
             pool.submit(int).result()  # the process starts here, and keeps this environment
         yield pool

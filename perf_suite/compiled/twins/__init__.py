@@ -26,6 +26,7 @@ from .compiled_twin import CompiledTwin, keep, kept
 from .facts_digest import facts_digests
 
 FACTS = "what.jsonl"  # in the folder that compiler.py writes
+PROGRESS = "triton_progress.txt"  # in asv's environment: "12 80" after 12 of 80 compilations
 _NOT_LAUNCHED = "this commit's twin launches no such function"
 _LIMIT_S = 900.0
 _LAST_WORDS = 300
@@ -90,6 +91,8 @@ def _compile(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         problem = _run_compiler(folder, wanted)
+        if problem and (environment := os.environ.get("ASV_ENV_DIR")):  # what remains is not compiled any more
+            Path(environment, PROGRESS).unlink(missing_ok=True)
         facts = folder / FACTS
         lines = facts.read_text().splitlines() if facts.exists() else []
         found = [CompiledConfiguration(**json.loads(line)) for line in lines]

@@ -23,6 +23,7 @@ MEASURING = Measurement(
     commit=2,
     commits=3,
     compiled=Count(done=112, total=112),
+    triton=Count(done=7, total=80),
     measured=Count(done=12, total=40),
     left_s=330.0,
 )
@@ -81,7 +82,9 @@ def test_the_banner_follows_the_measurement_and_turns_into_its_results(measured:
     expect(banner).to_contain_text("commit 1 of 3 · compiling 43 of 112")
     measured.current.now = MEASURING
     look(page)
-    expect(banner).to_contain_text("commit 2 of 3 · compiled 112 · measuring 12 of 40 · about 6 min left")
+    expect(banner).to_contain_text(
+        "commit 2 of 3 · compiled 112 · compiling Triton kernels 7 of 80 · measuring 12 of 40 · about 6 min left"
+    )
     expect(facts).to_contain_text("box · 2 commits")
 
     measured.import_results_of("this-machine")

@@ -27,7 +27,7 @@ from warpbench.operators import make_inputs, prepare
 from warpbench.prepared import UnavailableError
 
 from ...watched_kernels import watched_operators
-from .. import FACTS, CompiledConfiguration
+from .. import FACTS, PROGRESS, CompiledConfiguration
 from ..facts_digest import workloads_that_call
 from ..forked import NoAnswerError, each_forked
 from .pretended_gpu import Specialization, pretended_gpu
@@ -58,12 +58,19 @@ def main(folder: Path, wanted: Collection[tuple[str, str]]) -> None:
             else:
                 tasks += [(architecture, each) for each in found if (each.function, architecture) in wanted]
         calls = [functools.partial(_compiled, *task, folder / f"{index}.cubin") for index, task in enumerate(tasks)]
-        for index, compiled in each_forked(calls):
+        for done, (index, compiled) in enumerate(each_forked(calls), start=1):
+            _report(done, len(calls))
             architecture, task = tasks[index]
             if isinstance(compiled, NoAnswerError):  # that there is no code for this GPU is an answer too
                 tell(_failed(architecture, task.function, task.configuration, compiled))
             else:
                 tell(compiled)
+
+
+def _report(done: int, total: int) -> None:
+    """Write the progress into asv's environment, for `make run` (ci/make_run/build_progress.py)."""
+    if folder := os.environ.get("ASV_ENV_DIR"):
+        Path(folder, PROGRESS).write_text(f"{done} {total}\n")
 
 
 def _load() -> None:

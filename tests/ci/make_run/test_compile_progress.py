@@ -1,9 +1,11 @@
-"""How far ninja is, from what ninja itself prints and logs."""
+"""Progress of compilations: from the output and log of ninja, and from the file of the Triton compiler."""
 
 import subprocess
 from pathlib import Path
 
-from warpwatch.ci.make_run.build_progress import logged_count, printed_count
+import pytest
+
+from warpwatch.ci.make_run.build_progress import logged_count, printed_count, triton_count
 from warpwatch.dashboard.web.measurement import Count
 from warpwatch.kernels.building.toolchain import find_ninja
 
@@ -46,3 +48,18 @@ def test_an_earlier_build_does_not_count(tmp_path: Path) -> None:
     build(tmp_path / "hash" / "project")
     (log,) = tmp_path.rglob(".ninja_log")
     assert logged_count(tmp_path, since_s=log.stat().st_mtime + 1) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("12 80\n", Count(done=12, total=80)), ("80 80\n", None), ("", None), ("12", None)]
+)
+def test_triton_compilations_are_counted_until_the_last(tmp_path: Path, text: str, count: Count | None) -> None:
+    file = tmp_path / "hash" / "triton_progress.txt"
+    file.parent.mkdir()
+    file.write_text(text)
+    assert triton_count(tmp_path, since_s=0) == count
+    assert triton_count(tmp_path, since_s=file.stat().st_mtime + 1) is None
+
+
+def test_without_triton_compilations_there_is_no_count(tmp_path: Path) -> None:
+    assert triton_count(tmp_path, since_s=0) is None
