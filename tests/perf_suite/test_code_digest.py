@@ -207,12 +207,12 @@ def test_an_operator_that_the_commit_lacks_has_no_digest():
     [
         ("paged_kv_append", {"paged_kv/paged_kv.cu", "paged_kv/binding.cpp", "paged_kv/operands.cpp"}),
         ("int8_linear", {"int8_linear/int8_linear_sm80.cu", "quantize_int8/quantize_int8.cu"}),
-        ("int4_decode_attention", {"decode_attention/decode_attention_combine.cu", "bindings/quantized_kv.cpp"}),
+        ("int4_decode_attention", {"decode_attention/decode_attention_combine.cu", "quantized_decode/operands.cpp"}),
         ("paged_decode_attention", {"decode_attention/decode_attention_combine.cu"}),
-        ("linear_silu", {"linear_activation/linear_activation_sm80.cu", "bindings/linear_activation.cpp"}),
-        ("ffn_gelu", {"linear_activation/linear_activation_sm75.cu", "bindings/linear_activation.cpp"}),
-        ("swiglu", {"linear_activation/activation_rows.cu", "bindings/swiglu.cpp"}),
-        ("naive_attention", {"attention_ladder/naive_attention.cu", "bindings/attention_scale.cpp"}),
+        ("linear_silu", {"linear_activation/linear_activation_sm80.cu", "linear_activation/binding.cpp"}),
+        ("ffn_gelu", {"linear_activation/linear_activation_sm75.cu", "linear_activation/binding.cpp"}),
+        ("swiglu", {"linear_activation/activation_rows.cu", "linear_activation/binding.cpp"}),
+        ("naive_attention", {"attention_ladder/naive_attention.cu", "attention_ladder/binding.cpp"}),
         ("flash_attention_varlen", {"flash_attention/flash_attention_packed_sm80.cu"}),
     ],
 )
