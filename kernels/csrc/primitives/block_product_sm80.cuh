@@ -3,6 +3,7 @@
 
 #include "primitives/block_product.cuh"
 #include "primitives/cp_async.cuh"
+#include "primitives/cp_async_policy.cuh"
 
 namespace warpwatch {
 
@@ -42,6 +43,13 @@ struct BlockProductSm80 : BlockShape<Mma, kRowsA, kRowsB, kWarpsAlongM, kWarpsAl
     for (int c = 0; c < Shape::kCopies; ++c) {
       bool live;
       const char* from = Shape::chunk(a, b, k_bytes, slab, c, live);
+#if __CUDA_ARCH__ == 900
+      if (c * Shape::kRowsAtOnce >= Shape::kM) {  // of b
+        const uint64_t policy = b.read_once ? evict_first_policy() : evict_unchanged_policy();
+        cp_async_16(stage + Shape::chunk_offset(c), live ? from : a.first, live, policy);
+        continue;
+      }
+#endif
       cp_async_16(stage + Shape::chunk_offset(c), live ? from : a.first, live);
     }
   }

@@ -1,4 +1,4 @@
-// Which weights are read with TmaRing::copy_once: those that the next call would not find in the L2 anyway.
+// Which weights make room in the L2 first (TmaRing::copy_once, BlockOperand::read_once): those that the next call would not find in the L2 anyway.
 #pragma once
 
 #include <cuda_runtime_api.h>
