@@ -31,6 +31,7 @@ struct LinearActivationParams {
   int tile;  // of linear_activation_tiles.h
   Activation activation;
   Dtype dtype;
+  bool weight_once = false;  // set by the launcher: one block reads each row, and the L2 would not keep the weight
 };
 
 struct ActivationRowsParams {

@@ -35,8 +35,9 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
   const int slabs = static_cast<int>((k_bytes - 1) / kSlabBytes + 1);
 
   Block block;
-  block.run(rows_from(p.x, p.x_stride, first_m, p.m), rows_from(p.weight, p.weight_stride, first_n, p.n), k_bytes, 0,
-            slabs, shared);
+  BlockOperand weight = rows_from(p.weight, p.weight_stride, first_n, p.n);
+  weight.read_once = p.weight_once;
+  block.run(rows_from(p.x, p.x_stride, first_m, p.m), weight, k_bytes, 0, slabs, shared);
   if (const Element* const bias = static_cast<const Element*>(p.bias); bias != nullptr) {
     block.each_pair([&](int, int n, float& even, float& odd) {
       n += first_n;
@@ -74,9 +75,13 @@ cudaError_t launch_fused(const LinearActivationParams& p, cudaStream_t stream) {
   if (tiles > std::numeric_limits<int>::max()) return cudaErrorInvalidValue;
   using Shape = LaunchShape<Block::kThreads, Block::kSharedBytes>;
   const auto kernel = linear_activation_fused<Block, Element, kBlocksPerSm, Shape>;
-  const cudaError_t status = allow_dynamic_shared_bytes(kernel, Shape::kDynamicSharedBytes);
+  cudaError_t status = allow_dynamic_shared_bytes(kernel, Shape::kDynamicSharedBytes);
   if (status != cudaSuccess) return status;
-  kernel<<<static_cast<unsigned>(tiles), Shape::kThreads, Shape::kDynamicSharedBytes, stream>>>(p);
+  LinearActivationParams launched = p;
+  status = exceeds_half_l2(launched.weight_once, static_cast<int64_t>(p.n) * p.k * static_cast<int64_t>(sizeof(Element)));
+  if (status != cudaSuccess) return status;
+  launched.weight_once = launched.weight_once && p.m <= Block::kM;
+  kernel<<<static_cast<unsigned>(tiles), Shape::kThreads, Shape::kDynamicSharedBytes, stream>>>(launched);
   return cudaGetLastError();
 }
 

@@ -80,23 +80,21 @@ __global__ void __launch_bounds__(kPagedKvThreads) paged_kv_gather_kernel(const 
   }
 }
 
-// The same with fewer parameters, into contiguous rows: a thread for each piece of a key and of its value. Length and page are
-// asked for together.
-__global__ void __launch_bounds__(kPagedKvThreads) paged_kv_gather_rows(const PagedKvRows p) {
-  const uint32_t thread = blockIdx.x * kPagedKvThreads + threadIdx.x;
+// The same with fewer parameters, into contiguous rows: as in paged_kv_append_rows, blocks of keys and blocks of values. Length
+// and page are asked for together.
+__global__ void __launch_bounds__(kPagedKvRowsThreads) paged_kv_gather_rows(const PagedKvRows p) {
+  const uint32_t thread = blockIdx.x * kPagedKvRowsThreads + threadIdx.x;
   if (thread >= p.threads) return;
   const PagedKvRow row(p, thread);
-  uint4 key = make_uint4(0, 0, 0, 0);
-  uint4 value = key;
+  const bool is_value = blockIdx.y != 0;
+  const void* from = is_value ? p.pages[1] : p.pages[0];
+  void* to = is_value ? p.rows[1] : p.rows[0];
+  uint4 held = make_uint4(0, 0, 0, 0);
   if (row.has_page(p, row.of_seq)) {
-    const int64_t from = row.page_offset(p, row.of_seq) + row.lane;
-    if (static_cast<int64_t>(row.of_seq) < row.length) {
-      key = static_cast<const uint4*>(p.pages[0])[from];
-      value = static_cast<const uint4*>(p.pages[1])[from];
-    }
+    const int64_t at = row.page_offset(p, row.of_seq) + row.lane;
+    if (static_cast<int64_t>(row.of_seq) < row.length) held = static_cast<const uint4*>(from)[at];
   }
-  static_cast<uint4*>(p.rows[0])[thread] = key;
-  static_cast<uint4*>(p.rows[1])[thread] = value;
+  static_cast<uint4*>(to)[thread] = held;
 }
 
 bool rows_are_contiguous(const PagedKvParams& p) {
@@ -136,7 +134,8 @@ cudaError_t paged_kv_append_cuda(const PagedKvParams& p, cudaStream_t stream) {
 cudaError_t paged_kv_gather_cuda(const PagedKvParams& p, cudaStream_t stream) {
   PagedKvRows rows;
   if (!rows_are_contiguous(p) || !describe(p, rows)) return launch(paged_kv_gather_kernel, p, stream);
-  paged_kv_gather_rows<<<(rows.threads - 1) / kPagedKvThreads + 1, kPagedKvThreads, 0, stream>>>(rows);
+  const dim3 blocks((rows.threads - 1) / kPagedKvRowsThreads + 1, 2);
+  paged_kv_gather_rows<<<blocks, kPagedKvRowsThreads, 0, stream>>>(rows);
   return cudaGetLastError();
 }
 

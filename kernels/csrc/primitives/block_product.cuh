@@ -20,6 +20,7 @@ struct BlockOperand {
   const char* first;     // of the block's first row
   int64_t stride_bytes;  // from row to row
   int rows;              // that exist, from the first on; may be more than the block takes
+  bool read_once = false;  // of b: evict_first on Hopper
 };
 
 template <typename MmaPolicy, int kRowsA, int kRowsB, int kWarpsAlongM, int kWarpsAlongN>

@@ -42,6 +42,13 @@ struct BlockProductSm80 : BlockShape<Mma, kRowsA, kRowsB, kWarpsAlongM, kWarpsAl
     for (int c = 0; c < Shape::kCopies; ++c) {
       bool live;
       const char* from = Shape::chunk(a, b, k_bytes, slab, c, live);
+#if __CUDA_ARCH__ == 900
+      if (c * Shape::kRowsAtOnce >= Shape::kM) {  // of b
+        const uint64_t policy = b.read_once ? evict_first_policy() : evict_unchanged_policy();
+        cp_async_16(stage + Shape::chunk_offset(c), live ? from : a.first, live, policy);
+        continue;
+      }
+#endif
       cp_async_16(stage + Shape::chunk_offset(c), live ? from : a.first, live);
     }
   }

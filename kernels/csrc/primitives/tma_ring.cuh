@@ -7,11 +7,9 @@
 #pragma once
 
 #include <cuda.h>
-#include <cuda_runtime_api.h>
 
 #include <cstdint>
 
-#include "primitives/attributes.h"
 #include "primitives/ldmatrix.cuh"
 
 namespace warpwatch {
@@ -22,16 +20,6 @@ template <typename Element>
 __device__ __forceinline__ void prefetch_to_l2(const Element* first, int count) {
   const int at = static_cast<int>(threadIdx.x) * 128 / static_cast<int>(sizeof(Element));
   if (at < count) asm volatile("prefetch.global.L2 [%0];\n" ::"l"(first + at));
-}
-
-// Whether `bytes` are more than half of the current device's L2. Such weights are streamed by copy_once (evict_first), since
-// they would not survive in L2 until the next call. 16.8 MB of weights, read again and again out of an H200's 60 MB, are 9 %
-// slower with evict_first.
-inline cudaError_t exceeds_half_l2(bool& exceeds, int64_t bytes) {
-  int l2_bytes = 0;
-  const cudaError_t status = device_attribute(cudaDevAttrL2CacheSize, l2_bytes);
-  exceeds = 2 * bytes > l2_bytes;
-  return status;
 }
 
 // Fetches a map, a __grid_constant__ parameter, before the first copy needs it. One thread calls it.
