@@ -228,7 +228,7 @@ def undelivered(store: Store, project: str) -> tuple[Undelivered, ...]:
         Undelivered(
             destination=row.destination,
             payload=row.payload,
-            queued=_moment(row.queued_ms),
+            queued=moment(row.queued_ms),
             attempts=row.attempts,
             next_attempt=moment(row.next_attempt_ms or None),
             given_up=moment(row.given_up_ms),
@@ -250,7 +250,7 @@ def paused_destinations(store: Store, *, now_ms: int, project: str | None = None
             .where(*where)
             .group_by(table.c.destination)
         ).all()
-    return {row.destination: _moment(row.until) for row in rows}
+    return {row.destination: moment(row.until) for row in rows}
 
 
 def unconfigured_destinations(store: Store, project: str, configured: Collection[str]) -> dict[str, int]:
@@ -269,12 +269,6 @@ def unconfigured_destinations(store: Store, project: str, configured: Collection
             .order_by(table.c.destination)
         ).all()
     return {row.destination: row.messages for row in rows}
-
-
-def _moment(milliseconds: int) -> datetime:
-    time = moment(milliseconds)
-    assert time is not None
-    return time
 
 
 def revive(store: Store, project: str, *, now_ms: int) -> int:

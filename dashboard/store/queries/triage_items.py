@@ -14,15 +14,8 @@ from ...model.triage_item import TriageFilter, TriageItem, TriageList, TriageOrd
 from .. import schema
 from ..alerts import regressions_by_id
 from ..engine import Store
-from ..mappers import (
-    change_record,
-    commits_by_id,
-    commits_of_changes,
-    project_id,
-    select_series,
-    series_record,
-    workloads,
-)
+from ..finding_records import regression_records, select_findings
+from ..mappers import commits_by_id, project_id, workloads
 from ..statements import id_in
 from .series_list import matching_ids
 from .triage_index import IndexedItem, ItemSeries, TriageIndex, triage_index
@@ -134,19 +127,8 @@ def _regressions(
         return {}
     table = schema.changepoint
     ids = {(one.series_id, one.commit_id) for one in series}
-    columns = [column for column in table.c if column.name != "series_id"]
-    rows = [
-        row
-        for row in connection.execute(
-            select_series(*columns)
-            .join(table, table.c.series_id == schema.series.c.id)
-            .where(id_in(connection, schema.series.c.id, {series_id for series_id, _ in ids}))
-        )
-        if (row.id, row.commit_id) in ids
-    ]
-    known = workloads(connection, owner)
-    commits = commits_by_id(connection, commits_of_changes(rows))
-    return {
-        (row.id, row.commit_id): Regression(series=series_record(row, known), change=change_record(row, commits))
-        for row in rows
-    }
+    is_chosen = id_in(connection, schema.series.c.id, {series_id for series_id, _ in ids})
+    every = connection.execute(select_findings(table).where(is_chosen))
+    rows = [row for row in every if (row.id, row.commit_id) in ids]
+    records = regression_records(connection, table, rows, workloads(connection, owner))
+    return {(row.id, row.commit_id): one for row, one in zip(rows, records, strict=True)}
