@@ -98,7 +98,6 @@ def claim_next(
     after: int = 0,
     project: str | None = None,
     is_gone: Callable[[str], bool] = lambda worker: False,
-    lease_ms: int = LEASE_MS,
 ) -> Delivery | None:
     """Claim the oldest unclaimed message to one of the destinations; None without any.
 
@@ -135,7 +134,7 @@ def claim_next(
             rows = connection.execute(claim.where(table.c.id > after).limit(_AT_ONCE)).all()
             if not rows:
                 return None
-            free = next((row.id for row in rows if _is_free(row, now_ms, lease_ms, is_gone)), None)
+            free = next((row.id for row in rows if _is_free(row, now_ms, is_gone)), None)
             after = rows[-1].id
         row = connection.execute(
             update(table)
@@ -154,8 +153,8 @@ def claim_next(
     )
 
 
-def _is_free(row: Any, now_ms: int, lease_ms: int, is_gone: Callable[[str], bool]) -> bool:
-    return row.claimed_by is None or row.claimed_ms <= now_ms - lease_ms or is_gone(row.claimed_by)
+def _is_free(row: Any, now_ms: int, is_gone: Callable[[str], bool]) -> bool:
+    return row.claimed_by is None or row.claimed_ms <= now_ms - LEASE_MS or is_gone(row.claimed_by)
 
 
 def mark_delivered(

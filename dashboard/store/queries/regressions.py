@@ -1,7 +1,7 @@
 """Regressions: steps for the worse, those below the thresholds, and changes that people stated."""
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -56,32 +56,24 @@ def regressions(
     limit: int = 100,
     all_metrics: bool = False,
     kind: ChangeKind = ChangeKind.STEP,
-    also: ChangeKind | None = None,
-    below_limits: bool = False,
 ) -> tuple[RegressionGroup, ...]:
-    """Changes for the worse of one or two kinds, by commit and machine, newest first; a group's largest time first.
+    """Changes for the worse of a kind, by commit and machine, newest first; a group's largest time first.
 
     Of listed series of judged metrics, or of every metric, without baselines and canaries, which no commit of the
-    project changes. `below_limits` includes steps below the project's thresholds.
+    project changes; without steps below the project's thresholds.
     """
-    # Cached for all machines together: a request may name any machine.
-    kinds = (kind,) if also is None else (kind, also)
-    cache_key = ("regressions", all_metrics, kinds)
 
     def read() -> tuple[RegressionGroup, ...]:
         with store.read() as connection:
-            return regressions_in(connection, project, kinds, all_metrics=all_metrics)
+            groups = regressions_in(connection, project, (kind,), all_metrics=all_metrics)
+        counting = (
+            replace(group, regressions=tuple(one for one in group.regressions if one.counts)) for group in groups
+        )
+        return tuple(group for group in counting if group.regressions)
 
-    groups = store.cached(project, cache_key, read)
-    chosen = (group for group in groups if machine in {None, group.machine})
-    return tuple(chosen if below_limits else _counting(chosen))[:limit]
-
-
-def _counting(groups: Iterable[RegressionGroup]) -> Iterator[RegressionGroup]:
-    for group in groups:
-        counting = tuple(one for one in group.regressions if one.counts)
-        if counting:
-            yield group if len(counting) == len(group.regressions) else replace(group, regressions=counting)
+    # Cached for all machines together: a request may name any machine.
+    groups = store.cached(project, ("regressions", all_metrics, kind), read)
+    return tuple(group for group in groups if machine in {None, group.machine})[:limit]
 
 
 def regressions_in(

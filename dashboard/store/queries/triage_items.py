@@ -20,6 +20,8 @@ from ..statements import id_in
 from .series_list import matching_ids
 from .triage_index import IndexedItem, ItemSeries, TriageIndex, triage_index
 
+_MOST_ROWS = 200  # regressions of a single item
+
 
 def triage_items(
     store: Store, project: str, wanted: TriageFilter, *, limit: int = 20, offset: int = 0, rows: int = 8
@@ -44,7 +46,7 @@ def triage_items(
         )
 
 
-def triage_item(store: Store, project: str, key: str, *, rows: int = 200) -> TriageItem | None:
+def triage_item(store: Store, project: str, key: str) -> TriageItem | None:
     """The item of that key. The key of an untriaged item ends with its triage."""
     owner = _project_id(store, project)
     if owner is None:
@@ -52,7 +54,7 @@ def triage_item(store: Store, project: str, key: str, *, rows: int = 200) -> Tri
     index = _index(store, project, owner)
     items = [item for item in index.items if item.seen.key == key]
     with store.read() as connection:
-        return next(iter(_items(connection, project, owner, items, rows)), None)
+        return next(iter(_items(connection, project, owner, items, _MOST_ROWS)), None)
 
 
 def _project_id(store: Store, project: str) -> int | None:
