@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import click
 
+from warpwatch.dashboard.cli.options import database_option, project_option
 from warpwatch.dashboard.cli.project_choice import choose_project, recorded_commit
 from warpwatch.dashboard.cli.store_access import CannotTellError, open_store
 from warpwatch.dashboard.model.comparison import Acceptance
@@ -26,8 +27,8 @@ from .grammar import SYNTAX, parse_acceptance
 @click.argument("words", nargs=-1, required=True, metavar="GLOB [<= 5 %] REASON")
 @click.option("--by", metavar="NAME", help="Name of the person who accepts; default: this user.")
 @click.option("--source", metavar="WHERE", help="Source of the acceptance, such as a URL; default: this command.")
-@click.option("--project", metavar="NAME", help="Required if the store has several.")
-@click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
+@project_option
+@database_option
 def accept(
     base: str,
     head: str,

@@ -1,12 +1,14 @@
 """`warpwatch alert`: sends alerts for the main branch, or a digest, once per destination."""
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 from sqlalchemy.exc import OperationalError
 
+from warpwatch.dashboard.cli.options import database_option, project_option
 from warpwatch.dashboard.cli.project_choice import choose_project
 from warpwatch.dashboard.cli.store_access import database_failed, open_store, read_settings
 from warpwatch.dashboard.store import Store
@@ -20,8 +22,8 @@ from .alert_round import Round, now_ms, round_line, unrouted_lines
 from .checks.runner_health import TrustCache
 from .daemon import run_daemon
 from .destinations import Destinations
-from .digest import Period
-from .digest_command import print_digest, send_digest
+from .digest import Period, digest, due
+from .digest_messages import compose_digest, digest_recipients, queue_digest
 from .message import DeliveryError, Message
 
 
@@ -34,7 +36,7 @@ from .message import DeliveryError, Message
     envvar="WARPWATCH_ALERT_TO",
     help="A webhook (https://…) or an apprise address (slack://…, mailto://…); repeatable.",
 )
-@click.option("--project", metavar="NAME", help="Needed where the store holds several.")
+@project_option
 @click.option(
     "--config",
     type=click.Path(dir_okay=False, exists=True, path_type=Path),
@@ -77,7 +79,7 @@ from .message import DeliveryError, Message
     help="Send the digest of the last whole day or week; default: as in warpwatch.toml, else daily.",
 )
 @click.option("--html", "as_html", is_flag=True, help="With --digest: print the HTML of the mail; send nothing.")
-@click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
+@database_option
 def alert(
     given: tuple[str, ...],
     project: str | None,
@@ -126,9 +128,9 @@ def alert(
     if digest_period is not None:
         period = _period(digest_period, policy)
         if dry_run:
-            print_digest(alert_round, period, as_html=as_html)
+            _print_digest(alert_round, period, as_html=as_html)
         else:
-            send_digest(alert_round, period)
+            _send_digest(alert_round, period)
         return
     if dry_run:
         scanned = alert_round.scan(dry_run=True)
@@ -204,3 +206,26 @@ def _outbox_lines(store: Store, project: str) -> list[str]:
         error = f": {each.error}" if each.error else ""
         lines.append(f"{each.destination}: {title}: {state}, {each.attempts} attempts{error}")
     return lines
+
+
+def _print_digest(alert_round: Round, period: Period, *, as_html: bool) -> None:
+    """Print the digest of the current period."""
+    message = compose_digest(
+        digest(alert_round.store, alert_round.project, period, datetime.now(UTC)), alert_round.policy.dashboard
+    )
+    click.echo(message.html if as_html else f"{message.title}\n\n{message.text}")
+
+
+def _send_digest(alert_round: Round, period: Period) -> None:
+    """Send the digest of the last period to each destination that did not get it. Exits with 1 if one failed."""
+    at = alert_round.policy.digest_at
+    destinations = digest_recipients(alert_round)
+    if not destinations:
+        raise click.UsageError("nowhere to send to: give --to URL, or a route in warpwatch.toml, or try --dry-run")
+    queue_digest(alert_round, period, due(period, datetime.now(UTC), at.hour, at.minute), destinations)
+    sent = alert_round.send(only_due=False)
+    for line in sent.lines:
+        click.echo(line, err=True)
+    click.echo(f"{sent.sent} sent, {sent.failed} not delivered")
+    if sent.failed:
+        raise SystemExit(1)

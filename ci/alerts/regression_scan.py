@@ -5,20 +5,24 @@ from functools import cache
 
 from warpwatch.dashboard.model.alert import RegressionAlert
 from warpwatch.dashboard.model.changepoint import Regression, RegressionGroup
+from warpwatch.dashboard.model.compiled_code import CodeChange, Fact
 from warpwatch.dashboard.model.naming import kernel_of
+from warpwatch.dashboard.model.quantities import quantity
 from warpwatch.dashboard.model.series import Commit
-from warpwatch.dashboard.store import queries
+from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_candidates import alert_snapshot
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.store.alert_updates import update_regression_alert
 from warpwatch.dashboard.store.outbox import notified_destinations
+from warpwatch.dashboard.store.queries.compiled_code import CodeBetween
 
 from .alert_content import regression_content, resolved_content
-from .compiled_code import compiled_code_lines
 from .grouping import group, is_reportable, range_of
 from .lifecycle import LifecycleStep, accepts_series, alert_range, follow, notification_of
 from .message import Action, thread_of
 from .scan import Scan
+
+_KERNELS, _FACTS = 3, 6  # of compiled code, in a message
 
 
 def scan_regressions(scan: Scan) -> None:
@@ -50,7 +54,7 @@ class _RegressionScan:
             step = follow(alert, now.held.get(alert.id, ()), more, now.changes, policy, self._commit_of)
             self._update(alert, step, more, notified.get(alert.thread, frozenset()))
         groups = group(self._name, (one for one in new if id(one) not in joined))
-        for found, code in zip(groups, compiled_code_lines(self._store, self._name, groups), strict=True):
+        for found, code in zip(groups, _compiled_code_lines(self._store, self._name, groups), strict=True):
             self._open(found, code)
 
     def _joining(self, new: Iterable[Regression], known: Sequence[RegressionAlert]) -> dict[int, list[Regression]]:
@@ -77,7 +81,7 @@ class _RegressionScan:
                 dashboard_url=scan.policy.dashboard,
             )
         elif step.action is not None and step.group is not None:
-            (code,) = compiled_code_lines(self._store, self._name, [step.group])
+            (code,) = _compiled_code_lines(self._store, self._name, [step.group])
             content = regression_content(
                 step.group,
                 action=step.action,
@@ -128,3 +132,29 @@ class _RegressionScan:
     def _owners_of(self, regressions: Sequence[Regression]) -> tuple[str, ...]:
         """The largest regression's first."""
         return self._scan.owners_of(one.series for one in regressions)
+
+
+def _compiled_code_lines(store: Store, project: str, groups: Sequence[RegressionGroup]) -> list[tuple[str, ...]]:
+    """Differences of the compiled code at both ends of each group; empty if it is not recorded at both."""
+    return [_code_lines(between) for between in queries.code_between(store, project, groups)] if groups else []
+
+
+def _code_lines(code: CodeBetween) -> tuple[str, ...]:
+    if code.differences:
+        shown = tuple(_code_difference(each) for each in code.differences[:_KERNELS])
+        more = len(code.differences) - _KERNELS
+        return (*shown, f"and {more} more kernels of {code.compared}") if more > 0 else shown
+    if code.compared:
+        return (f"the same at both commits, in all {code.compared} kernels of its operators",)
+    if code.ran_the_same and not code.ran_another:
+        return ("the same machine code ran at both commits",)
+    return ()
+
+
+def _code_difference(each: CodeChange) -> str:
+    facts = ", ".join(_code_fact(one) for one in (*each.facts, *each.instructions)[:_FACTS])
+    return f"{each.kernel} ({each.architecture}): {each.word or facts}"
+
+
+def _code_fact(one: Fact) -> str:
+    return f"{one.name} {quantity(one.before, one.unit)} → {quantity(one.after, one.unit)}"

@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 
 from warpwatch.dashboard.analysis.series_analysis import analyse
-from warpwatch.dashboard.cli.output import OutputFile, write
+from warpwatch.dashboard.cli.options import database_option, output_option
+from warpwatch.dashboard.cli.output import write
 from warpwatch.dashboard.cli.store_access import CannotTellError, open_or_create_store, read_settings
 from warpwatch.dashboard.model.series import Series
 from warpwatch.dashboard.model.triage_item import TriageFilter, TriageOrder, TriageState
@@ -20,6 +21,7 @@ from warpwatch.dashboard.store.bisect_results import BisectResult, Culprit, bise
 from ..asv_checkout import uncommitted_warnings
 from ..gate.asv_runner import GateError
 from ..host_lock import HostLockError
+from ..options import asv_arguments_option, asv_project_option, folder_option
 from .asv_bench import AsvBench, BenchError, patterns
 from .asv_target import AsvTarget, SeriesError, asv_target
 from .bisect_loop import Conclusion, SearchSettings, Suspects, search
@@ -140,13 +142,8 @@ _NOT_REPRODUCED, _INCONCLUSIVE = 1, 2
     is_flag=True,
     help="Instead of SERIES GOOD BAD: bisect this machine's worst alert that spans several commits.",
 )
-@click.option(
-    "--folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=".",
-    help="Folder of asv.conf.json; default: here.",
-)
-@click.option("--project", metavar="NAME", help="The store's project; default: asv.conf.json's.")
+@folder_option
+@asv_project_option
 @click.option("--metric", metavar="NAME", help="If SERIES matches several metrics: latency, time, peak memory.")
 @click.option(
     "--path",
@@ -155,7 +152,7 @@ _NOT_REPRODUCED, _INCONCLUSIVE = 1, 2
     metavar="GLOB",
     help="Sources of the series: commits that change none of them get a low prior.",
 )
-@click.option("--asv", "arguments", multiple=True, metavar="ARGUMENT", help="A further argument of asv run.")
+@asv_arguments_option
 @click.option(
     "--confidence",
     type=click.FloatRange(0.5, 1, max_open=True),
@@ -178,9 +175,9 @@ _NOT_REPRODUCED, _INCONCLUSIVE = 1, 2
     help="No run starts that would end later, except the first two of each end.",
 )
 @click.option("--format", "layout", type=click.Choice(list(_WRITERS)), default="table", show_default=True)
-@click.option("--output", type=OutputFile(), help="Write to this file instead of printing.")
+@output_option
 @click.option("--no-record", is_flag=True, help="Write no note on the commit and none in alerts.")
-@click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
+@database_option
 def bisect(
     series: str | None,
     good: str | None,

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from warpwatch.dashboard.analysis import compare_sides
-from warpwatch.dashboard.cli.output import OutputFile, table_width, write
+from warpwatch.dashboard.cli.options import database_option, output_option, project_option
+from warpwatch.dashboard.cli.output import table_width, write
 from warpwatch.dashboard.cli.project_choice import choose_project, recorded_commit
 from warpwatch.dashboard.cli.store_access import CannotTellError, open_store, read_settings
 from warpwatch.dashboard.model.comparison import ComparedBy, Comparison, ComparisonRow
@@ -42,12 +43,12 @@ _GROUPS = {"baselines": "", "ours": ""}
     "--commit", metavar="NAME", help="Commit for machines and implementations; default: the newest measured one."
 )
 @click.option("--all-metrics", is_flag=True, help="Of commits: compare every metric, not only times.")
-@click.option("--project", metavar="NAME", help="Required if the store has several.")
+@project_option
 @click.option(
     "--format", "layout", type=click.Choice(["table", "json", "markdown"]), default="table", show_default=True
 )
-@click.option("--output", type=OutputFile(), help="Write to this file instead of printing.")
-@click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
+@output_option
+@database_option
 def compare(
     base: str,
     head: str,

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .github import GitHubThread, open_github
@@ -20,40 +19,38 @@ class Address:
     pull_request: int | None
     author: str | None = None  # our user name, if the token may not read it
 
-    def github(self, environment: Mapping[str, str] = os.environ) -> GitHubThread:
+    def github(self) -> GitHubThread:
         """The thread by GITHUB_TOKEN, GITHUB_API_URL and, as default, GITHUB_REPOSITORY. Raises ForgeError."""
-        client = open_github(_needed(environment, "GITHUB_TOKEN"), environment.get("GITHUB_API_URL"))
-        repository = self._repository(environment, "GITHUB_REPOSITORY")
+        client = open_github(_needed("GITHUB_TOKEN"), os.environ.get("GITHUB_API_URL"))
+        repository = self._repository("GITHUB_REPOSITORY")
         if repository.count("/") != 1:
             raise ForgeError(f"{repository!r} is not a GitHub repository: expected owner/name")
         return GitHubThread(client, repository, self.pull_request or 0, author=self.author)
 
-    def gitlab(self, environment: Mapping[str, str] = os.environ) -> GitLabThread:
+    def gitlab(self) -> GitLabThread:
         """The thread by GITLAB_TOKEN, CI_SERVER_URL and, as defaults, the job's variables. Raises ForgeError."""
-        client = open_gitlab(
-            _needed(environment, "GITLAB_TOKEN"), environment.get("CI_SERVER_URL") or "https://gitlab.com"
-        )
-        number = self.pull_request or int(environment.get("CI_MERGE_REQUEST_IID") or 0)
+        client = open_gitlab(_needed("GITLAB_TOKEN"), os.environ.get("CI_SERVER_URL") or "https://gitlab.com")
+        number = self.pull_request or int(os.environ.get("CI_MERGE_REQUEST_IID") or 0)
         if not number:
             raise ForgeError("no merge request: give --pull-request N, or set CI_MERGE_REQUEST_IID")
-        return GitLabThread(client, self._repository(environment, "CI_PROJECT_PATH"), number, author=self.author)
+        return GitLabThread(client, self._repository("CI_PROJECT_PATH"), number, author=self.author)
 
-    def _repository(self, environment: Mapping[str, str], variable: str) -> str:
-        name = self.repository or environment.get(variable) or ""
+    def _repository(self, variable: str) -> str:
+        name = self.repository or os.environ.get(variable) or ""
         if not _REPOSITORY.fullmatch(name) or ".." in name:
             raise ForgeError(f"{name!r} is not a repository: give --repository owner/name, or set {variable}")
         return name
 
 
-def workflow_run_url(run: str | None = None, environment: Mapping[str, str] = os.environ) -> str | None:
+def workflow_run_url(run: str | None = None) -> str | None:
     """The page of a GitHub workflow run, by default this job's; None outside of one."""
-    server = environment.get("GITHUB_SERVER_URL") or "https://github.com"
-    repository, number = environment.get("GITHUB_REPOSITORY"), run or environment.get("GITHUB_RUN_ID")
+    server = os.environ.get("GITHUB_SERVER_URL") or "https://github.com"
+    repository, number = os.environ.get("GITHUB_REPOSITORY"), run or os.environ.get("GITHUB_RUN_ID")
     return f"{server}/{repository}/actions/runs/{number}" if repository and number else None
 
 
-def _needed(environment: Mapping[str, str], variable: str) -> str:
-    token = environment.get(variable)
+def _needed(variable: str) -> str:
+    token = os.environ.get(variable)
     if not token:
         raise ForgeError(f"{variable} is not set: it needs a token that may write comments")
     return token

@@ -5,7 +5,7 @@ A reply applies to the head whose report it answers, and to no later one.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,11 +42,9 @@ class Replies:
     refused: tuple[str, ...]  # a sentence for each rejected command
 
 
-def replies_of(
-    thread: ThreadWithPermissions, key: str, head: str, *, sleep: Callable[[float], None] | None = None
-) -> Replies:
+def replies_of(thread: ThreadWithPermissions, key: str, head: str) -> Replies:
     """The acceptances in replies to the report of this head. Raises ForgeError."""
-    return with_retries(lambda: _replies(thread, key, head), sleep=sleep)
+    return with_retries(lambda: _replies(thread, key, head))
 
 
 def _replies(thread: ThreadWithPermissions, key: str, head: str) -> Replies:

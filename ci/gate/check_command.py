@@ -6,43 +6,29 @@ from pathlib import Path
 import click
 
 from warpwatch.dashboard.analysis.compare_commits import check as run_check
-from warpwatch.dashboard.cli.output import OutputFile, table_width, write
+from warpwatch.dashboard.cli.options import database_option, output_option, project_option
+from warpwatch.dashboard.cli.output import table_width, write
 from warpwatch.dashboard.cli.project_choice import choose_project, recorded_commit
 from warpwatch.dashboard.cli.store_access import CannotTellError, open_store, read_settings
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.text import comparison_report
 
+from ..options import accept_option, policy_option, threshold_option
 from .comparison_policy import exit_status, read_committed_policy, read_comparison_policy
 
 
 @click.command()
 @click.argument("base")
 @click.argument("head")
-@click.option("--project", metavar="NAME", help="Required if the store has several.")
+@project_option
 @click.option("--machine", metavar="NAME", help="Only this machine.")
 @click.option("--all-metrics", is_flag=True, help="Compare every metric, not only times.")
-@click.option(
-    "--threshold",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    metavar="SHARE",
-    help="Smallest relative change that matters, of every series; default: warpwatch.toml's, else "
-    "WARPWATCH_THRESHOLD, else 0.02.",
-)
-@click.option(
-    "--policy",
-    "policy_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A warpwatch.toml; default: that of BASE.",
-)
-@click.option(
-    "--accept",
-    "accept_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="JSON file of regressions accepted in replies.",
-)
+@threshold_option
+@policy_option
+@accept_option
 @click.option("--format", "layout", type=click.Choice(comparison_report.LAYOUTS), default="table")
-@click.option("--output", type=OutputFile(), help="Write to this file instead of printing.")
-@click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
+@output_option
+@database_option
 def check(
     base: str,
     head: str,

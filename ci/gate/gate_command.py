@@ -9,6 +9,7 @@ import click
 
 from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.analysis.confirmation import CONFIRMING_RUNS
+from warpwatch.dashboard.cli.options import database_option, output_option
 from warpwatch.dashboard.cli.output import OutputFile, table_width, write
 from warpwatch.dashboard.cli.store_access import CannotTellError, open_or_create_store, read_settings
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
@@ -22,6 +23,14 @@ from warpwatch.dashboard.text import comparison_report
 
 from ..asv_checkout import asv_machine, uncommitted_warnings
 from ..host_lock import HostLockError, gpu_lock
+from ..options import (
+    accept_option,
+    asv_arguments_option,
+    asv_project_option,
+    folder_option,
+    policy_option,
+    threshold_option,
+)
 from .alpha_spending import analysis_schedule
 from .artefact_builder import BenchmarkSources, gate_artefact, write_artefact
 from .asv_runner import AsvRuns, GateError
@@ -32,13 +41,8 @@ from .gate_loop import Gate, run_gate
 @click.command()
 @click.argument("base")
 @click.argument("head")
-@click.option(
-    "--folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=".",
-    help="Folder of asv.conf.json; default: here.",
-)
-@click.option("--project", metavar="NAME", help="The store's project; default: asv.conf.json's.")
+@folder_option
+@asv_project_option
 @click.option(
     "--bench",
     "patterns",
@@ -46,7 +50,7 @@ from .gate_loop import Gate, run_gate
     metavar="REGEX",
     help="As asv's; repeatable. Default: warpwatch.toml's, else all.",
 )
-@click.option("--asv", "arguments", multiple=True, metavar="ARGUMENT", help="A further argument of asv run.")
+@asv_arguments_option
 @click.option(
     "--asv-python",
     default=sys.executable,
@@ -74,34 +78,18 @@ from .gate_loop import Gate, run_gate
     metavar="N",
     help="Number of machines that measure this change; they share the family-wise error.",
 )
-@click.option(
-    "--threshold",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    metavar="SHARE",
-    help="Smallest relative change that matters, of every series; default: warpwatch.toml's, else "
-    "WARPWATCH_THRESHOLD, else 0.02.",
-)
-@click.option(
-    "--policy",
-    "policy_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A warpwatch.toml; default: that of BASE.",
-)
-@click.option(
-    "--accept",
-    "accept_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="JSON file of regressions accepted in replies.",
-)
+@threshold_option
+@policy_option
+@accept_option
 @click.option("--format", "layout", type=click.Choice(comparison_report.LAYOUTS), default="table", show_default=True)
-@click.option("--output", type=OutputFile(), help="Write to this file instead of printing.")
+@output_option
 @click.option(
     "--artefact",
     "artefact_file",
     type=OutputFile(),
     help="Also write the file that `warpwatch forge report-gate` reads.",
 )
-@click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
+@database_option
 def gate(
     base: str,
     head: str,

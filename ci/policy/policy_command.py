@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from warpwatch.dashboard.cli.compact import retention
+from warpwatch.dashboard.cli.options import database_option, project_option
 from warpwatch.dashboard.cli.project_choice import choose_project
 from warpwatch.dashboard.cli.store_access import CannotTellError, open_store, read_settings
 from warpwatch.dashboard.model.naming import kernel_of
@@ -97,8 +98,8 @@ policy.add_command(retention)
 
 @policy.command()
 @click.argument("path", required=False, type=click.Path(exists=True, path_type=Path))
-@click.option("--project", metavar="NAME", help="Required if the store has several.")
-@click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
+@project_option
+@database_option
 def check(path: Path | None, project: str | None, database: str | None) -> None:
     """Validate warpwatch.toml.
 
@@ -124,8 +125,8 @@ def check(path: Path | None, project: str | None, database: str | None) -> None:
 
 @policy.command()
 @click.argument("path", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--project", metavar="NAME", help="Required if the store has several.")
-@click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE.")
+@project_option
+@database_option
 def keep(path: Path | None, project: str | None, database: str | None) -> None:
     """Store the thresholds of warpwatch.toml, which pages and API use.
 

@@ -12,18 +12,14 @@ from pathlib import Path
 
 import click
 
+from ..options import folder_option
 from .checks import examine
 from .finding import Finding, FindingState
 from .host import Host
 
 
 @click.command()
-@click.option(
-    "--folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=".",
-    help="Folder of asv.conf.json; default: here.",
-)
+@folder_option
 @click.option("--all", "shows_all", is_flag=True, help="Also list what is good or unknown.")
 @click.option("--json", "as_json", is_flag=True, help="Print every finding as JSON.")
 def doctor(folder: Path, shows_all: bool, as_json: bool) -> None:

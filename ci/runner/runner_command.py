@@ -18,6 +18,7 @@ from warpwatch.dashboard.importers.git import resolve
 from ..asv_checkout import asv_machine
 from ..gate.asv_runner import AsvRuns, GateError
 from ..host_lock import HostLockError, gpu_lock, with_gpu_lock
+from ..options import folder_option
 from ..policy.policy_file import find_policy, read_usable_policy
 from ..policy.policy_model import Policy
 from ..push.run_archives import ArchiveError, archive_run
@@ -34,12 +35,7 @@ _SOME_FAILED = 2  # asv's status if a benchmark failed, which it records
 
 
 @click.command()
-@click.option(
-    "--folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=".",
-    help="Folder of asv.conf.json; default: here.",
-)
+@folder_option
 @click.option(
     "--commits",
     default=10,
@@ -174,12 +170,7 @@ def _asv(folder: Path, *words: str) -> None:
 
 
 @click.command()
-@click.option(
-    "--folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=".",
-    help="Folder of asv.conf.json; default: here.",
-)
+@folder_option
 @click.option("--commit", "name", default="HEAD", show_default=True, help="Commit to measure.")
 @click.option("--runs", type=click.IntRange(0), default=4, show_default=True, help="0: only report earlier runs.")
 @click.option("--bench", "patterns", multiple=True, metavar="REGEX", help="As asv's; default: all.")

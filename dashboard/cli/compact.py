@@ -10,6 +10,7 @@ from sqlalchemy.exc import OperationalError
 from ..analysis.series_analysis import analyse
 from ..store import Store, queries
 from ..store.retention import Compaction, RetentionPolicy, compact, drop_project, reclaim
+from .options import database_option
 from .store_access import database_failed, open_store
 
 
@@ -20,7 +21,7 @@ from .store_access import database_failed, open_store
 @click.option("--project", metavar="NAME", help="Only this project.")
 @click.option("--drop-project", metavar="NAME", help="Remove this project and all its data.")
 @click.option("--dry-run", is_flag=True, help="List what would be removed, and change nothing.")
-@click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
+@database_option
 def retention(
     policy_file: Path | None, project: str | None, drop_project: str | None, dry_run: bool, database: str | None
 ) -> None:

@@ -17,7 +17,8 @@ from ..store import queries
 from ..store.column_records import Measured
 from .exports.change_rows import write_changes_csv, write_changes_json, write_changes_parquet
 from .exports.measurement_rows import write_csv, write_json
-from .output import FailedError, OutputFile, discard_stdout
+from .options import database_option, output_option
+from .output import FailedError, discard_stdout
 from .project_choice import choose_project
 from .store_access import open_store
 
@@ -32,7 +33,7 @@ _OF_SITES = ("newest", "which", "images")
 
 @click.command()
 @click.option("--format", "layout", type=click.Choice(["csv", "json", "parquet"]), default="csv", show_default=True)
-@click.option("--output", type=OutputFile(), help="Write there instead of to stdout.")
+@output_option
 @click.option(
     "--project",
     "names",
@@ -75,7 +76,7 @@ _OF_SITES = ("newest", "which", "images")
     help="With --site: pages of the overview's series, of all judged ones of ours, or of all.",
 )
 @click.option("--images", is_flag=True, help="With --site: also badges and pictures of these series.")
-@click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
+@database_option
 @click.pass_context
 def export(
     context: click.Context,

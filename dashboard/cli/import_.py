@@ -17,6 +17,7 @@ from ..importers.asv_folder import NoResultsError
 from ..importers.import_overrides import ImportOverrides, milliseconds
 from ..importers.import_path import import_path
 from ..store.rejected_files import record_rejected_files
+from .options import database_option
 from .store_access import database_failed, open_or_create_store
 
 SET_ASIDE = 3  # exit status of an import with rejected files
@@ -34,7 +35,7 @@ SET_ASIDE = 3  # exit status of an import with rejected files
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Git repository for commit order and subjects; default: asv.conf.json's, if it is a local one.",
 )
-@click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
+@database_option
 @click.option(
     "--executor",
     metavar="ADDRESS",

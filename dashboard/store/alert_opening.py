@@ -1,18 +1,17 @@
 """Open alerts, each with its first event and messages in one transaction."""
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
 from ..model.alert import AlertKind, AlertState, EventKind, HealthFinding, LastNotification
 from ..model.changepoint import RegressionGroup
-from ..model.series import Commit
 from . import schema
 from .alert_membership import AlertMembership
 from .engine import Store
-from .mappers import project_id
+from .mappers import commit_ids, project_id
 from .outbox import queue_messages
 from .statements import insert_new, is_one_of
 
@@ -32,17 +31,13 @@ def open_regression_alert(
     """
     with store.write(group.project, of_project=True) as connection:
         changes = {one.series.key: one.change for one in group.regressions}
-        rows = connection.execute(
-            select(
-                schema.series.c.id, schema.series.c.key, schema.series.c.project_id, schema.series.c.machine_id
-            ).where(is_one_of(connection, schema.series.c.key, changes))
-        ).all()
+        is_changed = is_one_of(connection, schema.series.c.key, changes)
+        rows = connection.execute(select(schema.series).where(is_changed)).all()
         if not rows:
             return None
         owner, machine = rows[0].project_id, rows[0].machine_id
-        commit_ids = commit_ids_of(
-            connection, owner, [c for change in changes.values() for c in (change.commit, change.previous_commit)]
-        )
+        hashes = {end.hash for change in changes.values() for end in (change.commit, change.previous_commit)}
+        ids = commit_ids(connection, owner, hashes)
         membership = AlertMembership(connection, owner)
         fresh = [row for row in rows if membership.alert_of_change(row.key, changes[row.key]) is None]
         if not fresh:
@@ -50,7 +45,7 @@ def open_regression_alert(
         series = [
             {
                 "series_id": row.id,
-                "commit_id": commit_ids[change.commit.hash],
+                "commit_id": ids[change.commit.hash],
                 "place": change.index,
                 "magnitude": change.magnitude,
                 "low": change.ci_low,
@@ -63,8 +58,8 @@ def open_regression_alert(
             "project_id": owner,
             "machine_id": machine,
             "kind": AlertKind.REGRESSION.value,
-            "commit_id": commit_ids[group.commit.hash],
-            "previous_commit_id": commit_ids[group.previous_commit.hash],
+            "commit_id": ids[group.commit.hash],
+            "previous_commit_id": ids[group.previous_commit.hash],
             "notified": notified and notified.as_json(),
         }
         return insert_alert(connection, values, series, thread=thread, messages=messages, now_ms=now_ms)
@@ -154,14 +149,3 @@ def add_event(
         "detail": detail,
     }
     connection.execute(insert(schema.alert_event).values(**values))
-
-
-def commit_ids_of(connection: Connection, owner: int, commits: Iterable[Commit]) -> dict[str, int]:
-    """Ids of commits by hash."""
-    table = schema.commit
-    rows = connection.execute(
-        select(table.c.hash, table.c.id).where(
-            table.c.project_id == owner, is_one_of(connection, table.c.hash, {commit.hash for commit in commits})
-        )
-    )
-    return {row.hash: row.id for row in rows}

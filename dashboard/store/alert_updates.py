@@ -14,9 +14,9 @@ from ..model.alert import Alert, AlertState, EventKind, HealthAlert, HealthFindi
 from ..model.changepoint import Regression
 from ..model.series import Commit
 from . import schema
-from .alert_opening import add_event, commit_ids_of
+from .alert_opening import add_event
 from .engine import Store
-from .mappers import project_id
+from .mappers import commit_ids, project_id
 from .outbox import queue_messages
 from .statements import id_in, insert_new, is_one_of
 
@@ -62,7 +62,7 @@ def update_regression_alert(
         _follow(connection, owner, alert, update)
         values: dict[str, Any] = {}
         if update.between is not None:
-            ids = commit_ids_of(connection, owner, update.between)
+            ids = commit_ids(connection, owner, [each.hash for each in update.between])
             previous, commit = (ids[each.hash] for each in update.between)
             values |= {"previous_commit_id": previous, "commit_id": commit}
         if update.notified is not None:
@@ -143,7 +143,7 @@ def _follow(connection: Connection, owner: int, alert: RegressionAlert, update: 
     held = {one.series.key: one for one in update.held}
     is_held = is_one_of(connection, series.c.key, held)
     ids = {row.key: row.id for row in connection.execute(select(series.c.key, series.c.id).where(is_held))}
-    commits = commit_ids_of(connection, owner, (one.change.commit for one in held.values()))
+    commits = commit_ids(connection, owner, {one.change.commit.hash for one in held.values()})
     rows: dict[str, list[Row[Any]]] = {}
     for row in connection.execute(
         select(part, series.c.key).join(series, series.c.id == part.c.series_id).where(part.c.alert_id == alert.id)

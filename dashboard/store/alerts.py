@@ -1,7 +1,6 @@
 """Reads alerts of every kind."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select
@@ -23,7 +22,7 @@ from ..model.alert import (
 from ..model.series import Commit
 from . import schema
 from .engine import Store
-from .mappers import Workloads, commits_by_id, project_id, select_series, series_record, workloads
+from .mappers import Workloads, commits_by_id, moment, project_id, select_series, series_record, workloads
 from .statements import id_in
 
 UNRESOLVED = tuple(state for state in AlertState if state is not AlertState.RESOLVED)
@@ -92,7 +91,7 @@ def alert_records(connection: Connection, project: str, owner: int, rows: Sequen
             commit=commits[row.commit_id],
             previous_commit=commits[row.previous_commit_id],
             author=row.author,
-            at=_time(row.stated_ms),
+            at=moment(row.stated_ms),
         )
         for row in stated_rows
     }
@@ -127,7 +126,7 @@ def _record(
         "kind": AlertKind(row.kind),
         "machine": row.machine_name,
         "state": AlertState(row.state),
-        "opened": _time(row.opened_ms),
+        "opened": moment(row.opened_ms),
         "events": events,
         "thread": row.thread,
         "messages": row.messages,
@@ -194,7 +193,7 @@ def _events(connection: Connection, alerts: Sequence[int]) -> dict[int, list[Ale
     rows = connection.execute(select(table).where(id_in(connection, table.c.alert_id, alerts)).order_by(table.c.id))
     for row in rows:
         event = AlertEvent(
-            at=_time(row.at_ms),
+            at=moment(row.at_ms),
             state=AlertState(row.state),
             author=row.author,
             note=row.note,
@@ -203,7 +202,3 @@ def _events(connection: Connection, alerts: Sequence[int]) -> dict[int, list[Ale
         )
         found.setdefault(row.alert_id, []).append(event)
     return found
-
-
-def _time(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)

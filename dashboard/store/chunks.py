@@ -68,6 +68,8 @@ class SampleColumns:
 ARRAYS = ("commit", "run", "count", "status", "reason", "value", "q25", "q75")
 _INTS, _FLOATS = ARRAYS[:5], ARRAYS[5:]
 _WIDTHS: dict[str, Any] = {**dict.fromkeys(_INTS, np.int32), "status": np.int8, **dict.fromkeys(_FLOATS, np.float64)}
+_NONE: dict[str, Any] = {name: np.empty(0, np.int64 if name in _INTS else np.float64) for name in ARRAYS}
+NO_POINTS = Columns(**_NONE)
 
 
 def optional(column: NDArray[Any], absent: NDArray[np.bool_]) -> list[Any]:
@@ -110,20 +112,6 @@ def encode(points: Columns) -> bytes:
     digits = [_pack(getattr(points, name), table[row]) for row, name in enumerate(_FLOATS, start=len(_INTS))]
     header = _HEADER.pack(_FORMAT, len(points), len(reasons), *digits)
     return codec.compress(header + reasons + _by_significance(table))
-
-
-def encode_each(points: Columns) -> list[bytes]:
-    """Encode chunks of one point each, of as many series, ten times as fast as `encode`."""
-    table = np.empty((len(points), len(ARRAYS)), dtype="<i8")
-    for column, name in enumerate(_INTS):
-        table[:, column] = getattr(points, name)
-    for column, name in enumerate(_FLOATS, start=len(_INTS)):
-        table[:, column] = np.ascontiguousarray(getattr(points, name), dtype="<f8").view("<i8")
-    header = _HEADER.pack(_FORMAT, 1, 0, _PLAIN, _PLAIN, _PLAIN)
-    chunks = [codec.compress(header + row.tobytes()) for row in table]
-    for index in np.flatnonzero(points.reason).tolist():  # with the reason's text
-        chunks[index] = encode(points.take(slice(index, index + 1)))
-    return chunks
 
 
 def decode(data: bytes) -> Columns:

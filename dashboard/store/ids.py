@@ -2,7 +2,6 @@
 
 import ast
 import hashlib
-import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -95,7 +94,6 @@ def project_row(connection: Connection, name: str, repository: str | None) -> tu
 
 _series = schema.series
 MOST_SERIES_BYTES = 8_000
-_MOST_LAYOUTS = 8  # cached for a machine and environment: files are not read in the order of commits
 
 
 class SeriesLimitError(Exception):
@@ -122,9 +120,6 @@ class SeriesIds:
         self._listed = dict(listed)
         self._room = room  # for new series; None: unlimited
         self._known: dict[tuple[int, int, int], dict[tuple[str, ...], int]] = {}
-        self._layouts: dict[
-            tuple[int, int], list[tuple[list[Any], Ints]]
-        ] = {}  # by machine and environment, the last used first
         self._read_pairs: set[tuple[int, int]] = set()
 
     def add_listed(self, listed: Mapping[str, BenchmarkSpec]) -> None:
@@ -136,24 +131,13 @@ class SeriesIds:
         return benchmark in self._listed
 
     def ids_of_entries(self, connection: Connection, file: FileIds, heads: Sequence[EntryHead], names: NameIds) -> Ints:
-        """The id of each combination of each entry, in order; cached, because most files have the same entries."""
-        layout = [(head.benchmark, head.choices, head.listed) for head in heads]
-        layouts = self._layouts.setdefault((file.machine, file.environment), [])
-        number = next((number for number, (known, _) in enumerate(layouts) if known == layout), None)
-        if number is not None:
-            layouts.insert(0, layouts.pop(number))
-            return layouts[0][1]
-        each = [self._ids_of_entry(connection, file, head, names) for head in heads]
-        ids = np.array(list(itertools.chain.from_iterable(each)), dtype=np.int64)
-        layouts.insert(0, (layout, ids))
-        del layouts[_MOST_LAYOUTS:]
-        return ids
-
-    def _ids_of_entry(self, connection: Connection, file: FileIds, head: EntryHead, names: NameIds) -> list[int]:
-        combinations = head.combinations
-        benchmark = names.benchmark(connection, head.benchmark)
-        known = self.ids_of(connection, file, benchmark, head.benchmark, combinations)
-        return [known[parameters] for parameters in combinations]
+        """The id of each combination of each entry, in order."""
+        ids: list[int] = []
+        for head in heads:
+            benchmark = names.benchmark(connection, head.benchmark)
+            known = self.ids_of(connection, file, benchmark, head.benchmark, head.combinations)
+            ids += [known[parameters] for parameters in head.combinations]
+        return np.array(ids, dtype=np.int64)
 
     def ids_of(
         self,

@@ -15,7 +15,6 @@ from .chunks import codec
 from .statements import insert_or_replace
 
 Key = tuple[int, int, int]  # commit, machine, environment
-_MANY = 8  # look-ups above which reading all keys is cheaper
 
 
 class ImportedEntries:
@@ -25,22 +24,12 @@ class ImportedEntries:
         self._connection = connection
         self._known: dict[Key, dict[str, list[str]]] = {}
         self._changed: set[Key] = set()
-        self._lookups = 0
-        self._stored: set[Key] | None = None  # all keys with marks, after _MANY look-ups
 
     def at(self, key: Key) -> Mapping[str, Sequence[str]]:
         """The marks by benchmark."""
         if key not in self._known:
-            self._known[key] = self._read(key) if self._has(key) else {}
+            self._known[key] = self._read(key)
         return self._known[key]
-
-    def _has(self, key: Key) -> bool:
-        self._lookups += 1
-        if self._stored is None and self._lookups > _MANY:
-            table = schema.recorded
-            rows = self._connection.execute(select(table.c.commit_id, table.c.machine_id, table.c.environment_id))
-            self._stored = {tuple(row) for row in rows}
-        return self._stored is None or key in self._stored
 
     def _read(self, key: Key) -> dict[str, list[str]]:
         data = self._connection.execute(select(schema.recorded.c.marks).where(_has_key(key))).scalar()

@@ -1,20 +1,18 @@
 """Mappers of rows to records, shared by queries and analysis."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, overload
 
 from sqlalchemy import Connection, Row, Select, select
 
-from ..model.changepoint import ControlShare, SeriesChange
 from ..model.machine import Ceilings, HardwareLimits
 from ..model.metric import metric
 from ..model.series import UNORDERED_POSITION, Commit, Series, Workload
-from ..model.verdict import ChangeKind, Control
 from . import schema
 from .ids import plain
-from .statements import id_in
+from .statements import id_in, is_one_of
 
 _CACHED = 20_000  # records of this process
 
@@ -94,14 +92,29 @@ COMMIT_COLUMNS = (
 )
 
 
-@lru_cache(maxsize=_CACHED)
+@overload
+def moment(milliseconds: int) -> datetime: ...
+@overload
+def moment(milliseconds: None) -> None: ...
 def moment(milliseconds: int | None) -> datetime | None:
     """A stored time in milliseconds as datetime."""
-    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return None if milliseconds is None else _moment(milliseconds)
+
+
+@lru_cache(maxsize=_CACHED)
+def _moment(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def project_id(connection: Connection, name: str) -> int | None:
     return connection.execute(select(schema.project.c.id).where(schema.project.c.name == name)).scalar()
+
+
+def commit_ids(connection: Connection, project: int, hashes: Collection[str]) -> dict[str, int]:
+    """Ids of a project's commits by full hash."""
+    table = schema.commit
+    is_chosen = (table.c.project_id == project) & is_one_of(connection, table.c.hash, hashes)
+    return {row.hash: row.id for row in connection.execute(select(table.c.hash, table.c.id).where(is_chosen))}
 
 
 def workloads(connection: Connection, project: int) -> Workloads:
@@ -135,6 +148,11 @@ def select_series(*more: Any) -> Select[Any]:
         .join(schema.environment, schema.environment.c.id == series.c.environment_id)
         .join(schema.project, schema.project.c.id == series.c.project_id)
     )
+
+
+def series_row(connection: Connection, key: str) -> Row[Any] | None:
+    """The row of `select_series` of a series by key."""
+    return connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
 
 
 def series_record(row: Row[Any], known: Workloads) -> Series:
@@ -221,7 +239,7 @@ def commit_of(
     """A commit from its position and COMMIT_COLUMNS."""
     return Commit(
         hash=commit,
-        date=datetime.fromtimestamp(date_ms / 1000, UTC),
+        date=moment(date_ms),
         subject=subject,
         author=author,
         position=position if position is not None else UNORDERED_POSITION,
@@ -241,103 +259,6 @@ def chosen_series(
     if machine is not None:
         where.append(schema.machine.c.name == machine)
     return connection.execute(select_series().where(*where).order_by(schema.benchmark.c.name, series.c.id)).all()
-
-
-def changes_of(connection: Connection, series_ids: Sequence[int]) -> dict[int, tuple[SeriesChange, ...]]:
-    """Changepoints by series, in order."""
-    if not series_ids:
-        return {}
-    table = schema.changepoint
-    rows = connection.execute(
-        select(table).where(table.c.series_id.in_(series_ids)).order_by(table.c.series_id, table.c.place)
-    ).all()
-    commits = commits_by_id(connection, commits_of_changes(rows))
-    changes: dict[int, tuple[SeriesChange, ...]] = {}
-    for row in rows:
-        changes[row.series_id] = (*changes.get(row.series_id, ()), change_record(row, commits))
-    return changes
-
-
-def commits_of_changes(rows: Iterable[Row[Any]]) -> Iterator[int]:
-    """The ids of all commits in rows of the changepoint table."""
-    for row in rows:
-        yield from (row.commit_id, row.previous_commit_id, row.range_start_commit_id, row.range_end_commit_id)
-        yield from (commit for commit, _ in row.posterior)
-
-
-def change_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange:
-    """The record of a row of the changepoint table."""
-    return SeriesChange(
-        index=row.place,
-        commit=commits[row.commit_id],
-        previous_commit=commits[row.previous_commit_id],
-        range_start=commits[row.range_start_commit_id],
-        range_end=commits[row.range_end_commit_id],
-        before=row.before,
-        after=row.after,
-        magnitude=row.magnitude,
-        ci_low=row.low,
-        ci_high=row.high,
-        p_value=row.p_value,
-        is_worse=row.is_worse,
-        kind=ChangeKind(row.kind),
-        p_adjusted=row.p_adjusted,
-        posterior=tuple((commits[commit], probability) for commit, probability in row.posterior),
-        share=_share(row),
-        q_value=row.q_value,
-        is_across_gpus=bool(row.is_across_gpus),
-        gpus=row.gpus,
-        is_confirmed=row.is_confirmed,
-    )
-
-
-def _share(row: Row[Any]) -> ControlShare | None:
-    if row.control is None:
-        return None
-    return ControlShare(
-        control=Control(row.control),
-        value=row.control_share,
-        ci_low=row.control_share_low,
-        ci_high=row.control_share_high,
-    )
-
-
-def episodes_of(connection: Connection, series_ids: Sequence[int]) -> dict[int, tuple[SeriesChange, ...]]:
-    """Episodes by series, in order."""
-    table = schema.episode
-    rows = connection.execute(
-        select(table).where(table.c.series_id.in_(series_ids)).order_by(table.c.series_id, table.c.place)
-    ).all()
-    commits = commits_by_id(connection, commits_of_episodes(rows))
-    episodes: dict[int, tuple[SeriesChange, ...]] = {}
-    for row in rows:
-        episodes[row.series_id] = (*episodes.get(row.series_id, ()), episode_record(row, commits))
-    return episodes
-
-
-def commits_of_episodes(rows: Iterable[Row[Any]]) -> Iterator[int]:
-    """The ids of all commits in rows of the episode table."""
-    for row in rows:
-        yield from (row.commit_id, row.previous_commit_id, row.last_commit_id)
-
-
-def episode_record(row: Row[Any], commits: Mapping[int, Commit]) -> SeriesChange:
-    """The record of a row of the episode table."""
-    return SeriesChange(
-        index=row.place,
-        commit=commits[row.commit_id],
-        previous_commit=commits[row.previous_commit_id],
-        range_start=commits[row.previous_commit_id],
-        range_end=commits[row.last_commit_id],
-        before=row.before,
-        after=row.after,
-        magnitude=row.magnitude,
-        ci_low=row.low,
-        ci_high=row.high,
-        p_value=row.p_value,
-        is_worse=row.is_worse,
-        kind=ChangeKind(row.kind),
-    )
 
 
 def limits_of(context: Mapping[str, Any] | None) -> HardwareLimits:

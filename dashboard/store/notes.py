@@ -2,14 +2,15 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select
+from sqlalchemy import Connection, Row, Select, delete, insert, select
 
 from ..model.result_file import storable
 from . import schema
 from .engine import Store
+from .mappers import moment
 
 RELEASES = "git tag"  # author of notes that importers/project_history.py makes of tags
 
@@ -119,14 +120,7 @@ def annotations(
 
     `commit`, `commits`: also notes on series at these commits. `series`: also notes on whole commits.
     """
-    query = (
-        select(_annotation, _commit.c.hash, _series.c.key)
-        .join(_commit, _commit.c.id == _annotation.c.commit_id)
-        .join(_project, _project.c.id == _commit.c.project_id)
-        .outerjoin(_series, _series.c.id == _annotation.c.series_id)
-        .where(_project.c.name == project)
-        .order_by(_commit.c.position, _annotation.c.created_ms, _annotation.c.id)
-    )
+    query = _select(project).order_by(_commit.c.position, _annotation.c.created_ms, _annotation.c.id)
     if commit is not None:
         query = query.where(_commit.c.hash == commit)
     if commits is not None:
@@ -139,16 +133,19 @@ def annotations(
 
 def annotation(store: Store, project: str, annotation_id: int) -> Annotation | None:
     """The project's note of that id."""
-    query = (
+    with store.read() as connection:
+        row = connection.execute(_select(project).where(_annotation.c.id == annotation_id)).one_or_none()
+    return _record(row) if row is not None else None
+
+
+def _select(project: str) -> Select[Any]:
+    return (
         select(_annotation, _commit.c.hash, _series.c.key)
         .join(_commit, _commit.c.id == _annotation.c.commit_id)
         .join(_project, _project.c.id == _commit.c.project_id)
         .outerjoin(_series, _series.c.id == _annotation.c.series_id)
-        .where(_project.c.name == project, _annotation.c.id == annotation_id)
+        .where(_project.c.name == project)
     )
-    with store.read() as connection:
-        row = connection.execute(query).one_or_none()
-    return _record(row) if row is not None else None
 
 
 def _record(row: Row[Any]) -> Annotation:
@@ -158,7 +155,7 @@ def _record(row: Row[Any]) -> Annotation:
         series=row.key,
         author=row.author,
         text=row.text,
-        created=datetime.fromtimestamp(row.created_ms / 1000, UTC),
+        created=moment(row.created_ms),
         owner=row.owner,
     )
 

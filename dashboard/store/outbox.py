@@ -98,7 +98,6 @@ def claim_next(
     after: int = 0,
     project: str | None = None,
     is_gone: Callable[[str], bool] = lambda worker: False,
-    lease_ms: int = LEASE_MS,
 ) -> Delivery | None:
     """Claim the oldest unclaimed message to one of the destinations; None without any.
 
@@ -135,7 +134,7 @@ def claim_next(
             rows = connection.execute(claim.where(table.c.id > after).limit(_AT_ONCE)).all()
             if not rows:
                 return None
-            free = next((row.id for row in rows if _is_free(row, now_ms, lease_ms, is_gone)), None)
+            free = next((row.id for row in rows if _is_free(row, now_ms, is_gone)), None)
             after = rows[-1].id
         row = connection.execute(
             update(table)
@@ -154,8 +153,8 @@ def claim_next(
     )
 
 
-def _is_free(row: Any, now_ms: int, lease_ms: int, is_gone: Callable[[str], bool]) -> bool:
-    return row.claimed_by is None or row.claimed_ms <= now_ms - lease_ms or is_gone(row.claimed_by)
+def _is_free(row: Any, now_ms: int, is_gone: Callable[[str], bool]) -> bool:
+    return row.claimed_by is None or row.claimed_ms <= now_ms - LEASE_MS or is_gone(row.claimed_by)
 
 
 def mark_delivered(
@@ -228,7 +227,7 @@ def undelivered(store: Store, project: str) -> tuple[Undelivered, ...]:
         Undelivered(
             destination=row.destination,
             payload=row.payload,
-            queued=_moment(row.queued_ms),
+            queued=moment(row.queued_ms),
             attempts=row.attempts,
             next_attempt=moment(row.next_attempt_ms or None),
             given_up=moment(row.given_up_ms),
@@ -250,7 +249,7 @@ def paused_destinations(store: Store, *, now_ms: int, project: str | None = None
             .where(*where)
             .group_by(table.c.destination)
         ).all()
-    return {row.destination: _moment(row.until) for row in rows}
+    return {row.destination: moment(row.until) for row in rows}
 
 
 def unconfigured_destinations(store: Store, project: str, configured: Collection[str]) -> dict[str, int]:
@@ -269,12 +268,6 @@ def unconfigured_destinations(store: Store, project: str, configured: Collection
             .order_by(table.c.destination)
         ).all()
     return {row.destination: row.messages for row in rows}
-
-
-def _moment(milliseconds: int) -> datetime:
-    time = moment(milliseconds)
-    assert time is not None
-    return time
 
 
 def revive(store: Store, project: str, *, now_ms: int) -> int:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, update
 from . import schema
 from .chunks import ARRAYS, Columns, Ints, SampleColumns
 from .packed_entries import PackedEntries, number_reasons
-from .points import add_a_point_each, add_points, add_samples, batches
+from .points import add_points, add_samples, batches
 from .statements import id_in
 
 _UPDATED_AT_ONCE = 5000
@@ -93,10 +93,7 @@ class PointBuffer:
         add_samples(self._connection, _samples_by_series(columns, samples))
         order = np.argsort(columns["series"], kind="stable")
         ordered = Columns(**{name: columns[name][order] for name in ARRAYS}, reasons=tuple(self._reasons))
-        if len(series) == len(ordered):  # of one file
-            add_a_point_each(self._connection, series, ordered)
-        else:
-            add_points(self._connection, _by_series(columns["series"][order], ordered))
+        add_points(self._connection, _by_series(columns["series"][order], ordered))
         mark_stale(self._connection, series)
 
     def _renumbered(self, reason: Ints, reasons: Sequence[str]) -> Ints:

@@ -18,7 +18,6 @@ from .chunks import (
     decode,
     decode_samples,
     encode,
-    encode_each,
     encode_samples,
     join,
     join_samples,
@@ -116,21 +115,10 @@ def add_points(connection: Connection, points: Iterable[tuple[int, Columns]]) ->
         _join_short(connection, [row["series_id"] for row in rows])
 
 
-def add_a_point_each(connection: Connection, series: Sequence[int], points: Columns) -> None:
-    """Add a chunk of one point to each of the series, faster than `add_points`."""
-    rows = [
-        {"series_id": number, "points": 1, "first_run": run, "last_run": run, "data": data}
-        for number, run, data in zip(series, points.run.tolist(), encode_each(points), strict=True)
-    ]
-    insert_rows(connection, schema.chunk, rows)
-    _join_short(connection, series)
-
-
 def add_samples(connection: Connection, samples: Iterable[tuple[int, SampleColumns]]) -> None:
     """Add the samples of added points."""
     rows = [_row(number, columns.run, encode_samples(columns)) for number, columns in samples]
-    if rows:
-        insert_rows(connection, schema.sample_chunk, rows)
+    insert_rows(connection, schema.sample_chunk, rows)
 
 
 def replace_points(connection: Connection, series: int, points: Columns) -> None:

@@ -1,8 +1,7 @@
 """A project's stated thresholds (warpwatch.toml) and accepted regressions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, select
@@ -10,7 +9,7 @@ from sqlalchemy import Connection, Row, select
 from ..model.comparison import Acceptance
 from . import schema
 from .engine import Store
-from .mappers import project_id
+from .mappers import moment, project_id
 from .statements import insert_new, insert_or_replace
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def _record(row: Row[Any]) -> "StatedLimits":
         **row.rules,
         source=row.source,
         commit=row.commit_hash,
-        committed=datetime.fromtimestamp(row.committed_ms / 1000, UTC),
+        committed=moment(row.committed_ms),
     )
 
 
@@ -84,7 +83,7 @@ def record_acceptances(
     Raises ValueError for an unknown project.
     """
     with store.write(project, of_project=True) as connection:
-        owner = connection.execute(select(schema.project.c.id).where(schema.project.c.name == project)).scalar()
+        owner = project_id(connection, project)
         if owner is None:
             raise ValueError(f"no project {project!r} in the store")
         rows = [
@@ -107,14 +106,8 @@ def record_acceptances(
 
 def acceptances(store: Store, project: str, base: str, head: str) -> tuple[Acceptance, ...]:
     """Acceptances for exactly this range, oldest first."""
-    with store.read() as connection:
-        rows = connection.execute(
-            select(_acceptance_table)
-            .join(schema.project, schema.project.c.id == _acceptance_table.c.project_id)
-            .where(schema.project.c.name == project, _acceptance_table.c.base == base, _acceptance_table.c.head == head)
-            .order_by(_acceptance_table.c.id)
-        ).all()
-    return tuple(map(_acceptance_record, rows))
+    rows = _acceptance_rows(store, project, base)
+    return tuple(_acceptance_record(row) for row in rows if row.head == head)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,14 +120,19 @@ class ExpiredAcceptance:
 
 def expired_acceptances(store: Store, project: str, base: str, head: str) -> tuple[ExpiredAcceptance, ...]:
     """Acceptances for the same base and other heads, newest first."""
+    newest_first = reversed(_acceptance_rows(store, project, base))
+    return tuple(
+        ExpiredAcceptance(acceptance=_acceptance_record(row), until=row.head)
+        for row in newest_first
+        if row.head != head
+    )
+
+
+def _acceptance_rows(store: Store, project: str, base: str) -> Sequence[Row[Any]]:
+    table = _acceptance_table
     with store.read() as connection:
-        rows = connection.execute(
-            select(_acceptance_table)
-            .join(schema.project, schema.project.c.id == _acceptance_table.c.project_id)
-            .where(schema.project.c.name == project, _acceptance_table.c.base == base, _acceptance_table.c.head != head)
-            .order_by(_acceptance_table.c.id.desc())
-        ).all()
-    return tuple(ExpiredAcceptance(acceptance=_acceptance_record(row), until=row.head) for row in rows)
+        of_base = (table.c.project_id == project_id(connection, project)) & (table.c.base == base)
+        return connection.execute(select(table).where(of_base).order_by(table.c.id)).all()
 
 
 def _acceptance_record(row: Row[Any]) -> Acceptance:
@@ -144,5 +142,5 @@ def _acceptance_record(row: Row[Any]) -> Acceptance:
         by=row.author,
         source=row.source,
         at_most=row.at_most,
-        at=datetime.fromtimestamp(row.accepted_ms / 1000, UTC),
+        at=moment(row.accepted_ms),
     )

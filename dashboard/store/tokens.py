@@ -7,7 +7,7 @@ import hashlib
 import logging
 import secrets
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 
 from sqlalchemy import ColumnElement, Row, insert, select, update
@@ -17,6 +17,7 @@ from ..model.result_file import LONGEST_NAME, storable_name
 from . import schema
 from .engine import Store
 from .ids import project_row
+from .mappers import moment
 
 _log = logging.getLogger(__name__)
 _PREFIX = "warpwatch_"  # for scanners of leaked secrets
@@ -124,14 +125,10 @@ def _record(row: Row) -> Token:
         project=row.project,
         name=row.name,
         scope=Scope(row.scope),
-        created=_time(row.created_ms),
-        last_used=_time(row.last_used_ms) if row.last_used_ms is not None else None,
-        ends=_time(row.revoked_ms) if row.revoked_ms is not None else None,
+        created=moment(row.created_ms),
+        last_used=moment(row.last_used_ms),
+        ends=moment(row.revoked_ms),
     )
-
-
-def _time(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def _digest(secret: str) -> str:

@@ -14,7 +14,6 @@ from warpwatch.dashboard.store.chunks import (
     decode_all,
     decode_samples,
     encode,
-    encode_each,
     encode_samples,
     join,
 )
@@ -51,12 +50,6 @@ def _same(one: Columns, other: Columns) -> None:
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
     told = [[(None, *each.reasons)[n] for n in each.reason.tolist()] for each in (one, other)]
     assert told[0] == told[1]
-
-
-@given(_rows)
-def test_points_of_as_many_series_get_the_bytes_that_each_gets_alone(rows: list[tuple[float, ...]]) -> None:
-    points = _columns(rows)
-    assert encode_each(points) == [encode(points.take(slice(n, n + 1))) for n in range(len(points))]
 
 
 @given(_rows)

@@ -11,7 +11,7 @@ from ...model.compiled_code import CompiledCode
 from ...model.series import Origin, Series, workload_of
 from .. import schema
 from ..engine import Store
-from ..mappers import select_series, series_record, workloads
+from ..mappers import commit_ids, series_record, series_row, workloads
 from .commits import compiled_of
 from .compiled_code import code_of_machine
 from .points import origin_of
@@ -46,15 +46,10 @@ class ChangeEvidence:
 def change_evidence(store: Store, key: str, base: str, head: str) -> ChangeEvidence | None:
     """The facts of a series by key, at two commits by full hash; None if it has no values at one of them."""
     with store.read() as connection:
-        row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
+        row = series_row(connection, key)
         if row is None:
             return None
-        commit = schema.commit
-        in_project = commit.c.project_id == row.project_id
-        found = connection.execute(
-            select(commit.c.hash, commit.c.id).where(in_project, commit.c.hash.in_([base, head]))
-        )
-        ids = {each.hash: each.id for each in found}
+        ids = commit_ids(connection, row.project_id, [base, head])
         if base not in ids or head not in ids:
             return None
         known = workloads(connection, row.project_id)

@@ -1,8 +1,8 @@
 """Commits with results: lists, and everything recorded at one of them."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,22 +18,15 @@ from .. import schema
 from ..chunks import Ints, optional
 from ..commit_index import read_commit_index
 from ..engine import Store
-from ..mappers import (
-    Workloads,
-    change_record,
-    commit_record,
-    commits_by_id,
-    commits_of_changes,
-    project_id,
-    select_series,
-    series_record,
-    workloads,
-)
+from ..finding_records import regression_records, select_findings
+from ..mappers import Workloads, commit_record, commits_by_id, project_id, workloads
 from ..points import recorded_at
 from ..project_points import ProjectPoints, points_of_series, project_points
-from ..statements import STATUS_OF_CODE
+from ..statements import STATUS_OF_CODE, id_in
 from .regressions import below_limits, watched_metrics
 from .series_list import IndexedSeries, series_index
+
+_COLUMNS_OF_CODE = tuple(field.name for field in fields(CompiledCode) if field.name not in schema.MORE_OF_CODE)
 
 
 class AmbiguousCommitError(Exception):
@@ -42,15 +35,7 @@ class AmbiguousCommitError(Exception):
 
 def commits(store: Store, project: str, *, limit: int = 100) -> tuple[Commit, ...]:
     """The project's commits with results, newest first."""
-    with store.read() as connection:
-        owner = project_id(connection, project)
-        rows = connection.execute(
-            select(schema.commit)
-            .where(schema.commit.c.project_id == owner)
-            .order_by(schema.commit.c.position.desc())
-            .limit(limit)
-        )
-        return tuple(commit_record(row) for row in rows)
+    return commit_list(store, project, limit=limit)[1]
 
 
 def find_commit(store: Store, project: str, prefix: str) -> Commit | None:
@@ -229,14 +214,8 @@ def _earlier_value(every: ProjectPoints, own: slice, position: int) -> _EarlierV
 
 def _changes(connection: Connection, commit_id: int, known: Workloads) -> tuple[Regression, ...]:
     table = schema.changepoint
-    columns = [column for column in table.c if column.name != "series_id"]
-    rows = connection.execute(
-        select_series(*columns)
-        .join(table, table.c.series_id == schema.series.c.id)
-        .where(table.c.commit_id == commit_id)
-    ).all()
-    commits = commits_by_id(connection, commits_of_changes(rows))
-    changes = [Regression(series=series_record(row, known), change=change_record(row, commits)) for row in rows]
+    rows = connection.execute(select_findings(table).where(table.c.commit_id == commit_id)).all()
+    changes = regression_records(connection, table, rows, known)
     changes.sort(
         key=lambda one: (
             not one.series.is_ours,
@@ -250,30 +229,26 @@ def _changes(connection: Connection, commit_id: int, known: Workloads) -> tuple[
 
 def compiled_of(connection: Connection, commit_id: int, operator: str | None = None) -> tuple[CompiledCode, ...]:
     """Compiled code of the commit, or of one operator, from the newest run of each kernel and architecture."""
+    compiled = compiled_by_commit(connection, [commit_id]).get(commit_id, ())
+    return tuple(code for code in compiled if operator in {None, code.operator})
+
+
+def compiled_by_commit(connection: Connection, commits: Collection[int]) -> dict[int, list[CompiledCode]]:
+    """Compiled code by commit id, from the newest run of each kernel and architecture, by operator and kernel."""
     table, run = schema.compiled_code, schema.run
-    where = [table.c.commit_id == commit_id, *([table.c.operator == operator] if operator is not None else [])]
     rows = connection.execute(
-        select(table).join(run, run.c.id == table.c.run_id).where(*where).order_by(run.c.started_ms)
+        select(table)
+        .join(run, run.c.id == table.c.run_id)
+        .where(id_in(connection, table.c.commit_id, commits))
+        .order_by(run.c.started_ms)
     )
-    newest = {(row.operator, row.kernel, row.architecture): row for row in rows}
-    return tuple(compiled_record(row) for _, row in sorted(newest.items()))
-
-
-def compiled_record(row: Row[Any]) -> CompiledCode:
-    """A row of the table of compiled code."""
-    return CompiledCode(
-        operator=row.operator,
-        kernel=row.kernel,
-        architecture=row.architecture,
-        registers=row.registers,
-        stack_bytes=row.stack_bytes,
-        shared_bytes=row.shared_bytes,
-        local_memory_instructions=row.local_memory_instructions,
-        code_bytes=row.code_bytes,
-        instructions=row.instructions,
-        sha256=row.sha256,
-        **{name: (row.more or {}).get(name) for name in schema.MORE_OF_CODE},
-    )
+    newest = {(row.commit_id, row.operator, row.kernel, row.architecture): row for row in rows}
+    compiled: dict[int, list[CompiledCode]] = {}
+    for (commit, *_), row in sorted(newest.items()):
+        facts: dict[str, Any] = {name: getattr(row, name) for name in _COLUMNS_OF_CODE}
+        facts |= {name: (row.more or {}).get(name) for name in schema.MORE_OF_CODE}
+        compiled.setdefault(commit, []).append(CompiledCode(**facts))
+    return compiled
 
 
 def commit_list(store: Store, project: str, *, limit: int, offset: int = 0) -> tuple[int, tuple[Commit, ...]]:

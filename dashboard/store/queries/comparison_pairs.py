@@ -8,15 +8,14 @@ from statistics import median
 from typing import NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from ...model.series import UNORDERED_POSITION, Series, Status
 from ...statistics.comparison import RunValue
-from .. import schema
 from ..chunks import Floats, Ints
 from ..commit_index import PointRow, read_commit_index
 from ..engine import Store
-from ..mappers import project_id
+from ..mappers import commit_ids, project_id
 from ..points import batches
 from ..project_points import Flags, ProjectPoints, points_of_series, project_points, runs_of
 from ..statements import STATUS_CODES, STATUS_OF_CODE
@@ -198,13 +197,10 @@ def pairs(
     cached = project_points(store, project)
     with store.read() as connection:
         owner = project_id(connection, project)
-        ends = connection.execute(
-            select(schema.commit.c.hash, schema.commit.c.id).where(
-                schema.commit.c.project_id == owner, schema.commit.c.hash.in_([base, head])
-            )
-        ).all()
-        id_of = {row.hash: row.id for row in ends}
-        if owner is None or not {base, head} <= id_of.keys():
+        if owner is None:
+            return ()
+        id_of = commit_ids(connection, owner, [base, head])
+        if not {base, head} <= id_of.keys():
             return ()
         around = points_around(connection, owner, chosen.keys(), list(id_of.values()), HISTORY_COMMITS, cached)
         code_of = codes(connection, owner, around.commits)

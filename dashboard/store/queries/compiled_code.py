@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from ...model.changepoint import Regression, RegressionGroup
 from ...model.compiled_code import CodeChange, CompiledCode, compiled_difference
@@ -12,9 +12,8 @@ from ...model.series import workload_of
 from ...model.triage_item import TriageItem
 from .. import schema
 from ..engine import Store
-from ..mappers import project_id, select_series, series_record, workloads
-from ..statements import id_in
-from .commits import commit_row, compiled_of, compiled_record, find_row
+from ..mappers import commit_ids, project_id, series_record, series_row, workloads
+from .commits import commit_row, compiled_by_commit, compiled_of, find_row
 from .machine_code import codes
 
 
@@ -33,7 +32,7 @@ def compiled_code(store: Store, key: str, prefix: str | None) -> CommitCode | No
     """
     commit, summary = schema.commit, schema.summary
     with store.read() as connection:
-        row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
+        row = series_row(connection, key)
         if row is None:
             return None
         known = workloads(connection, row.project_id)
@@ -46,10 +45,8 @@ def compiled_code(store: Store, key: str, prefix: str | None) -> CommitCode | No
             ).one_or_none()
         if at is None:
             return None
-        codes = compiled_of(connection, at.id) if workload is not None else ()
-    return CommitCode(
-        commit=at.hash, codes=tuple(each for each in codes if workload and each.operator == workload.operator)
-    )
+        codes = compiled_of(connection, at.id, workload.operator) if workload is not None else ()
+        return CommitCode(commit=at.hash, codes=codes)
 
 
 def compiled_for(store: Store, project: str, commit: str, machine: str) -> tuple[CompiledCode, ...]:
@@ -63,7 +60,7 @@ def compiled_for(store: Store, project: str, commit: str, machine: str) -> tuple
         context = connection.execute(
             select(table.c.context).where(table.c.project_id == owner, table.c.name == machine)
         ).scalar()
-        return tuple(code_of_machine(compiled_of(connection, row.id, None), context))
+        return tuple(code_of_machine(compiled_of(connection, row.id), context))
 
 
 def code_of_machine(compiled: Sequence[CompiledCode], context: Mapping[str, Any] | None) -> list[CompiledCode]:
@@ -109,27 +106,21 @@ class CodeBetween:
 
 def code_between(store: Store, project: str, groups: Sequence[RegressionGroup | TriageItem]) -> tuple[CodeBetween, ...]:
     """The kernels of the operators and implementations of each group's series, in the order of groups."""
-    commit = schema.commit
     with store.read() as connection:
         owner = project_id(connection, project)
         if owner is None:
             return (CodeBetween(differences=(), compared=0, ran_the_same=0, ran_another=0),) * len(groups)
         hashes = {end.hash for group in groups for end in (group.commit, group.previous_commit)}
-        ids = {
-            row.hash: row.id
-            for row in connection.execute(
-                select(commit.c.hash, commit.c.id).where(commit.c.project_id == owner, commit.c.hash.in_(hashes))
-            )
-        }
+        ids = commit_ids(connection, owner, hashes)
         known = workloads(connection, owner)
-        compiled = _compiled(connection, list(ids.values()))
+        compiled = compiled_by_commit(connection, ids.values())
         machines = {
             row.name: row
             for row in connection.execute(select(schema.machine).where(schema.machine.c.project_id == owner))
         }
         ran = {
             (key.machine_id, key.suite, key.workload, key.implementation): hashes_of
-            for key, hashes_of in codes(connection, owner, list(ids.values())).items()
+            for key, hashes_of in codes(connection, owner, ids.values()).items()
         }
     found = []
     for group in groups:
@@ -175,19 +166,3 @@ def _ran_equal_code(
     """Whether equal machine code ran at both commits; None if one is unknown."""
     code_at = ran.get((machine, one.series.suite, one.series.workload, one.series.implementation), {})
     return code_at[base] == code_at[head] if base in code_at and head in code_at else None
-
-
-def _compiled(connection: Connection, commits: Sequence[int]) -> dict[int, list[CompiledCode]]:
-    """Compiled code by commit id, from the newest run of each kernel and architecture."""
-    table, run = schema.compiled_code, schema.run
-    rows = connection.execute(
-        select(table)
-        .join(run, run.c.id == table.c.run_id)
-        .where(id_in(connection, table.c.commit_id, commits))
-        .order_by(run.c.started_ms)
-    )
-    newest = {(row.commit_id, row.operator, row.kernel, row.architecture): row for row in rows}
-    compiled: dict[int, list[CompiledCode]] = {}
-    for row in newest.values():
-        compiled.setdefault(row.commit_id, []).append(compiled_record(row))
-    return compiled

@@ -10,12 +10,12 @@ from ...model.kernel import Cell, Kernel, ShapeRow
 from ...model.naming import natural
 from ...model.series import Series
 from ...model.verdict import Verdict
-from ...statistics.levels import medians_of_groups
 from .. import schema
 from ..chunks import Ints
 from ..commit_index import CommitIndex
 from ..engine import Store
-from ..mappers import Workloads, changes_of, commits_by_id, project_id, select_series, series_record, workloads
+from ..finding_records import changes_of
+from ..mappers import Workloads, commits_by_id, project_id, select_series, series_record, workloads
 from ..statements import STATUS_OF_CODE, id_in
 from .latest import verdicts_within_limits
 from .machines import commit_software
@@ -160,11 +160,8 @@ def _cells(
 ) -> tuple[Cell | None, ...]:
     """Each commit's median, or the reason why it has none."""
     is_shown = np.isin(line.rank, shown)
-    good = is_shown & line.has_number
-    ranks, group = np.unique(line.rank[good], return_inverse=True)
-    medians = medians_of_groups(group, line.points.value[good]) if len(ranks) else np.empty(0)
-    value = dict(zip(ranks.tolist(), medians.tolist(), strict=True))
-    gpus = _gpus(line, good, commit_index)
+    value = line.medians()
+    gpus = _gpus(line, is_shown & line.has_number, commit_index)
     ratio_of = line.ratios(ratios)
     last = dict(zip(line.rank[is_shown].tolist(), np.flatnonzero(is_shown).tolist(), strict=True))
     reasons = (None, *line.points.reasons)

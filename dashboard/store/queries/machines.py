@@ -20,7 +20,8 @@ from ..chunks import Columns
 from ..column_records import MachineHistory, ReasonCount, RunConditions, SeriesRuns, Software
 from ..commit_index import CommitIndex, read_commit_index
 from ..engine import Store
-from ..mappers import changes_of, moment, project_id, select_series, workloads
+from ..finding_records import changes_of
+from ..mappers import moment, project_id, select_series, workloads
 from ..points import batches
 from ..project_points import points_of_series, project_points
 from ..statements import STATUS_CODES, STATUS_OF_CODE, id_in

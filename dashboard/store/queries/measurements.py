@@ -16,7 +16,8 @@ from ..chunks import Columns, Floats
 from ..column_records import Measured, TextColumn
 from ..commit_index import CommitIndex, read_commit_index
 from ..engine import Store
-from ..mappers import changes_of, chosen_series, episodes_of, project_id, series_record, workloads
+from ..finding_records import changes_of, episodes_of
+from ..mappers import chosen_series, project_id, series_record, workloads
 from ..points import batches, read_points
 from ..statements import STATUS_CODES, STATUS_OF_CODE, id_in
 from .latest import verdicts_within_limits

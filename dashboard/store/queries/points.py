@@ -10,7 +10,7 @@ from ...model.history import PointFacts
 from ...model.series import Origin, workload_of
 from .. import schema
 from ..engine import Store
-from ..mappers import moment, select_series, series_record, workloads
+from ..mappers import moment, series_record, series_row, workloads
 from ..points import read_samples
 from .commits import compiled_of
 from .series_lines import Records, SeriesLine, lines, project_order
@@ -19,7 +19,7 @@ from .series_lines import Records, SeriesLine, lines, project_order
 def origin(store: Store, key: str, run: str) -> Origin | None:
     """Machine, software and conditions of a run of the series; None without a context file."""
     with store.read() as connection:
-        row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
+        row = series_row(connection, key)
         return origin_of(connection, row, run) if row is not None else None
 
 
@@ -55,7 +55,7 @@ def point_facts(store: Store, key: str, run: str | None = None, *, commit: str |
     None without such a point.
     """
     with store.read() as connection:
-        row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
+        row = series_row(connection, key)
         if row is None:
             return None
         order = project_order(store, connection, row.project_id)

@@ -1,10 +1,9 @@
 """Regressions: steps for the worse, those below the thresholds, and changes that people stated."""
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 from sqlalchemy import Connection, select
 
@@ -15,26 +14,11 @@ from ...model.series import Commit
 from ...model.verdict import ChangeKind
 from .. import schema
 from ..engine import Store
-from ..mappers import (
-    Workloads,
-    change_record,
-    changes_of,
-    commits_by_id,
-    commits_of_changes,
-    commits_of_episodes,
-    episode_record,
-    moment,
-    project_id,
-    select_series,
-    series_record,
-    workloads,
-)
+from ..finding_records import BelowLimits, changes_of, group_record, regression_records, select_findings
+from ..mappers import Workloads, commits_by_id, moment, project_id, series_record, workloads
 from ..points import batches
 from ..policy import read_stated
 from ..statements import id_in
-
-BelowLimits = frozenset[tuple[int, int]]
-"""Steps below the project's thresholds, by the ids of series and commit."""
 
 
 def below_limits(
@@ -56,11 +40,7 @@ def below_limits(
     where = [schema.series.c.project_id == owner, change.c.kind.in_(steps)]
     if series is not None:
         where.append(id_in(connection, change.c.series_id, series))
-    rows = connection.execute(
-        select_series(change.c.commit_id, change.c.before, change.c.after, change.c.magnitude)
-        .join(change, change.c.series_id == schema.series.c.id)
-        .where(*where)
-    )
+    rows = connection.execute(select_findings(change).where(*where))
     return frozenset(
         (row.id, row.commit_id)
         for row in rows
@@ -76,32 +56,24 @@ def regressions(
     limit: int = 100,
     all_metrics: bool = False,
     kind: ChangeKind = ChangeKind.STEP,
-    also: ChangeKind | None = None,
-    below_limits: bool = False,
 ) -> tuple[RegressionGroup, ...]:
-    """Changes for the worse of one or two kinds, by commit and machine, newest first; a group's largest time first.
+    """Changes for the worse of a kind, by commit and machine, newest first; a group's largest time first.
 
     Of listed series of judged metrics, or of every metric, without baselines and canaries, which no commit of the
-    project changes. `below_limits` includes steps below the project's thresholds.
+    project changes; without steps below the project's thresholds.
     """
-    # Cached for all machines together: a request may name any machine.
-    kinds = (kind,) if also is None else (kind, also)
-    cache_key = ("regressions", all_metrics, kinds)
 
     def read() -> tuple[RegressionGroup, ...]:
         with store.read() as connection:
-            return regressions_in(connection, project, kinds, all_metrics=all_metrics)
+            groups = regressions_in(connection, project, (kind,), all_metrics=all_metrics)
+        counting = (
+            replace(group, regressions=tuple(one for one in group.regressions if one.counts)) for group in groups
+        )
+        return tuple(group for group in counting if group.regressions)
 
-    groups = store.cached(project, cache_key, read)
-    chosen = (group for group in groups if machine in {None, group.machine})
-    return tuple(chosen if below_limits else _counting(chosen))[:limit]
-
-
-def _counting(groups: Iterable[RegressionGroup]) -> Iterator[RegressionGroup]:
-    for group in groups:
-        counting = tuple(one for one in group.regressions if one.counts)
-        if counting:
-            yield group if len(counting) == len(group.regressions) else replace(group, regressions=counting)
+    # Cached for all machines together: a request may name any machine.
+    groups = store.cached(project, ("regressions", all_metrics, kind), read)
+    return tuple(group for group in groups if machine in {None, group.machine})[:limit]
 
 
 def regressions_in(
@@ -112,47 +84,17 @@ def regressions_in(
     if owner is None:
         return ()
     known = workloads(connection, owner)
-    found = []
-    if rows := _rows(connection, schema.changepoint, owner, kinds):
-        commits = commits_by_id(connection, commits_of_changes(rows))
-        below = below_limits(connection, owner, known)
-        found += [
-            Regression(
-                series=series_record(row, known),
-                change=change_record(row, commits),
-                counts=(row.id, row.commit_id) not in below,
-            )
-            for row in rows
-        ]
-    if rows := _rows(connection, schema.episode, owner, kinds):
-        commits = commits_by_id(connection, commits_of_episodes(rows))
-        found += [Regression(series=series_record(row, known), change=episode_record(row, commits)) for row in rows]
+    found: list[Regression] = []
+    for table in (schema.changepoint, schema.episode):
+        is_chosen = table.c.kind.in_([kind.value for kind in kinds])
+        where = [schema.series.c.project_id == owner, schema.series.c.listed, table.c.is_worse, is_chosen]
+        rows = connection.execute(select_findings(table).where(*where).order_by(schema.series.c.id)).all()
+        below = below_limits(connection, owner, known) if rows and table is schema.changepoint else frozenset()
+        found += regression_records(connection, table, rows, known, below)
     found = [one for one in found if one.series.is_ours and (all_metrics or one.series.metric.is_judged)]
     found.sort(key=lambda one: (-one.change.commit.position, one.change.commit.hash, one.series.machine))
-    groups = []
-    for (_, name), group in itertools.groupby(found, key=lambda one: (one.change.commit, one.series.machine)):
-        regressions = sorted(group, key=lambda one: (not one.series.metric.is_time, -abs(one.change.magnitude)))
-        newest_good = max((one.change.previous_commit for one in regressions), key=lambda commit: commit.position)
-        groups.append(
-            RegressionGroup(
-                project=project,
-                machine=name,
-                commit=regressions[0].change.commit,
-                previous_commit=newest_good,
-                regressions=tuple(regressions),
-            )
-        )
-    return tuple(groups)
-
-
-def _rows(connection: Connection, table: Any, owner: int, kinds: Sequence[ChangeKind]) -> Any:
-    series = schema.series
-    is_chosen = table.c.kind.in_([kind.value for kind in kinds])
-    where = [series.c.project_id == owner, series.c.listed, table.c.is_worse, is_chosen]
-    columns = [column for column in table.c if column.name != "series_id"]
-    return connection.execute(
-        select_series(*columns).join(table, table.c.series_id == series.c.id).where(*where).order_by(series.c.id)
-    ).all()
+    by_commit = itertools.groupby(found, key=lambda one: (one.change.commit, one.series.machine))
+    return tuple(group_record(project, list(group)) for _, group in by_commit)
 
 
 Watched = Callable[[int, str | None, str, str], Metric | None]
@@ -222,10 +164,11 @@ def stated_changes(store: Store, key: str) -> tuple[StatedSeriesChange, ...]:
         commits = commits_by_id(connection, ids)
     changes = []
     for row in rows:
-        at = moment(row.stated_ms)
-        assert at is not None
         stated = StatedChange(
-            commit=commits[row.commit_id], previous_commit=commits[row.previous_commit_id], author=row.author, at=at
+            commit=commits[row.commit_id],
+            previous_commit=commits[row.previous_commit_id],
+            author=row.author,
+            at=moment(row.stated_ms),
         )
         changes.append(StatedSeriesChange(detected=commits[row.detected_id], stated=stated, alert=row.alert_id))
     return tuple(changes)

@@ -11,14 +11,8 @@ from ...model.history import History, OtherHistory
 from ...model.series import Point, Profile, Series, workload_of
 from .. import schema
 from ..engine import Store
-from ..mappers import (
-    Workloads,
-    changes_of,
-    episodes_of,
-    select_series,
-    series_record,
-    workloads,
-)
+from ..finding_records import changes_of, episodes_of
+from ..mappers import Workloads, select_series, series_record, series_row, workloads
 from .roofline import profile_key, profiles
 from .series_lines import gpu_ratios, points_of
 
@@ -65,7 +59,7 @@ def elsewhere(store: Store, key: str) -> tuple[Series, ...]:
     """The same benchmark, parameters and metric on other machines and in other environments."""
     table = schema.series
     with store.read() as connection:
-        row = connection.execute(select_series().where(table.c.key == key)).one_or_none()
+        row = series_row(connection, key)
         if row is None:
             return ()
         rows = connection.execute(
@@ -93,14 +87,14 @@ def profile_of(connection: Connection, row: Any, own: Series) -> Profile | None:
 def series(store: Store, key: str) -> Series | None:
     """A series by key."""
     with store.read() as connection:
-        row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
+        row = series_row(connection, key)
         return series_record(row, workloads(connection, row.project_id)) if row is not None else None
 
 
 def history(store: Store, key: str) -> History | None:
     """A series with its workload's other implementations, its machine's canaries, and a profile."""
     with store.read() as connection:
-        row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
+        row = series_row(connection, key)
         if row is None:
             return None
         known = workloads(connection, row.project_id)
@@ -136,7 +130,7 @@ class OwnHistory:
 def own_history(store: Store, key: str) -> OwnHistory | None:
     """The points and findings of a series by key."""
     with store.read() as connection:
-        row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
+        row = series_row(connection, key)
         if row is None:
             return None
         points = points_of(store, connection, row.project_id, [row.id]).get(row.id, ())

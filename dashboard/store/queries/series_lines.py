@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, select
 
 from ...model.series import Commit, Point, Status
+from ...statistics.levels import medians_of_groups
 from .. import schema
-from ..chunks import Columns, Ints
+from ..chunks import NO_POINTS, Columns, Ints, optional
 from ..commit_index import CommitIndex, ProjectCommitIndex
 from ..engine import Store
 from ..mappers import COMMIT_COLUMNS, commit_of, moment
@@ -86,6 +87,13 @@ class SeriesLine:
     def has_number(self) -> NDArray[np.bool_]:
         return (self.points.status == _OK) & ~np.isnan(self.points.value)
 
+    def medians(self) -> dict[int, float]:
+        """The median of each commit with a number, by the commit's rank."""
+        good = self.has_number
+        ranks, group = np.unique(self.rank[good], return_inverse=True)
+        medians = medians_of_groups(group, self.points.value[good]) if len(ranks) else np.empty(0)
+        return dict(zip(ranks.tolist(), medians.tolist(), strict=True))
+
     def ratios(self, by_commit: Sequence[float | None] | None) -> Mapping[int, float]:
         """GPU-adjusted over measured value, by the rank of the commit; empty if they are those of another history."""
         ranks = np.unique(self.rank[self.has_number]).tolist()
@@ -98,21 +106,7 @@ class SeriesLine:
         return np.flatnonzero(np.isin(self.rank, self.rank[kept]))
 
 
-_NO_INTS = np.empty(0, dtype=np.int64)
-_NO_FLOATS = np.empty(0, dtype=np.float64)
-EMPTY = SeriesLine(
-    points=Columns(
-        commit=_NO_INTS,
-        run=_NO_INTS,
-        value=_NO_FLOATS,
-        q25=_NO_FLOATS,
-        q75=_NO_FLOATS,
-        count=_NO_INTS,
-        status=_NO_INTS,
-        reason=_NO_INTS,
-    ),
-    rank=_NO_INTS,
-)
+EMPTY = SeriesLine(points=NO_POINTS, rank=NO_POINTS.commit)
 
 
 def lines(connection: Connection, order: ProjectOrder, ids: Sequence[int]) -> dict[int, SeriesLine]:
@@ -150,32 +144,20 @@ class Records:
         is_chosen = id_in(connection, commit.c.id, commits | set(more_commits))
         rows = connection.execute(select(commit.c.id, commit.c.position, *COMMIT_COLUMNS).where(is_chosen))
         self.commits: Mapping[int, Commit] = {number: commit_of(*columns) for number, *columns in rows.all()}
-        runs = np.unique(
-            np.concatenate([np.empty(0, dtype=np.int64), *(line.points.run[indices] for line, indices in chosen)])
-        )
+        runs = {int(n) for line, indices in chosen for n in np.unique(line.points.run[indices])}
         run = schema.run
         query = select(run.c.id, run.c.name, run.c.started_ms, run.c.gpu)
         self._runs: Mapping[int, Any] = {
-            row.id: row for row in connection.execute(query.where(id_in(connection, run.c.id, runs.tolist()))).all()
+            row.id: row for row in connection.execute(query.where(id_in(connection, run.c.id, runs))).all()
         }
 
     def points(self, line: SeriesLine, indices: Ints) -> tuple[Point, ...]:
         """The points at the indices of the line."""
         taken = line.points.take(indices)
         reasons = (None, *taken.reasons)
-        columns = [
-            [None if gap else number for number, gap in zip(column.tolist(), np.isnan(column).tolist(), strict=True)]
-            for column in (taken.value, taken.q25, taken.q75)
-        ]
-        rows = zip(
-            taken.commit.tolist(),
-            taken.run.tolist(),
-            *columns,
-            taken.count.tolist(),
-            taken.status.tolist(),
-            taken.reason.tolist(),
-            strict=True,
-        )
+        whole = (taken.commit, taken.run, taken.status, taken.reason)
+        gapped = (optional(column, np.isnan(column)) for column in (taken.value, taken.q25, taken.q75))
+        rows = zip(*(column.tolist() for column in whole), *gapped, optional(taken.count, taken.count < 0), strict=True)
         return tuple(
             [
                 Point(
@@ -183,14 +165,14 @@ class Records:
                     value=value,
                     q25=q25,
                     q75=q75,
-                    sample_count=count if count >= 0 else None,
+                    sample_count=count,
                     status=STATUS_OF_CODE[status],
                     reason=reasons[reason],
                     run=self._runs[run].name,
                     run_time=moment(self._runs[run].started_ms),
                     gpu=self._runs[run].gpu,
                 )
-                for commit, run, value, q25, q75, count, status, reason in rows
+                for commit, run, status, reason, value, q25, q75, count in rows
             ]
         )
 

@@ -25,7 +25,8 @@ from ...statistics.thinning import thin, thin_band
 from .. import schema
 from ..chunks import Ints
 from ..engine import Store
-from ..mappers import changes_of, episodes_of, select_series, series_record, workloads
+from ..finding_records import changes_of, episodes_of
+from ..mappers import select_series, series_record, series_row, workloads
 from ..notes import RELEASES
 from .run_facts import CommitRun, FactsOfRuns, machine_marks, run_facts
 from .series import canaries_of, others_of, profile_of
@@ -79,7 +80,7 @@ class HistoryRequest:
 def shown_history(store: Store, key: str, request: HistoryRequest) -> ShownHistory | None:
     """The history of a series by key; None if there is no such series. Added series must be of the same project."""
     with store.read() as connection:
-        row = connection.execute(select_series().where(schema.series.c.key == key)).one_or_none()
+        row = series_row(connection, key)
         return _HistoryView(store, connection, row, request).shown() if row is not None else None
 
 

@@ -12,9 +12,10 @@ from ...model.verdict import ChangeKind
 from ...statistics.arrival import Arrival, arrival
 from .. import schema
 from ..engine import Store
+from ..finding_records import BelowLimits
 from ..mappers import moment, project_id, workloads
 from .overview import overview_rows
-from .regressions import BelowLimits, below_limits
+from .regressions import below_limits
 
 _FEWEST_MISSED = 3  # commits
 

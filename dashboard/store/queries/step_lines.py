@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from ...model.changepoint import Regression
-from ...statistics.levels import medians_of_groups
 from .. import schema
 from ..engine import Store
-from ..mappers import project_id, select_series, series_record, workloads
+from ..mappers import commit_ids, project_id, select_series, series_record, workloads
 from ..statements import id_in
 from .series_lines import SeriesLine, gpu_ratios, lines, project_order
 
@@ -35,16 +34,11 @@ def step_lines(store: Store, project: str, changes: Sequence[Regression]) -> tup
         owner = project_id(connection, project)
         if owner is None:
             return (None,) * len(changes)
-        series, commit = schema.series, schema.commit
-        keys = {one.series.key for one in changes}
-        of_project = schema.series.c.project_id == owner
-        rows = {
-            row.key: row for row in connection.execute(select_series().where(of_project, series.c.key.in_(keys))).all()
-        }
+        series, keys = schema.series, {one.series.key for one in changes}
+        chosen = select_series().where(series.c.project_id == owner, series.c.key.in_(keys))
+        rows = {row.key: row for row in connection.execute(chosen)}
         baselines = _baselines(connection, owner, list(rows.values()))
-        hashes = {one.change.commit.hash for one in changes}
-        of_commits = select(commit.c.hash, commit.c.id).where(commit.c.project_id == owner, commit.c.hash.in_(hashes))
-        ids = {each.hash: each.id for each in connection.execute(of_commits)}
+        ids = commit_ids(connection, owner, {one.change.commit.hash for one in changes})
         own = [row.id for row in rows.values()]
         order = project_order(store, connection, owner)
         lines_of = lines(connection, order, [*own, *(number for each in baselines.values() for number in each)])
@@ -90,26 +84,17 @@ def _baselines(connection: Connection, owner: int, rows: Sequence[Any]) -> Mappi
 def _around(
     line: SeriesLine, rank: int, ratios: Mapping[int, float], baselines: Sequence[SeriesLine]
 ) -> StepLine | None:
-    own = _medians(line)
+    own = line.medians()
     ranks = sorted(own)
     first = int(np.searchsorted(ranks, rank))
     low, high = max(0, first - _AROUND), first + _AROUND
     if first >= len(ranks):
         return None
     shown = ranks[low:high]
-    theirs = [_medians(baseline) for baseline in baselines]
+    theirs = [baseline.medians() for baseline in baselines]
     fastest = min(theirs, key=lambda each: each.get(ranks[first], np.inf), default=None)
     return StepLine(
         values=tuple(own[each] * ratios.get(each, 1.0) for each in shown),
         first=first - low,
         baseline=tuple(fastest.get(each) for each in shown) if fastest else (),
     )
-
-
-def _medians(line: SeriesLine) -> dict[int, float]:
-    """Median of each commit with a number, by rank."""
-    good = line.has_number
-    ranks, group = np.unique(line.rank[good], return_inverse=True)
-    if not len(ranks):
-        return {}
-    return dict(zip(ranks.tolist(), medians_of_groups(group, line.points.value[good]).tolist(), strict=True))

@@ -14,18 +14,13 @@ from ...model.triage_item import TriageFilter, TriageItem, TriageList, TriageOrd
 from .. import schema
 from ..alerts import regressions_by_id
 from ..engine import Store
-from ..mappers import (
-    change_record,
-    commits_by_id,
-    commits_of_changes,
-    project_id,
-    select_series,
-    series_record,
-    workloads,
-)
+from ..finding_records import regression_records, select_findings
+from ..mappers import commits_by_id, project_id, workloads
 from ..statements import id_in
 from .series_list import matching_ids
 from .triage_index import IndexedItem, ItemSeries, TriageIndex, triage_index
+
+_MOST_ROWS = 200  # regressions of a single item
 
 
 def triage_items(
@@ -51,7 +46,7 @@ def triage_items(
         )
 
 
-def triage_item(store: Store, project: str, key: str, *, rows: int = 200) -> TriageItem | None:
+def triage_item(store: Store, project: str, key: str) -> TriageItem | None:
     """The item of that key. The key of an untriaged item ends with its triage."""
     owner = _project_id(store, project)
     if owner is None:
@@ -59,7 +54,7 @@ def triage_item(store: Store, project: str, key: str, *, rows: int = 200) -> Tri
     index = _index(store, project, owner)
     items = [item for item in index.items if item.seen.key == key]
     with store.read() as connection:
-        return next(iter(_items(connection, project, owner, items, rows)), None)
+        return next(iter(_items(connection, project, owner, items, _MOST_ROWS)), None)
 
 
 def _project_id(store: Store, project: str) -> int | None:
@@ -134,19 +129,8 @@ def _regressions(
         return {}
     table = schema.changepoint
     ids = {(one.series_id, one.commit_id) for one in series}
-    columns = [column for column in table.c if column.name != "series_id"]
-    rows = [
-        row
-        for row in connection.execute(
-            select_series(*columns)
-            .join(table, table.c.series_id == schema.series.c.id)
-            .where(id_in(connection, schema.series.c.id, {series_id for series_id, _ in ids}))
-        )
-        if (row.id, row.commit_id) in ids
-    ]
-    known = workloads(connection, owner)
-    commits = commits_by_id(connection, commits_of_changes(rows))
-    return {
-        (row.id, row.commit_id): Regression(series=series_record(row, known), change=change_record(row, commits))
-        for row in rows
-    }
+    is_chosen = id_in(connection, schema.series.c.id, {series_id for series_id, _ in ids})
+    every = connection.execute(select_findings(table).where(is_chosen))
+    rows = [row for row in every if (row.id, row.commit_id) in ids]
+    records = regression_records(connection, table, rows, workloads(connection, owner))
+    return {(row.id, row.commit_id): one for row, one in zip(rows, records, strict=True)}

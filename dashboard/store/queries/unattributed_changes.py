@@ -4,30 +4,21 @@ worse, and every kind for the better.
 There may be thousands: groups are counted in the database, and those of one page read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, Select, Table, select
 
 from ...model.changepoint import Regression, RegressionGroup
 from ...model.verdict import ChangeKind
 from .. import schema
 from ..engine import Store
-from ..mappers import (
-    change_record,
-    commits_by_id,
-    commits_of_changes,
-    commits_of_episodes,
-    episode_record,
-    project_id,
-    select_series,
-    series_record,
-    workloads,
-)
+from ..finding_records import BelowLimits, group_record, regression_records, select_findings
+from ..mappers import commits_by_id, project_id, workloads
 from ..statements import id_in
-from .regressions import BelowLimits, Watched, below_limits, watched_metrics
+from .regressions import Watched, below_limits, watched_metrics
 from .series_list import matching_ids
 
 _TABLES = {
@@ -35,15 +26,6 @@ _TABLES = {
     ChangeKind.NOT_SIGNIFICANT: (schema.changepoint,),
     ChangeKind.MACHINE_STATE: (schema.changepoint, schema.episode),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Filter:
-    """Which changes to list."""
-
-    kind: ChangeKind
-    is_worse: bool
-    below: BelowLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,19 +51,18 @@ def unattributed_changes(
 ) -> GroupList:
     """Groups of changes of one kind, for the worse or the better, of series that match `words`, a query of series."""
     named = matching_ids(store, project, words) if words.split() else None
+    tables = _TABLES.get(kind, (schema.episode,))
     with store.read() as connection:
         owner = project_id(connection, project)
         if owner is None:
             return GroupList(groups=(), total=0, any_at_all=False)
-        watched = watched_metrics(connection, owner)
-        below = (
-            below_limits(connection, owner, workloads(connection, owner)) if kind is ChangeKind.STEP else frozenset()
-        )
-        tables, which = _TABLES.get(kind, (schema.episode,)), _Filter(kind=kind, is_worse=is_worse, below=below)
-        all_groups = {place for table in tables for place in _groups(connection, table, owner, which, watched, None)}
+        known = workloads(connection, owner)
+        below = below_limits(connection, owner, known) if kind is ChangeKind.STEP else frozenset()
+        changes = _Changes(owner, kind, is_worse, below, watched_metrics(connection, owner))
+        all_groups = {key for table in tables for key in changes.groups(connection, table, None)}
         groups = all_groups
         if named is not None:
-            groups = {each for table in tables for each in _groups(connection, table, owner, which, watched, named)}
+            groups = {key for table in tables for key in changes.groups(connection, table, named)}
         commits = commits_by_id(connection, {commit for commit, _ in groups})
         of_project = select(schema.machine.c.id, schema.machine.c.name).where(schema.machine.c.project_id == owner)
         names = {row.id: row.name for row in connection.execute(of_project)}
@@ -91,90 +72,55 @@ def unattributed_changes(
             if (machine is None or names[machine_id] == machine) and (since is None or commits[commit].date >= since)
         ]
         chosen.sort(key=lambda key: (-commits[key[0]].position, commits[key[0]].hash, names[key[1]]))
-        shown = chosen[offset : offset + limit]
-        rows = [one for table in tables for one in _regressions(connection, table, owner, which, watched, named, shown)]
-        by_group: dict[tuple[int, int], list[Regression]] = {key: [] for key in shown}
-        for key, one in rows:
-            by_group[key].append(one)
+        by_group: dict[tuple[int, int], list[Regression]] = {key: [] for key in chosen[offset : offset + limit]}
+        for table in tables:
+            rows = changes.rows(connection, table, named, by_group)
+            for row, one in zip(rows, regression_records(connection, table, rows, known), strict=True):
+                by_group[row.commit_id, row.machine_id].append(one)
     return GroupList(
-        groups=tuple(_group(project, each) for each in by_group.values()),
+        groups=tuple(group_record(project, each) for each in by_group.values()),
         total=len(chosen),
         any_at_all=bool(all_groups),
     )
 
 
-def _group(project: str, changes: Sequence[Regression]) -> RegressionGroup:
-    ordered = sorted(changes, key=lambda one: (not one.series.metric.is_time, -abs(one.change.magnitude)))
-    return RegressionGroup(
-        project=project,
-        machine=ordered[0].series.machine,
-        commit=ordered[0].change.commit,
-        previous_commit=max((one.change.previous_commit for one in ordered), key=lambda commit: commit.position),
-        regressions=tuple(ordered),
-    )
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """The changes to list, of both tables of findings."""
 
+    owner: int
+    kind: ChangeKind
+    is_worse: bool
+    below: BelowLimits
+    watched: Watched
 
-def _groups(
-    connection: Connection, table: Any, owner: int, which: _Filter, watched: Watched, named: frozenset[int] | None
-) -> set[tuple[int, int]]:
-    """Commit and machine of each group, by id."""
-    series = schema.series
-    columns = (series.c.benchmark_id, series.c.implementation, series.c.metric, series.c.unit)
-    query = (
-        select(series.c.id, *columns, table.c.commit_id, series.c.machine_id)
-        .join(series, series.c.id == table.c.series_id)
-        .where(
-            series.c.project_id == owner,
-            series.c.listed,
-            table.c.is_worse.is_(which.is_worse),
-            table.c.kind == which.kind.value,
-        )
-        .distinct()
-    )
-    if named is not None:
-        query = query.where(id_in(connection, series.c.id, named))
-    return {
-        (commit, machine)
-        for number, *metric_key, commit, machine in connection.execute(query).all()
-        if watched(*metric_key) is not None and (number, commit) not in which.below
-    }
+    def groups(self, connection: Connection, table: Table, named: frozenset[int] | None) -> set[tuple[int, int]]:
+        """Commit and machine of each group, by id."""
+        series = schema.series
+        columns = (series.c.benchmark_id, series.c.implementation, series.c.metric, series.c.unit)
+        every: Select[Any] = select(series.c.id, *columns, table.c.commit_id, series.c.machine_id).distinct()
+        query = self._chosen(every.join(series, series.c.id == table.c.series_id), table)
+        if named is not None:
+            query = query.where(id_in(connection, series.c.id, named))
+        rows = connection.execute(query).all()
+        return {(row.commit_id, row.machine_id) for row in rows if self._counts(row)}
 
+    def rows(
+        self, connection: Connection, table: Table, named: frozenset[int] | None, groups: Collection[tuple[int, int]]
+    ) -> list[Row[Any]]:
+        """The rows of `select_findings` of these groups."""
+        at_commits = id_in(connection, table.c.commit_id, {commit for commit, _ in groups})
+        rows = connection.execute(self._chosen(select_findings(table), table).where(at_commits)).all()
+        return [
+            row
+            for row in rows
+            if (row.commit_id, row.machine_id) in groups and (named is None or row.id in named) and self._counts(row)
+        ]
 
-def _regressions(
-    connection: Connection,
-    table: Any,
-    owner: int,
-    which: _Filter,
-    watched: Watched,
-    named: frozenset[int] | None,
-    places: Sequence[tuple[int, int]],
-) -> list[tuple[tuple[int, int], Regression]]:
-    """The changes of the groups, each with its group's commit and machine."""
-    series = schema.series
-    columns = [column for column in table.c if column.name != "series_id"]
-    rows = [
-        row
-        for row in connection.execute(
-            select_series(*columns)
-            .join(table, table.c.series_id == series.c.id)
-            .where(
-                series.c.project_id == owner,
-                series.c.listed,
-                table.c.is_worse.is_(which.is_worse),
-                table.c.kind == which.kind.value,
-                id_in(connection, table.c.commit_id, {commit for commit, _ in places}),
-            )
-        )
-        if (row.commit_id, row.machine_id) in set(places)
-        and (named is None or row.id in named)
-        and (row.id, row.commit_id) not in which.below
-        and watched(row.benchmark_id, row.implementation, row.metric, row.unit) is not None
-    ]
-    known = workloads(connection, owner)
-    is_episode = table is schema.episode
-    commits = commits_by_id(connection, commits_of_episodes(rows) if is_episode else commits_of_changes(rows))
-    record = episode_record if is_episode else change_record
-    return [
-        ((row.commit_id, row.machine_id), Regression(series=series_record(row, known), change=record(row, commits)))
-        for row in rows
-    ]
+    def _chosen(self, query: Select[Any], table: Table) -> Select[Any]:
+        is_listed = (schema.series.c.project_id == self.owner) & schema.series.c.listed
+        return query.where(is_listed, table.c.is_worse.is_(self.is_worse), table.c.kind == self.kind.value)
+
+    def _counts(self, row: Row[Any]) -> bool:
+        is_watched = self.watched(row.benchmark_id, row.implementation, row.metric, row.unit) is not None
+        return is_watched and (row.id, row.commit_id) not in self.below
