@@ -1,6 +1,6 @@
 """Compiled code of a series at a commit, and at both ends of regressions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,22 +122,30 @@ def code_between(store: Store, project: str, groups: Sequence[RegressionGroup | 
             )
         }
         known = workloads(connection, owner)
-        compiled = _compiled(connection, list(ids.values()))
+        series = [one.series for group in groups for one in group.regressions]
+        operators_of = [
+            {work.operator for one in group.regressions if (work := workload_of(one.series, known)) is not None}
+            for group in groups
+        ]
+        compiled = _compiled(connection, list(ids.values()), set().union(*operators_of))
         machines = {
             row.name: row
             for row in connection.execute(select(schema.machine).where(schema.machine.c.project_id == owner))
         }
         ran = {
             (key.machine_id, key.suite, key.workload, key.implementation): hashes_of
-            for key, hashes_of in codes(connection, owner, list(ids.values())).items()
+            for key, hashes_of in codes(
+                connection,
+                owner,
+                list(ids.values()),
+                schema.detail.c.suite.in_({one.suite for one in series}),
+                schema.detail.c.workload.in_({one.workload for one in series if one.workload is not None}),
+            ).items()
         }
     found = []
-    for group in groups:
+    for group, operators in zip(groups, operators_of, strict=True):
         base, head = ids[group.previous_commit.hash], ids[group.commit.hash]
         machine = machines[group.machine]
-        operators = {
-            workload.operator for one in group.regressions if (workload := workload_of(one.series, known)) is not None
-        }
         implementations = {one.series.implementation for one in group.regressions}
         before, after = (
             code_of_machine(
@@ -177,13 +185,15 @@ def _ran_equal_code(
     return code_at[base] == code_at[head] if base in code_at and head in code_at else None
 
 
-def _compiled(connection: Connection, commits: Sequence[int]) -> dict[int, list[CompiledCode]]:
-    """Compiled code by commit id, from the newest run of each kernel and architecture."""
+def _compiled(
+    connection: Connection, commits: Sequence[int], operators: Collection[str]
+) -> dict[int, list[CompiledCode]]:
+    """Compiled code of operators by commit id, from the newest run of each kernel and architecture."""
     table, run = schema.compiled_code, schema.run
     rows = connection.execute(
         select(table)
         .join(run, run.c.id == table.c.run_id)
-        .where(id_in(connection, table.c.commit_id, commits))
+        .where(id_in(connection, table.c.commit_id, commits), table.c.operator.in_(operators))
         .order_by(run.c.started_ms)
     )
     newest = {(row.commit_id, row.operator, row.kernel, row.architecture): row for row in rows}
