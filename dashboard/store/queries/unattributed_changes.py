@@ -150,7 +150,7 @@ def _regressions(
     places: Sequence[tuple[int, int]],
 ) -> list[tuple[tuple[int, int], Regression]]:
     """The changes of the groups, each with its group's commit and machine."""
-    series = schema.series
+    series, wanted = schema.series, set(places)
     columns = [column for column in table.c if column.name != "series_id"]
     rows = [
         row
@@ -165,7 +165,7 @@ def _regressions(
                 id_in(connection, table.c.commit_id, {commit for commit, _ in places}),
             )
         )
-        if (row.commit_id, row.machine_id) in set(places)
+        if (row.commit_id, row.machine_id) in wanted
         and (named is None or row.id in named)
         and (row.id, row.commit_id) not in which.below
         and watched(row.benchmark_id, row.implementation, row.metric, row.unit) is not None
