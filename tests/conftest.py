@@ -18,7 +18,6 @@ settings.register_profile("warpwatch", derandomize=True, deadline=None, suppress
 settings.load_profile("warpwatch")
 
 
-
 class _CompiledTemplates(BytecodeCache):
     """Templates by the hash of their source, so that a process compiles each once for all of its applications."""
 

@@ -325,5 +325,6 @@ def _note(machine: str, gpus: tuple[str, str], now: SessionPair, differing: froz
         sign = "+" if effects.launch_s > 0 else "−"
         parts.append(f"of it {sign}{latency(abs(effects.launch_s))} in every call")
     if differing:
-        parts.append(f"{', '.join(sorted(differing))} changed too")
+        names = sorted("harness" if name == "suite" else name for name in differing)
+        parts.append(f"{', '.join(names)} changed too")
     return "; ".join(parts)

@@ -16,6 +16,7 @@ from ..statistics.noise import Noise
 from ..statistics.session_noise import (
     RerunScatter,
     VariancePrior,
+    VarianceTrend,
     moderated,
     rerun_noise,
     rerun_scatter,
@@ -138,6 +139,7 @@ class MachineNoises:
                 self._groups.setdefault(_peer_group(each.series), []).append(
                     (each.series.key, self._scatter[each.series.key])
                 )
+        self._trends = {group: VarianceTrend([one for _, one in own]) for group, own in self._groups.items()}
         self._priors: dict[str, VariancePrior | None] = {}
         self._history: dict[str, Noise | None] = {}
 
@@ -169,12 +171,17 @@ class MachineNoises:
         """Noise by the series' own re-runs, `without` one pair, with the prior of its machine."""
         key = runs.series.key
         if key not in self._priors:
-            others = [scatter for other, scatter in self._groups.get(_peer_group(runs.series), ()) if other != key]
-            self._priors[key] = variance_prior(median(self._levels[key]), others)
+            self._priors[key] = self._prior(key, _peer_group(runs.series))
         own = self._scatter.get(key)
         if without is not None and without.is_same_session:
             own = rerun_scatter(_groups([pair for pair in self._pairs[key] if pair is not without]))
         return moderated(own, self._priors[key])
+
+    def _prior(self, key: str, group: _PeerGroup) -> VariancePrior | None:
+        level, members = median(self._levels[key]), self._groups.get(group, [])
+        if key in self._scatter:  # a series is no prior of itself
+            return variance_prior(level, [scatter for other, scatter in members if other != key])
+        return self._trends[group].prior(level) if members else None
 
     def _levels_of(self, runs: SeriesRuns) -> list[float]:
         on_gpu = (runs.gpu == self._gpu) | (runs.gpu == 0)

@@ -36,7 +36,9 @@ class Metric:
 
     @property
     def label(self) -> str:
-        """The name in words."""
+        """The name in words; of asv's `track_metric`, the kind of its unit."""
+        if self.name == "metric":
+            return "time" if self.is_time else "value"
         return _LABELS.get(self.name) or self.name.replace("_", " ")
 
     @property

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from .alert import AlertedSeries, RegressionAlert
 from .changepoint import Regression
+from .metric import Metric
 from .series import Commit
 
 
@@ -28,7 +29,7 @@ class TriageOrder(StrEnum):
     """Order of triage items."""
 
     NEWEST = "newest"
-    WORST = "worst"  # by `severity`
+    WORST = "worst"  # by the sum of the severities of their series
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,15 @@ class ItemVersion:
 
     key: str  # "alert-12"; without an alert "new-4f…-3", from the commit's hash and the machine's id
     version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanSeverity:
+    """Mean severity of an item's series of one metric."""
+
+    metric: Metric
+    mean: float  # of `statistics.summary.severity`, in nats
+    series: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +62,8 @@ class TriageItem:
     gone: tuple[AlertedSeries, ...]  # in the alert, no longer detected
     matching: int  # series that pass the filter; `regressions` may be fewer
     total: int
-    severity: float  # sum of statistics.sure_loss over the item's series, in nats
+    severity: MeanSeverity | None  # of its first metric: latency, other times, the rest; None: no significant change
     alert: RegressionAlert | None
-
-    @property
-    def typical_severity(self) -> float:
-        """Mean severity of a series, in nats."""
-        return self.severity / max(self.total, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

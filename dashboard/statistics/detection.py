@@ -41,7 +41,7 @@ def detect(
 
     Exact quantities (registers, launches) have no noise: every difference is a change, from the second commit on; so
     for other whole numbers (bytes) that hardly ever change. Times of up to 15 commits with a `machine_noise`
-    (`machine_scale`): `short_changepoints`. Others of up to seven commits: neighbours are compared, and only large
+    (`Peers.scale`): `short_changepoints`. Others of up to seven commits: neighbours are compared, and only large
     changes are found (11 % or more if samples scatter little). All others: `find_changes` on the commits' medians.
 
     Runs of different GPUs are compared by the `chain` of their sessions alone (`gpu_history.py`). What it cannot tell,

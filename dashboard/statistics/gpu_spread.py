@@ -20,7 +20,7 @@ from .comparison import TAIL_DF, is_equivalent
 from .distributions import critical_value, t_p_value
 from .gpu_effects import Deviations, Floats, SessionEffects
 from .multiplicity import SIGNIFICANT_Q, q_values
-from .session_noise import RerunScatter, VariancePrior, moderated, variance_prior
+from .session_noise import RerunScatter, VariancePrior, VarianceTrend, moderated
 
 _ENOUGH_ALIKE = 30  # series of one kind, from which they alone tell how such series scatter
 _OUTLYING = 4.0  # standardised deviations, up to which a series tells of others (Phipson et al., AoAS 10:946, 2016)
@@ -59,9 +59,13 @@ class Scatters:
         before = list(before)
         self._own = {key: _scatter_of(its) for key, its in _by_key(before).items()}
         everything = _by_key([*before, *now])
-        self._alike = {
+        alike = {
             is_ours: [_scatter_of(its, most=_OUTLYING) for its in everything.values() if its[0].is_ours == is_ours]
             for is_ours in (False, True)
+        }
+        self._trends = {
+            is_ours: VarianceTrend(own if len(own) >= _ENOUGH_ALIKE else [*own, *alike[not is_ours]])
+            for is_ours, own in alike.items()
         }
         self._lent: dict[tuple[bool, int], VariancePrior | None] = {}
 
@@ -69,9 +73,7 @@ class Scatters:
         """That of a series at this level."""
         near = round(2 * math.log2(level_s))
         if (is_ours, near) not in self._lent:
-            alike = self._alike[is_ours]
-            peers = alike if len(alike) >= _ENOUGH_ALIKE else [*alike, *self._alike[not is_ours]]
-            self._lent[is_ours, near] = variance_prior(2 ** (near / 2), peers)
+            self._lent[is_ours, near] = self._trends[is_ours].prior(2 ** (near / 2))
         own, machine = self._own.get(key), self._lent[is_ours, near]
         noise = moderated(own, machine)
         if noise is None:  # of few series: as is typical, with the tails of a small sample

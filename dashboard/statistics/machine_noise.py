@@ -7,7 +7,6 @@ and the test uses Student's t with the sum, which allows for series with more no
 degrees of freedom; here they are a constant, as a machine has dozens of series and not thousands.
 """
 
-import bisect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,6 @@ ENOUGH_ALONE = 16  # commits from which a series' own history is enough
 PRIOR_DF = 6  # false alarms in about 1 % of simulated families, in none of the H200's baselines (README.md)
 
 _SIMILAR = 4.0  # largest ratio of two latencies that are similar
-_ROUNDING = 1e-9  # relative, of a bound on levels: machine_scale decides
 _ENOUGH_PEERS = 5
 _ENOUGH_DIFFERENCES = 3  # of one series, to count as a peer
 _ENOUGH_COMMITS_WITHOUT_MACHINE = 8
@@ -66,35 +64,33 @@ def neighbour_differences(levels: Sequence[float], span: tuple[int, int] | None 
     return tuple(float(step) for step in steps)
 
 
-def machine_scale(level: float, peers: Sequence[Peer]) -> float | None:
-    """Typical scatter between runs of the machine's series of similar latency; None with fewer than five.
-
-    The median of their scales, or the scatter of their controls' changes between the two commits if that is larger.
-    Only controls are used if there are five.
-    """
-    similar = [peer for peer in peers if max(peer.level, level) <= _SIMILAR * min(peer.level, level)]
-    controls = [peer for peer in similar if peer.is_control]
-    chosen = controls if len(controls) >= _ENOUGH_PEERS else similar
-    scales = [peer.scale for peer in chosen if peer.scale is not None]
-    changes = [peer.change for peer in controls if not math.isnan(peer.change)]
-    estimates = [median(scales)] if len(scales) >= _ENOUGH_PEERS else []
-    if len(changes) >= _ENOUGH_PEERS:
-        estimates.append(difference_scale(changes))
-    return max(estimates, default=None)
-
-
 class Peers(Generic[Key]):
-    """The series of one machine, environment and unit of time, by level."""
+    """The series of one machine, environment and unit of time."""
 
     def __init__(self, peers: Mapping[Key, Peer]) -> None:
-        self._ordered = sorted(peers.items(), key=lambda pair: pair[1].level)
-        self._levels = [peer.level for _, peer in self._ordered]
+        self._place = {key: place for place, key in enumerate(peers)}
+        self._level = np.array([peer.level for peer in peers.values()])
+        self._scale = np.array([math.nan if peer.scale is None else peer.scale for peer in peers.values()])
+        self._is_control = np.array([peer.is_control for peer in peers.values()], dtype=bool)
+        self._change = np.array([peer.change for peer in peers.values()])
 
     def scale(self, key: Key, level: float) -> float | None:
-        """`machine_scale` of a series at a level, by all other peers."""
-        first = bisect.bisect_left(self._levels, level / _SIMILAR * (1 - _ROUNDING))
-        last = bisect.bisect_right(self._levels, level * _SIMILAR * (1 + _ROUNDING))
-        return machine_scale(level, [peer for other, peer in self._ordered[first:last] if other != key])
+        """Typical scatter between runs of the other series of similar latency; None with fewer than five.
+
+        The median of their scales, or the scatter of their controls' changes between the two commits if that is larger.
+        Only controls are used if there are five.
+        """
+        is_similar = np.maximum(self._level, level) <= _SIMILAR * np.minimum(self._level, level)
+        if key in self._place:
+            is_similar[self._place[key]] = False
+        controls = is_similar & self._is_control
+        scales = self._scale[controls if np.count_nonzero(controls) >= _ENOUGH_PEERS else is_similar]
+        scales, changes = scales[~np.isnan(scales)], self._change[controls]
+        changes = changes[~np.isnan(changes)]
+        estimates = [float(np.median(scales))] if len(scales) >= _ENOUGH_PEERS else []
+        if len(changes) >= _ENOUGH_PEERS:
+            estimates.append(difference_scale(changes.tolist()))
+        return max(estimates, default=None)
 
 
 def history_noise(levels: Sequence[float], machine: float | None, span: tuple[int, int] | None = None) -> Noise | None:

@@ -79,33 +79,54 @@ def moderated(own: RerunScatter | None, prior: VariancePrior | None) -> Noise | 
 
 
 def variance_prior(level: float, others: Sequence[RerunScatter]) -> VariancePrior | None:
-    """The prior of a series at `level`; None with fewer than five others.
+    """The prior of a series at `level`; None with fewer than five others."""
+    return VarianceTrend(others).prior(level)
 
-    Smyth's section 6.2, with a straight line in the logarithm of the level instead of the mean. The line's standard
-    error counts as spread of the variances, so that few others give few degrees of freedom.
+
+class VarianceTrend:
+    """The variances of a group of series as a function of their level, fitted once for the priors of many series.
+
+    Smyth's section 6.2, with a straight line in the logarithm of the level instead of the mean.
     """
-    from scipy.special import psi, zeta  # loads slowly; psi is digamma, zeta(2, x) trigamma
 
-    if len(others) < _ENOUGH_PEERS:
-        return None
-    half = np.array([other.df / 2 for other in others])
-    bias = psi(half) - np.log(half)  # of the logarithm of a sample variance
-    logs = np.log([other.variance for other in others]) - bias
-    sampling = zeta(2, half)
-    away = np.log([other.level / level for other in others])
-    design = np.column_stack([np.ones(len(others)), away])
-    if len(others) < _ENOUGH_FOR_A_TREND or float(np.ptp(away)) < math.log(4):
-        design = design[:, :1]
-    spread = 1.0
-    for _ in range(5):  # the weights depend on the spread; this converges at once
-        weights = 1 / (sampling + spread)
-        inverse = np.linalg.inv(design.T @ (design * weights[:, None]))
-        line = inverse @ (design.T @ (weights * logs))
-        squares = (logs - design @ line) ** 2 - sampling * (1 - design.shape[1] / len(others))
-        spread = max(float((weights * squares).sum() / weights.sum()), 0.0)
-    half_df = _inverse_trigamma(max(spread + float(inverse[0, 0]), float(zeta(2, _MAX_PRIOR_DF / 2))))
-    variance = math.exp(float(line[0]) + float(psi(half_df)) - math.log(half_df))
-    return VariancePrior(variance=variance, df=2 * half_df)
+    def __init__(self, others: Sequence[RerunScatter]) -> None:
+        from scipy.special import psi, zeta  # loads slowly; psi is digamma, zeta(2, x) trigamma
+
+        self._is_known = len(others) >= _ENOUGH_PEERS
+        if not self._is_known:
+            return
+        half = np.array([other.df / 2 for other in others])
+        bias = psi(half) - np.log(half)  # of the logarithm of a sample variance
+        logs = np.log([other.variance for other in others]) - bias
+        sampling = zeta(2, half)
+        levels = np.log([other.level for other in others])
+        self._center = float(levels.mean())
+        design = np.column_stack([np.ones(len(others)), levels - self._center])
+        if len(others) < _ENOUGH_FOR_A_TREND or float(np.ptp(levels)) < math.log(4):
+            design = design[:, :1]
+        spread = 1.0
+        for _ in range(5):  # the weights depend on the spread; this converges at once
+            weights = 1 / (sampling + spread)
+            self._covariance = np.linalg.inv(design.T @ (design * weights[:, None]))
+            self._line = self._covariance @ (design.T @ (weights * logs))
+            squares = (logs - design @ self._line) ** 2 - sampling * (1 - design.shape[1] / len(others))
+            spread = max(float((weights * squares).sum() / weights.sum()), 0.0)
+        self._spread = spread
+
+    def prior(self, level: float) -> VariancePrior | None:
+        """The prior of a series at `level`; None with fewer than five others.
+
+        The line's standard error counts as spread of the variances, so that few others give few degrees of freedom.
+        """
+        from scipy.special import psi, zeta
+
+        if not self._is_known:
+            return None
+        at = np.array([1.0, math.log(level) - self._center])[: len(self._line)]
+        error = float(at @ self._covariance @ at)
+        half_df = _inverse_trigamma(max(self._spread + error, float(zeta(2, _MAX_PRIOR_DF / 2))))
+        variance = math.exp(float(at @ self._line) + float(psi(half_df)) - math.log(half_df))
+        return VariancePrior(variance=variance, df=2 * half_df)
 
 
 def _inverse_trigamma(y: float) -> float:

@@ -23,7 +23,7 @@ def short_changepoints(
 ) -> tuple[Changepoint, ...]:
     """Changepoints of a history of positive values, given as runs by commit.
 
-    `machine`: relative scatter between runs of the machine's series of similar latency (`machine_scale`). A level needs
+    `machine`: relative scatter between runs of the machine's series of similar latency (`Peers.scale`). A level needs
     two commits, at either end of the history one.
     """
     levels = [median(run.value for run in runs) for runs in commits]

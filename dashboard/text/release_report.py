@@ -53,7 +53,7 @@ def outcome(change_of: LatencyChange) -> list[str]:
 
 def _table(kernels: Sequence[LatencyChange]) -> Iterable[str]:
     has_baselines = any(each.speedup_head is not None for each in kernels)
-    yield "| kernel | latency | workloads |" + (" vs best baseline |" if has_baselines else "")
+    yield "| kernel | latency | workloads |" + (" against best baseline |" if has_baselines else "")
     yield "|---|--:|---|" + ("--:|" if has_baselines else "")
     for each in kernels:
         cells = [code_span(each.kernel or ""), change(each.change), ", ".join(outcome(each))]

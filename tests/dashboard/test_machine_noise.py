@@ -22,7 +22,7 @@ from warpwatch.dashboard.model.metric import Better, metric
 from warpwatch.dashboard.model.verdict import NoiseSource, Verdict
 from warpwatch.dashboard.statistics.comparison import RunValue, compare, family_verdicts
 from warpwatch.dashboard.statistics.detection import detect
-from warpwatch.dashboard.statistics.machine_noise import Peer, history_noise, machine_scale, peer
+from warpwatch.dashboard.statistics.machine_noise import Peer, Peers, history_noise, peer
 from warpwatch.dashboard.statistics.noise import Noise, noise_scale
 from warpwatch.dashboard.store import Store, queries
 
@@ -41,6 +41,10 @@ def _histories(rng: np.random.Generator, count: int, commits: int, scale: float 
 
 def _control(levels: list[float]) -> Peer:
     return peer(levels, is_control=True, change=math.log(levels[-1] / levels[-2]))
+
+
+def machine_scale(level: float, peers: list[Peer]) -> float | None:
+    return Peers(dict(enumerate(peers))).scale(-1, level)
 
 
 def _noise(levels: list[float], peers: list[Peer], span: tuple[int, int] | None = None) -> Noise | None:

@@ -231,7 +231,9 @@ def test_cards_are_by_commit_and_machine_newest_or_worst_first(store: Store, sev
     assert places(store, order=TriageOrder.WORST) == [(10, "box"), (20, "box"), (15, "shed")]
     worst = queries.triage_items(store, "demo", TriageFilter(order=TriageOrder.WORST)).items[0]
     assert (worst.total, len(worst.regressions)) == (2, 2)
-    assert worst.severity == pytest.approx(2 * 0.69, abs=0.1)  # two that at least nearly doubled
+    assert worst.severity is not None
+    assert (worst.severity.metric.name, worst.severity.series) == ("latency", 2)
+    assert worst.severity.mean == pytest.approx(0.69, abs=0.1)  # both at least nearly doubled
 
 
 def test_filters_narrow_and_every_state_is_counted(store: Store, several: AsvResults) -> None:

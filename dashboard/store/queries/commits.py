@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, func, select, true
 
 from ...model.changepoint import Regression
 from ...model.compiled_code import CompiledCode
@@ -233,13 +233,21 @@ def compiled_of(connection: Connection, commit_id: int, operator: str | None = N
     return tuple(code for code in compiled if operator in {None, code.operator})
 
 
-def compiled_by_commit(connection: Connection, commits: Collection[int]) -> dict[int, list[CompiledCode]]:
-    """Compiled code by commit id, from the newest run of each kernel and architecture, by operator and kernel."""
+def compiled_by_commit(
+    connection: Connection, commits: Collection[int], operators: Collection[str] | None = None
+) -> dict[int, list[CompiledCode]]:
+    """Compiled code by commit id, from the newest run of each kernel and architecture, by operator and kernel.
+
+    `operators`: only of these; None: of all.
+    """
     table, run = schema.compiled_code, schema.run
     rows = connection.execute(
         select(table)
         .join(run, run.c.id == table.c.run_id)
-        .where(id_in(connection, table.c.commit_id, commits))
+        .where(
+            id_in(connection, table.c.commit_id, commits),
+            table.c.operator.in_(operators) if operators is not None else true(),
+        )
         .order_by(run.c.started_ms)
     )
     newest = {(row.commit_id, row.operator, row.kernel, row.architecture): row for row in rows}

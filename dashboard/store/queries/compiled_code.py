@@ -113,22 +113,30 @@ def code_between(store: Store, project: str, groups: Sequence[RegressionGroup | 
         hashes = {end.hash for group in groups for end in (group.commit, group.previous_commit)}
         ids = commit_ids(connection, owner, hashes)
         known = workloads(connection, owner)
-        compiled = compiled_by_commit(connection, ids.values())
+        series = [one.series for group in groups for one in group.regressions]
+        operators_of = [
+            {work.operator for one in group.regressions if (work := workload_of(one.series, known)) is not None}
+            for group in groups
+        ]
+        compiled = compiled_by_commit(connection, ids.values(), set().union(*operators_of))
         machines = {
             row.name: row
             for row in connection.execute(select(schema.machine).where(schema.machine.c.project_id == owner))
         }
         ran = {
             (key.machine_id, key.suite, key.workload, key.implementation): hashes_of
-            for key, hashes_of in codes(connection, owner, ids.values()).items()
+            for key, hashes_of in codes(
+                connection,
+                owner,
+                ids.values(),
+                schema.detail.c.suite.in_({one.suite for one in series}),
+                schema.detail.c.workload.in_({one.workload for one in series if one.workload is not None}),
+            ).items()
         }
     found = []
-    for group in groups:
+    for group, operators in zip(groups, operators_of, strict=True):
         base, head = ids[group.previous_commit.hash], ids[group.commit.hash]
         machine = machines[group.machine]
-        operators = {
-            workload.operator for one in group.regressions if (workload := workload_of(one.series, known)) is not None
-        }
         implementations = {one.series.implementation for one in group.regressions}
         before, after = (
             code_of_machine(

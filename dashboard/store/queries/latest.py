@@ -46,7 +46,6 @@ def latest(connection: Connection, known: Workloads, *where: Any) -> list[Latest
     rows = connection.execute(
         select_series(
             *columns,
-            schema.machine.c.context,
             schema.run.c.started_ms.label("run_started_ms"),
             schema.run.c.name.label("run_name"),
             schema.run.c.gpu,
@@ -102,12 +101,17 @@ def _limits(connection: Connection, rows: Sequence[Row[Any]]) -> Mapping[int, Ha
         select(run.c.id, run.c.context).where(id_in(connection, run.c.id, {row.run_id for row in rows}))
     )
     own = {row.id: limits_of(row.context) for row in runs}
+    machine = schema.machine
+    machines = connection.execute(
+        select(machine.c.id, machine.c.context).where(id_in(connection, machine.c.id, {row.machine_id for row in rows}))
+    )
+    of_machine = {row.id: limits_of(row.context) for row in machines}
     limits: dict[int, HardwareLimits] = {}
     for row in rows:
         if row.run_id not in limits:
-            mine, machines = own[row.run_id], limits_of(row.context)
+            mine, newest = own[row.run_id], of_machine[row.machine_id]
             limits[row.run_id] = HardwareLimits(
-                peaks=mine.peaks or machines.peaks, measured=mine.measured or machines.measured
+                peaks=mine.peaks or newest.peaks, measured=mine.measured or newest.measured
             )
     return limits
 

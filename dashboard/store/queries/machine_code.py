@@ -24,8 +24,8 @@ class CodeKey(NamedTuple):
     implementation: str
 
 
-def codes(connection: Connection, project: int, commits: Collection[int]) -> dict[CodeKey, dict[int, str]]:
-    """Hash of the machine code by commit id, of the newest run."""
+def codes(connection: Connection, project: int, commits: Collection[int], *where: Any) -> dict[CodeKey, dict[int, str]]:
+    """Hash of the machine code by commit id, of the newest run; `where` are conditions on `run` and `detail`."""
     run, detail = schema.run, schema.detail
     rows = connection.execute(
         select(
@@ -38,7 +38,7 @@ def codes(connection: Connection, project: int, commits: Collection[int]) -> dic
             detail.c.code_sha256,
         )
         .join(detail, detail.c.run_id == run.c.id)
-        .where(run.c.project_id == project, run.c.commit_id.in_(commits), detail.c.code_sha256.is_not(None))
+        .where(run.c.project_id == project, run.c.commit_id.in_(commits), detail.c.code_sha256.is_not(None), *where)
         .order_by(run.c.started_ms, run.c.id)
     )
     code_of: dict[CodeKey, dict[int, str]] = {}

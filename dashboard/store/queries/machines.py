@@ -23,11 +23,11 @@ from ..engine import Store
 from ..finding_records import changes_of
 from ..mappers import moment, project_id, select_series, workloads
 from ..points import batches
-from ..project_points import points_of_series, project_points
+from ..project_points import points_of_series
 from ..statements import STATUS_CODES, STATUS_OF_CODE, id_in
 from .latest import Latest, latest
 from .machine_code import codes
-from .series_list import IndexedSeries, indexed_series, series_index
+from .series_list import IndexedSeries, indexed_series
 
 
 def canaries(store: Store, project: str) -> dict[str, tuple[Canary, ...]]:
@@ -215,7 +215,7 @@ def _was_throttled(data: Mapping[str, Any]) -> bool:
 
 
 COMMITS = 100  # newest commits of the project, as many as for the noise of a check
-_SERIES_AT_ONCE = 500  # series read at once if the project's points are not cached
+_SERIES_AT_ONCE = 500
 _SERIES_BYTES = 1500  # of a series' runs in memory
 _OK = STATUS_CODES[Status.OK]
 _NUMBERS = re.compile(r"(?<![A-Za-z_.])[0-9][0-9a-f.+-]*")
@@ -240,8 +240,6 @@ def _machine_history(
     store: Store, project: str, machine: str, commits: int, sample: int | None
 ) -> MachineHistory | None:
     run = schema.run
-    cached = project_points(store, project) if sample is None else None
-    indexed = series_index(store, project) if sample is None else {}
     with store.read() as connection:
         owner = project_id(connection, project)
         number = connection.execute(
@@ -249,21 +247,15 @@ def _machine_history(
         ).scalar()
         if owner is None or number is None:
             return None
-        mine = {
-            each: entry
-            for each, entry in indexed.items()
-            if entry.series.machine == machine and entry.series.listed and _is_judged_time(entry.series.metric)
-        }
-        if sample is not None:
-            mine = _sampled(connection, owner, number, sample)
-        index = cached.commit_index if cached is not None else read_commit_index(connection, owner)
+        mine = _judged_times(connection, owner, number, sample)
+        index = read_commit_index(connection, owner)
         newest = _newest(index, commits)
         measured = set(connection.execute(select(run.c.commit_id).where(run.c.machine_id == number)).scalars())
-        code_of = codes(connection, owner, newest & measured)
+        code_of = codes(connection, owner, newest & measured, run.c.machine_id == number)
         runs: list[SeriesRuns] = []
         outcomes: Counter[tuple[Status, str]] = Counter()
         for batch in batches(list(mine), _SERIES_AT_ONCE):
-            points = cached if cached is not None else points_of_series(connection, index, batch)
+            points = points_of_series(connection, index, batch)
             is_new = points.at(newest)
             for each in batch:
                 if (own := points.of(each)) is not None:
@@ -304,7 +296,8 @@ def _is_judged_time(metric: Metric) -> bool:
     return metric.is_judged and metric.is_time
 
 
-def _sampled(connection: Connection, owner: int, machine: int, sample: int) -> dict[int, IndexedSeries]:
+def _judged_times(connection: Connection, owner: int, machine: int, sample: int | None) -> dict[int, IndexedSeries]:
+    """The machine's listed, judged times, or a sample of them, by id, sorted by benchmark."""
     series = schema.series
     rows = connection.execute(
         select(series.c.id, series.c.metric, series.c.unit)
@@ -314,7 +307,7 @@ def _sampled(connection: Connection, owner: int, machine: int, sample: int) -> d
     ids = [row.id for row in rows if _is_judged_time(metric_of(row.metric, row.unit))][:sample]
     known = workloads(connection, owner)
     chosen = connection.execute(select_series().where(id_in(connection, series.c.id, ids)))
-    return {row.id: indexed_series(row, known) for row in chosen}
+    return {row.id: indexed_series(row, known) for row in sorted(chosen, key=lambda row: (row.benchmark_name, row.id))}
 
 
 def _newest(index: CommitIndex, commits: int) -> set[int]:

@@ -25,11 +25,13 @@ def overview(store: Store, project: str, *, machine: str | None = None) -> tuple
     """
     with store.read() as connection:
         owner = project_id(connection, project)
-        return () if owner is None else overview_rows(connection, owner, machine=machine)
+        return () if owner is None else tuple(row for row, _ in overview_rows(connection, owner, machine=machine))
 
 
-def overview_rows(connection: Connection, owner: int, *, machine: str | None = None) -> tuple[OverviewRow, ...]:
-    """`overview` of a project by id."""
+def overview_rows(
+    connection: Connection, owner: int, *, machine: str | None = None
+) -> tuple[tuple[OverviewRow, Latest], ...]:
+    """`overview` of a project by id, each row with its series."""
     where = [schema.series.c.project_id == owner, schema.series.c.listed]
     if machine is not None:
         where.append(schema.machine.c.name == machine)
@@ -43,7 +45,7 @@ def overview_rows(connection: Connection, owner: int, *, machine: str | None = N
         if number is not None
     ]
     commits = commits_by_id(connection, ids)
-    return tuple(overview_row(item, others, commits) for item, others in shown)
+    return tuple((overview_row(item, others, commits), item) for item, others in shown)
 
 
 def headlines(items: Sequence[Latest]) -> list[tuple[Latest, tuple[Latest, ...]]]:

@@ -1,11 +1,10 @@
 """Arrival of each machine's data, series that stopped, and the state of every workload and implementation."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Row, func, select
 
 from ...model.overview import OverviewEntry
 from ...model.verdict import ChangeKind
@@ -14,6 +13,7 @@ from .. import schema
 from ..engine import Store
 from ..finding_records import BelowLimits
 from ..mappers import moment, project_id, workloads
+from ..statements import id_in
 from .overview import overview_rows
 from .regressions import below_limits
 
@@ -40,13 +40,13 @@ def _arrivals(store: Store, project: str) -> dict[str, Arrival]:
     return {name: each for name, own in runs.items() if (each := arrival(own)) is not None}
 
 
-def stopped(connection: Connection, project: int) -> frozenset[int]:
-    """The listed series that their machine no longer measures, while it measures others in the same environment.
+def stopped(connection: Connection, project: int, series: Sequence[Row[Any]]) -> frozenset[int]:
+    """Which of the series their machine no longer measures, while it measures others in the same environment; by id.
 
     A series has stopped if the machine measured more than three commits since, and more than three times its usual
     interval (the machine's commits until then over the series' values).
     """
-    run, commit, series, summary = schema.run, schema.commit, schema.series, schema.summary
+    run, commit = schema.run, schema.commit
     rows = connection.execute(
         select(run.c.machine_id, run.c.environment_id, commit.c.position)
         .join(commit, commit.c.id == run.c.commit_id)
@@ -57,17 +57,16 @@ def stopped(connection: Connection, project: int) -> frozenset[int]:
     for machine, environment, position in rows:
         measured.setdefault((machine, environment), []).append(position)
     sorted_positions = {key: np.sort(np.array(positions)) for key, positions in measured.items()}
-    newest = connection.execute(
-        select(series.c.id, series.c.machine_id, series.c.environment_id, commit.c.position)
-        .join(summary, summary.c.series_id == series.c.id)
-        .join(commit, commit.c.id == summary.c.commit_id)
-        .where(series.c.project_id == project, series.c.listed, commit.c.position.is_not(None))
-    ).all()
+    is_newest = id_in(connection, commit.c.id, {row.commit_id for row in series})
+    position_of: dict[int, int | None] = {
+        row.id: row.position for row in connection.execute(select(commit.c.id, commit.c.position).where(is_newest))
+    }
     late = {
         row.id: (len(own) - until, until)
-        for row in newest
-        if (own := sorted_positions.get((row.machine_id, row.environment_id))) is not None
-        and len(own) - (until := int(np.searchsorted(own, row.position, "right"))) > _FEWEST_MISSED
+        for row in series
+        if (position := position_of[row.commit_id]) is not None
+        and (own := sorted_positions.get((row.machine_id, row.environment_id))) is not None
+        and len(own) - (until := int(np.searchsorted(own, position, "right"))) > _FEWEST_MISSED
     }
     values = _values(connection, late)
     return frozenset(
@@ -75,36 +74,24 @@ def stopped(connection: Connection, project: int) -> frozenset[int]:
     )
 
 
-def _values(connection: Connection, series: Any) -> dict[int, int]:
+def _values(connection: Connection, series: Collection[int]) -> dict[int, int]:
     chunk = schema.chunk
-    if not series:
-        return {}
-    counted = select(chunk.c.series_id, func.sum(chunk.c.points)).group_by(chunk.c.series_id)
-    return {number: count for number, count in connection.execute(counted) if number in series}
+    counted = select(chunk.c.series_id, func.sum(chunk.c.points)).where(id_in(connection, chunk.c.series_id, series))
+    return {number: count for number, count in connection.execute(counted.group_by(chunk.c.series_id))}  # noqa: C416
 
 
 MONTH_DAYS, YEAR_DAYS = 30, 365
 _DAY_MS = 24 * 3600 * 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
-    """Series, machine and GPU of a newest value."""
-
-    series: int
-    machine: int
-    gpu: str | None
-
-
-def standings(store: Store, project: str) -> tuple[OverviewEntry, ...]:
-    """All rows of the overview, of every machine."""
+def standings(store: Store, project: str, *, machine: str | None = None) -> tuple[OverviewEntry, ...]:
+    """All rows of the overview, of one machine or of every one."""
     with store.read() as connection:
         owner = project_id(connection, project)
         if owner is None:
             return ()
-        rows = overview_rows(connection, owner)
-        sources = _sources(connection, owner)
-        left_out = stopped(connection, owner)
+        rows = [(row, item.summary) for row, item in overview_rows(connection, owner, machine=machine)]
+        left_out = stopped(connection, owner, [newest for _, newest in rows])
         below = below_limits(connection, owner, workloads(connection, owner))
         month, year = (_steps(connection, owner, days, below) for days in (MONTH_DAYS, YEAR_DAYS))
         commits_on_gpu = _commits_by_gpu(connection, owner)
@@ -112,27 +99,15 @@ def standings(store: Store, project: str) -> tuple[OverviewEntry, ...]:
     return tuple(
         OverviewEntry(
             row=row,
-            is_stopped=source.series in left_out,
-            gpu=source.gpu,
-            gpu_commits=commits_on_gpu.get((source.machine, source.gpu), 0),
-            month=month.get(source.series, 1.0) - 1,
-            year=year.get(source.series, 1.0) - 1,
-            since=moment(first[source.machine]) or row.commit.date,
+            is_stopped=newest.id in left_out,
+            gpu=newest.gpu,
+            gpu_commits=commits_on_gpu.get((newest.machine_id, newest.gpu), 0),
+            month=month.get(newest.id, 1.0) - 1,
+            year=year.get(newest.id, 1.0) - 1,
+            since=moment(first[newest.machine_id]) or row.commit.date,
         )
-        for row in rows
-        for source in (sources[row.series.key],)
+        for row, newest in rows
     )
-
-
-def _sources(connection: Connection, project: int) -> dict[str, _Source]:
-    series, summary, run = schema.series, schema.summary, schema.run
-    rows = connection.execute(
-        select(series.c.key, series.c.id, series.c.machine_id, run.c.gpu)
-        .join(summary, summary.c.series_id == series.c.id)
-        .join(run, run.c.id == summary.c.run_id)
-        .where(series.c.project_id == project)
-    )
-    return {row.key: _Source(series=row.id, machine=row.machine_id, gpu=row.gpu) for row in rows}
 
 
 def _steps(connection: Connection, project: int, days: int, below: BelowLimits) -> Mapping[int, float]:

@@ -11,9 +11,9 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, Table, select
 
 from ...model.alert import AlertKind
-from ...model.metric import metric
+from ...model.metric import Metric, metric
 from ...model.series import UNORDERED_POSITION
-from ...model.triage_item import ItemVersion, TriageState
+from ...model.triage_item import ItemVersion, MeanSeverity, TriageState
 from ...model.verdict import ChangeKind, Control
 from ...statistics.summary import severity
 from .. import schema
@@ -36,7 +36,7 @@ class ItemSeries:
     magnitude: float
     low: float
     high: float
-    is_time: bool
+    metric: Metric
     alert: int | None = None  # None: detected now
     machine_share: float = 0.0  # of the change, by canaries or baselines
     is_significant: bool = True  # otherwise only in the item of an alert that was opened for it
@@ -48,7 +48,12 @@ class ItemSeries:
 
     def order(self) -> tuple[bool, float]:
         """Sort key: times first, the largest first."""
-        return not self.is_time, -abs(self.magnitude)
+        return not self.metric.is_time, -abs(self.magnitude)
+
+    @property
+    def severity(self) -> float:
+        """In nats, without the machine's part."""
+        return severity(self.low, self.high, machine_share=self.machine_share)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +69,25 @@ class IndexedItem:
     previous_commit_id: int
     position: int
     date_ms: int
-    matching: tuple[ItemSeries, ...]  # all of its series, or those that match the query
-    total: int
-    severity: float
+    matching: tuple[ItemSeries, ...]  # those of `series` that match the query
+    series: tuple[ItemSeries, ...]
+
+    @property
+    def severity(self) -> float:
+        """Sum over its series, in nats."""
+        return sum(one.severity for one in self.series)
+
+    @property
+    def mean_severity(self) -> MeanSeverity | None:
+        """Mean of its first metric with a significant change: latency, then other times, then the rest."""
+        by_metric: dict[Metric, list[float]] = {}
+        for one in self.series:
+            by_metric.setdefault(one.metric, []).append(one.severity)
+        significant = {metric: values for metric, values in by_metric.items() if sum(values) > 0}
+        if not significant:
+            return None
+        first, values = max(significant.items(), key=lambda each: (each[0].is_latency, each[0].is_time, sum(each[1])))
+        return MeanSeverity(metric=first, mean=sum(values) / len(values), series=len(values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +150,7 @@ def triage_index(connection: Connection, owner: int) -> TriageIndex:
             position=_position(commit),
             date_ms=commit.date_ms,
             matching=tuple(series),
-            total=len(series),
-            severity=sum(severity(one.low, one.high, machine_share=one.machine_share) for one in series),
+            series=tuple(series),
         )
 
     items = [
@@ -193,7 +213,7 @@ def _detected(connection: Connection, owner: int) -> list[ItemSeries]:
         detected.append(
             _item_series(
                 row,
-                is_time=watched.is_time,
+                metric=watched,
                 machine_share=row.control_share if is_attributed else 0.0,
                 is_significant=row.kind != ChangeKind.NOT_SIGNIFICANT.value,
             )
@@ -210,7 +230,7 @@ def _recorded(connection: Connection, owner: int) -> list[ItemSeries]:
         .join(alert, alert.c.id == part.c.alert_id)
         .where(alert.c.project_id == owner)
     )
-    return [_item_series(row, is_time=metric(row.metric, row.unit).is_time, alert=row.alert_id) for row in rows]
+    return [_item_series(row, metric=metric(row.metric, row.unit), alert=row.alert_id) for row in rows]
 
 
 def _select_changes(table: Table) -> Select[Any]:

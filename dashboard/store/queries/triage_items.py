@@ -113,8 +113,8 @@ def _items(
                 regressions=tuple(regressions[one.series_id, one.commit_id] for one in series),
                 gone=tuple(each for each in alert.series if each.series.key in missing) if alert else (),
                 matching=len(item.matching),
-                total=item.total,
-                severity=item.severity,
+                total=len(item.series),
+                severity=item.mean_severity,
                 alert=alert,
             )
         )

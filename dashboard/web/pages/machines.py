@@ -21,7 +21,7 @@ from ...store.rejected_files import rejected_files
 from .. import clock
 from ..figures.machine import MAX_CHANGE, conditions_figure, detectable_figure
 from ..request_context import project_or_404, store
-from .runner_status import Runner, runners, standings_of
+from .runner_status import Runner, machine_standings, runners
 
 bp = Blueprint("machines", __name__)
 
@@ -101,7 +101,7 @@ def one(project: str, name: str) -> str:
     data = machine_data(current.name, name)
     if data is None:
         abort(404, f"{current.name} has no machine named “{name}”.")
-    standings = [row for row in standings_of(current.name) if row.row.series.machine == name]
+    standings = machine_standings(current.name, name)
     arrivals = queries.arrivals(store(), current.name)
     controls = [row for row in data.history.series if row.series.is_control and row.series.metric.is_latency]
     return render_template(

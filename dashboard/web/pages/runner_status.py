@@ -56,6 +56,11 @@ def standings_of(project: str) -> tuple[OverviewEntry, ...]:
     return store().cached(project, "standings", lambda: _standings(project))
 
 
+def machine_standings(project: str, machine: str) -> tuple[OverviewEntry, ...]:
+    """State of every series of one machine, without slow declines; cached."""
+    return store().cached(project, ("standings", machine), lambda: queries.standings(store(), project, machine=machine))
+
+
 def _standings(project: str) -> tuple[OverviewEntry, ...]:
     declines = slow_declines(store(), project)
     return tuple(

@@ -41,7 +41,7 @@
       cell.replaceChildren("It could not be loaded. ");
       const again = document.createElement("a");
       again.href = link.href;
-      again.textContent = "Open it as a page";
+      again.textContent = "Open as a page";
       cell.append(again);
     }
   }
