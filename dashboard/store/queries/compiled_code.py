@@ -13,6 +13,7 @@ from ...model.triage_item import TriageItem
 from .. import schema
 from ..engine import Store
 from ..mappers import commit_ids, project_id, series_record, series_row, workloads
+from ..statements import is_one_of
 from .commits import commit_row, compiled_by_commit, compiled_of, find_row
 from .machine_code import codes
 
@@ -129,8 +130,10 @@ def code_between(store: Store, project: str, groups: Sequence[RegressionGroup | 
                 connection,
                 owner,
                 ids.values(),
-                schema.detail.c.suite.in_({one.suite for one in series}),
-                schema.detail.c.workload.in_({one.workload for one in series if one.workload is not None}),
+                is_one_of(connection, schema.detail.c.suite, {one.suite for one in series}),
+                is_one_of(
+                    connection, schema.detail.c.workload, {one.workload for one in series if one.workload is not None}
+                ),
             ).items()
         }
     found = []
