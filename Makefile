@@ -94,9 +94,9 @@ measure: setup
 	$(ASV) run --skip-existing --record-samples HASHFILE:.asv/commits.txt | grep --line-buffered -v ' n/a *$$' \
 		|| test $$? -eq 2
 
-# First what the repository ships of other machines, with the thresholds of warpwatch.toml: our history, and that of
-# Liger-Kernel's releases. Then what this machine has measured. The import ends with 3 if it set a file aside, such as one that an interrupted asv left; the rest is in. The
-# policy ends with 1 if the thresholds of a newer commit are kept already.
+# First what the repository ships of other machines: our history, with the thresholds of warpwatch.toml, and that of
+# Liger-Kernel's releases. Then what this machine has measured. The import ends with 3 if it set a file aside, such as one
+# that an interrupted asv left; the rest is in. The policy ends with 1 if the thresholds of a newer commit are kept already.
 import: $(VENV)/.dashboard
 	$(BIN)/warpwatch import perf_suite/results --project warpwatch --repository .
 	$(BIN)/warpwatch policy keep warpwatch.toml --project warpwatch > /dev/null || test $$? -eq 1
