@@ -30,7 +30,7 @@ def checkout(tmp_path_factory):
     for part in ("framework", "primitives", "vector_add"):
         shutil.copytree(ROOT / "kernels/csrc" / part, folder / "kernels/csrc" / part)
     (folder / "kernels/csrc/bindings").mkdir()
-    shutil.copy2(ROOT / "kernels/csrc/bindings/vector_add.cpp", folder / "kernels/csrc/bindings")
+    shutil.copy2(ROOT / "kernels/csrc/vector_add/binding.cpp", folder / "kernels/csrc/bindings")
     git(folder, "init", "--quiet")
     (folder / ".gitignore").write_text("*.so\n*.json\nbuild/\n__pycache__/\n")
     return folder
