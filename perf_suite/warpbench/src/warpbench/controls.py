@@ -12,7 +12,7 @@ from .protocol import Job, Outcome
 from .records import Status, Visit
 from .samples import RECORDED_SAMPLES, thinned
 
-_JOBS_BETWEEN_VISITS = 40  # some 5 s on an H200, where most combinations take two
+_JOBS_BETWEEN_VISITS = 32  # some 4 s on an H200, where most combinations take two
 
 
 def is_control(job: Job) -> bool:
@@ -21,7 +21,7 @@ def is_control(job: Job) -> bool:
 
 
 def interleaved(jobs: Sequence[Job], controls: Sequence[Job]) -> list[Job]:
-    """The jobs in their order, all `controls` visited first, last, and about every 24 jobs, never within a workload."""
+    """The jobs in their order, all `controls` visited first, last, and about every 32 jobs, never within a workload."""
     order = list(controls)
     since = 0
     for before, job in zip([None, *jobs], jobs, strict=False):
