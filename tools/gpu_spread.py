@@ -7,7 +7,8 @@ Each pair of neighbouring sessions on different GPUs of one model, and each nois
 `warpwatch check` judges it, with one run a side. Printed are
 
 - leave-one-out: each baseline as if it were our kernel, predicted from all other references. Whatever is reported as
-  changed is false, unless software changed: torch.compile generates and tunes its kernels anew in each run.
+  changed is false, unless software changed: torch.compile generates and tunes its kernels anew in each run. The tail
+  is that of the deviations over their scatter: the degrees of freedom of Student's t, by maximum likelihood.
 - planted changes in those of our series whose machine code did not change: in one series alone, with the others as
   references; and in all series of a kernel, of which then none is a reference.
 - histories: steps in the GPU-adjusted values of baselines, which no commit changed, and of ours. Baselines' steps are
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 import click
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t as student_t
 
 from warpwatch.dashboard.analysis.gpu_history import session_chains
 from warpwatch.dashboard.analysis.gpu_sessions import (
@@ -54,6 +56,16 @@ class Trial:
     rooflines: Rooflines
     deviations: Deviations
     scatters: tuple[Scatter, ...]
+
+    def standardised(self) -> NDArray[np.float64]:
+        """The deviations over the scatter of their series between these sessions."""
+        scales = np.array([scatter.scale for scatter in self.scatters])
+        variances = self.pair.effects.scatter**2 + self.deviations.variance
+        return np.asarray(self.deviations.deviation / (scales * np.sqrt(variances)))
+
+    def is_tuned(self) -> NDArray[np.bool_]:
+        """Whether each is of a baseline that is tuned anew in each run."""
+        return np.array([each.series.implementation in _TUNED_ANEW for each in self.series], dtype=bool)
 
     def judged(self, planted: NDArray[np.float64], threshold: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Whether each is reported as changed, and whether its interval holds the planted change (logarithms)."""
@@ -171,11 +183,12 @@ def _leave_one_out(title: str, trials: Sequence[Trial], threshold: float) -> Non
         np.concatenate(columns)
         for columns in zip(*(trial.judged(np.zeros(len(trial.series)), threshold) for trial in trials), strict=True)
     )
-    is_tuned = np.array([each.series.implementation in _TUNED_ANEW for trial in trials for each in trial.series])
+    is_tuned = np.concatenate([trial.is_tuned() for trial in trials])
+    tail_df, _, _ = student_t.fit(np.concatenate([trial.standardised()[~trial.is_tuned()] for trial in trials]), floc=0)
     click.echo(
         f"{title}: {len(changed)} in {len(trials)} pairs of sessions, {changed.mean():.2%} reported as changed by"
         f" {threshold:.0%} or more, {changed[~is_tuned].mean():.2%} without torch.compile's; 95 % intervals hold"
-        f" {holds.mean():.1%}"
+        f" {holds.mean():.1%}; tail t{tail_df:.1f}"
     )
 
 
