@@ -1,6 +1,7 @@
 """How every test runs, and what a machine without a GPU, a browser or a database leaves out."""
 
 import os
+import sys
 from collections import Counter
 
 import pytest
@@ -11,6 +12,10 @@ from jinja2.bccache import Bucket, BytecodeCache
 # OpenMP's threads spin while they wait, which doubles the CPU time of a test and takes the cores from other workers.
 # They still run: set before torch is loaded, for this process and those that it starts.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# Compiled modules are kept, also where a container sets PYTHONDONTWRITEBYTECODE: else each worker rewrites the assertions
+# of all tests again, and each process that a test starts compiles our modules again.
+sys.dont_write_bytecode = False
 
 # The same examples each time, so that a red run is a change of ours. No stopwatch, neither on an example nor on making
 # one: machines are shared.
