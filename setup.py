@@ -126,6 +126,7 @@ setup(
             "pytest-timeout>=2.3",
             "aiosmtpd>=1.4",  # a mail server to send to
             "pytest-xdist>=3.6",
+            "filelock>=3",  # what a run makes once for all workers
             "hypothesis>=6.100",
             "schemathesis==4.32.5",  # what it asks changes with its version
             "openapi-spec-validator>=0.7",

@@ -1,16 +1,24 @@
 """How every test runs, and what a machine without a GPU, a browser or a database leaves out."""
 
 import os
+import sys
 from collections import Counter
 
 import pytest
 from flask import Flask
 from hypothesis import HealthCheck, settings
 from jinja2.bccache import Bucket, BytecodeCache
+from sqlalchemy import Engine
+from sqlalchemy.engine.default import DefaultDialect
+from sqlalchemy.util import LRUCache
 
 # OpenMP's threads spin while they wait, which doubles the CPU time of a test and takes the cores from other workers.
 # They still run: set before torch is loaded, for this process and those that it starts.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# Compiled modules are kept, also where a container sets PYTHONDONTWRITEBYTECODE: else each worker rewrites the
+# assertions of all tests again, and each process that a test starts compiles our modules again.
+sys.dont_write_bytecode = False
 
 # The same examples each time, so that a red run is a change of ours. No stopwatch, neither on an example nor on making
 # one: machines are shared.
@@ -33,6 +41,13 @@ class _CompiledTemplates(BytecodeCache):
 
 
 Flask.jinja_options = {"bytecode_cache": _CompiledTemplates()}
+
+# Statements compiled by SQLAlchemy, for all engines of a process: it keeps them by engine, of which each test opens its
+# own. The key has the dialect, an object per engine; ours differ by class alone.
+_COMPILED_STATEMENTS: LRUCache = LRUCache(2000)
+Engine._compiled_cache = property(lambda _engine: _COMPILED_STATEMENTS, lambda _engine, _new: None)
+DefaultDialect.__eq__ = lambda one, other: type(one) is type(other)
+DefaultDialect.__hash__ = lambda one: hash(type(one))
 
 # What tests say when they skip for want of a program, and how to get it.
 _INSTALL = {

@@ -5,6 +5,7 @@ with bounds: lengths, counts and numbers are limited, texts have no hidden chara
 keys are refused, and the outcome must follow from the rows. It has no commands or links; readers build them.
 """
 
+import functools
 import re
 import unicodedata
 from pathlib import Path
@@ -42,6 +43,7 @@ class ArtefactError(Exception):
     """A file is not a valid gate artefact; the message names the field and the reason, and quotes nothing."""
 
 
+@functools.lru_cache(1000)  # rows share most of their texts
 def has_hidden(text: str) -> bool:
     """Whether the text has invisible or bidi characters, or stacks of combining marks."""
     kinds = [_kind(sign) for sign in text]

@@ -1,4 +1,4 @@
-"""The example notebook runs on the results that the repository ships."""
+"""The example notebook runs on results that the repository ships."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -8,6 +8,7 @@ import pytest
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 
+from tests.golden.histories import write_h200_excerpt
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.store import Store
@@ -19,7 +20,7 @@ NOTEBOOK = HOUSE / "dashboard/examples/history.ipynb"
 def test_the_example_notebook_runs_from_top_to_bottom(
     sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import_results(sqlite_store, open_folder(HOUSE / "perf_suite/results", project="warpwatch"))
+    import_results(sqlite_store, open_folder(write_h200_excerpt(tmp_path / "h200"), project="warpwatch"))
     monkeypatch.setenv("WARPWATCH_DATABASE", sqlite_store.url.render_as_string())
     notebook, place = nbformat.read(NOTEBOOK, as_version=4), {"metadata": {"path": str(tmp_path)}}
     # Over unix sockets: of ports that are free now, another process may have taken one when the kernel has started.

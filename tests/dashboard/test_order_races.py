@@ -19,7 +19,8 @@ from warpwatch.dashboard.store.commit_index import ProjectCommitIndex
 from warpwatch.dashboard.store.commits import order_commits
 
 BATCHES = 3
-SERIES = BATCHES * series_analysis._FEWEST
+FEWEST = 5  # series of a batch
+SERIES = BATCHES * FEWEST
 COMMITS = 3
 
 
@@ -34,6 +35,7 @@ def _write(asv: AsvResults, numbers: Any) -> None:
 @pytest.fixture
 def unordered(store: Store, asv: AsvResults, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """A store into which another import has written an older commit, and not yet put it in order; does so."""
+    monkeypatch.setattr(series_analysis, "_FEWEST", FEWEST)
     _write(asv, range(1, COMMITS + 1))
     asv.load(store)
     _write(asv, [0])

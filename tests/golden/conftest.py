@@ -13,6 +13,7 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from tests.dashboard.pages.recorded import write_recorded
 from tests.golden.histories import write_h200_excerpt
+from tests.once_per_run import once_per_run
 from warpwatch.ci.cli import main
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.web.app import create_app
@@ -40,27 +41,38 @@ def fixed_time() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The git repository of project `kernels`; its results folder lies beside it."""
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the repository, its results and a store into which `warpwatch import` brought both histories."""
+    return once_per_run(tmp_path_factory, "golden", _record)
+
+
+def _record(folder: Path) -> None:
     with time_machine.travel(NOW, tick=False):
-        path, _ = write_recorded(tmp_path_factory.mktemp("golden"))
-    return path
-
-
-@pytest.fixture(scope="session")
-def database(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The URL of a store into which `warpwatch import` brought both histories."""
-    folder = tmp_path_factory.mktemp("golden-store")
-    url = f"sqlite:///{folder / 'history.db'}"
+        repository, results = write_recorded(folder)
     excerpt = write_h200_excerpt(folder / "h200")
     for arguments in (
-        ["import", str(repository.parent / "results"), "--project", "kernels", "--repository", str(repository)],
+        ["import", str(results), "--project", "kernels", "--repository", str(repository)],
         ["import", str(excerpt), "--project", "h200"],
     ):
         with time_machine.travel(NOW, tick=False):
-            done = CliRunner().invoke(main, [*arguments, "--database", url])
+            done = CliRunner().invoke(main, [*arguments, "--database", _url(folder)])
         assert done.exit_code == 0, done.output
-    return url
+
+
+def _url(folder: Path) -> str:
+    return f"sqlite:///{folder / 'history.db'}"
+
+
+@pytest.fixture(scope="session")
+def repository(recorded: Path) -> Path:
+    """The git repository of project `kernels`."""
+    return recorded / "repository"
+
+
+@pytest.fixture(scope="session")
+def database(recorded: Path) -> str:
+    """The store's URL."""
+    return _url(recorded)
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from flask.testing import FlaskClient
 from inscriptis import get_text
 from syrupy.assertion import SnapshotAssertion
 from werkzeug.exceptions import HTTPException
+from werkzeug.test import TestResponse
 
 PROJECTS = ("h200", "kernels")
 PAGES_OF_A_ROUTE = 3  # each with other query parameters
@@ -20,7 +21,7 @@ NOT_PAGES = ("static", "api_", "login", "health.")
 
 def test_pages(client: FlaskClient, snapshot: SnapshotAssertion) -> None:
     """One snapshot a page; `/` links to no single project's pages, so each project is crawled from its own overview."""
-    seen = {"/": _text(client, "/")}
+    seen = {"/": _text(client.get("/"))}
     for project in PROJECTS:
         latencies = f"/{project}/series/?q=flash_attention+warpwatch+track_latency"
         seen |= _crawl(client, f"/{project}/", latencies)
@@ -42,8 +43,9 @@ def _crawl(client: FlaskClient, *starts: str) -> dict[str, str]:
             continue
         kinds.add(kind)
         routes[kind[0]] += 1
-        texts[address] = _text(client, address)
-        for link in _links(client, address):
+        answer = client.get(address)
+        texts[address] = _text(answer)
+        for link in _links(answer, address):
             if link not in known and link.startswith(starts[0]):
                 known.add(link)
                 queue.append(link)
@@ -62,8 +64,7 @@ def _kind(client: FlaskClient, address: str) -> tuple[str, ...] | None:
     return (endpoint, *sorted({name for name, _ in parse_qsl(parts.query)}))
 
 
-def _links(client: FlaskClient, address: str) -> list[str]:
-    page = client.get(address)
+def _links(page: TestResponse, address: str) -> list[str]:
     if page.mimetype != "text/html" or not page.text:
         return []
     document = lxml.html.fromstring(page.text)
@@ -74,9 +75,8 @@ def _links(client: FlaskClient, address: str) -> list[str]:
     return [link.split("#")[0] for link in found if link.startswith("/")]
 
 
-def _text(client: FlaskClient, address: str) -> str:
+def _text(answer: TestResponse) -> str:
     """What a reader sees: status, title, text, links and, as JSON, the figures' data with rounded numbers."""
-    answer = client.get(address)
     if answer.mimetype != "text/html":
         body = json.dumps(_rounded(answer.json), indent=1) if answer.is_json else answer.text
         return f"{answer.status}\n{body}"
@@ -106,4 +106,4 @@ def _file_name(address: str) -> str:
 
 @pytest.mark.parametrize("address", ["/nobody/", "/kernels/series/feedfeedfeedfeed", "/kernels/commit/feedfeed"])
 def test_error_page(client: FlaskClient, snapshot: SnapshotAssertion, address: str) -> None:
-    assert _text(client, address) == snapshot
+    assert _text(client.get(address)) == snapshot

@@ -14,6 +14,8 @@ from warpbench.one_off.ad_hoc import BadRequestError
 from warpbench.one_off.one_off import OneOff
 from warpbench.records import Status
 
+from .warpbench_command import run_warpbench
+
 pytestmark = pytest.mark.outside
 
 torch = pytest.importorskip("torch")
@@ -58,11 +60,8 @@ def test_a_shape_for_a_gpu_is_not_begun_on_a_cpu():
         OneOff(BENCHMARKS["flash_attention"], batch=32, seq_len=1024).run()
 
 
-def bench(*arguments, **environment):
-    command = [sys.executable, "-m", "warpbench", "run", *arguments]
-    return subprocess.run(
-        command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, check=False
-    )
+def bench(*arguments):
+    return run_warpbench("run", *arguments, folder=ROOT)
 
 
 def test_the_command_prints_a_plain_table_into_a_pipe_and_exports(tmp_path):
@@ -75,13 +74,9 @@ def test_the_command_prints_a_plain_table_into_a_pipe_and_exports(tmp_path):
     assert (tmp_path / "out.csv").read_text().count("\n") == 3
 
 
-def test_a_kernel_that_takes_too_long_is_named_and_makes_the_exit_status_1(tmp_path):
-    kernels = tmp_path / "warpwatch" / "kernels"
-    kernels.mkdir(parents=True)
-    (kernels / "__init__.py").write_text(
-        "import time\ndef rope(*a, **k): time.sleep(1000)\ndef extension_path(): return __file__\n"
-    )
-    ended = bench(*OPTIONS, "--limit", "10", PYTHONPATH=str(tmp_path))
+def test_a_kernel_that_takes_too_long_is_named_and_makes_the_exit_status_1(install):
+    install("import time\ndef rope(*a, **k): time.sleep(1000)\n")
+    ended = bench(*OPTIONS, "--limit", "10")
     assert ended.returncode == 1
     assert "warpwatch: failed: no answer within 10 s" in ended.stdout
     assert "eager" in ended.stdout

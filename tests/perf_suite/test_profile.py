@@ -1,6 +1,5 @@
 """`warpbench profile`: what it says where it cannot, and where a profile is kept."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,8 @@ from warpbench.profiling import result_file
 from warpbench.profiling.result_file import NoResultFileError, ResultFile
 from warpbench.profiling.tools import ProfilerError, find_tool
 from warpbench.records import Cpu, ProfiledKernel, ProfileRecord, RunRecord, from_line, to_line
+
+from .warpbench_command import run_warpbench
 
 torch = pytest.importorskip("torch")
 
@@ -59,16 +60,9 @@ def profile_of(run):
     )
 
 
-def profile(*arguments, path=None, cwd=ROOT):
-    """The command in a process of its own, with `path` for PATH."""
-    return subprocess.run(
-        [sys.executable, "-m", "warpbench", "profile", *arguments],
-        cwd=cwd,
-        env={**os.environ, "PATH": str(path) if path else os.environ["PATH"]},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def profile(*arguments, path=None):
+    """The command, with `path` for PATH."""
+    return run_warpbench("profile", *arguments, folder=ROOT, environment={"PATH": str(path)} if path else None)
 
 
 def installed(name):

@@ -59,11 +59,10 @@ def measured(install, monkeypatch, tmp_path):
     return measured
 
 
-@pytest.mark.parametrize("invalid", [0, 1, 2])
-def test_a_valid_measurement_is_reached_within_three_tries(measured, invalid):
-    outcomes, rests = measured(invalid)
+def test_a_valid_measurement_is_reached_within_three_tries(measured):
+    outcomes, rests = measured(2)
     ours = outcomes["warpwatch"].measurement
-    assert (ours.status, ours.tries, rests) == (Status.OK, invalid + 1, invalid), ours.reason
+    assert (ours.status, ours.tries, rests) == (Status.OK, 3, 2), ours.reason
     assert ours.latency_s > 0
     assert outcomes["warpwatch"].samples_s
     assert (outcomes["eager"].measurement.status, outcomes["eager"].measurement.tries) == (Status.OK, 1)
@@ -77,8 +76,9 @@ def test_what_is_invalid_three_times_is_recorded_as_invalid_once(measured):
 
 
 def test_the_last_status_stands_whatever_it_is(measured):
-    ours = measured(1, wrong=True)[0]["warpwatch"].measurement
-    assert (ours.status, ours.tries) == (Status.FAILED, 2)
+    outcomes, rests = measured(1, wrong=True)
+    ours = outcomes["warpwatch"].measurement
+    assert (ours.status, ours.tries, rests) == (Status.FAILED, 2, 1)
 
 
 def test_a_full_session_measures_kernel_and_baseline_in_turn_and_visits_the_canaries_again_before_a_retry(measured):

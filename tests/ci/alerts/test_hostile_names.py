@@ -2,11 +2,13 @@
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
+from pathlib import Path
 from urllib.parse import unquote
 
 import cmarkgfm
@@ -48,15 +50,32 @@ BAD = (
 )
 
 
-@pytest.fixture
-def regression(sqlite_store: Store, asv: AsvResults) -> Regression:
+@pytest.fixture(scope="module")
+def slowed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of a history that became slower."""
+    folder = tmp_path_factory.mktemp("slowed")
+    asv = AsvResults(folder / "results")
     name = "suite.Bench.track_latency"
     asv.benchmark(name)
     for number, value in enumerate([*STEADY, *SLOW]):
         asv.commit(number, {name: asv.row([value], started_at=number + 1, spread=0.002)})
-    asv.load(sqlite_store)
-    ((one,),) = (found.regressions for found in new_regressions(sqlite_store, "demo"))
+    with closing(Store(str(folder / "history.db"))) as store:
+        asv.load(store)
+    return folder / "history.db"
+
+
+@pytest.fixture(scope="module")
+def regression(slowed: Path) -> Regression:
+    with closing(Store(str(slowed))) as store:
+        ((one,),) = (found.regressions for found in new_regressions(store, "demo"))
     return one
+
+
+@pytest.fixture
+def store(slowed: Path, tmp_path: Path) -> Iterator[Store]:
+    """That history, to open alerts in."""
+    with closing(Store(str(shutil.copy(slowed, tmp_path / "history.db")))) as opened:
+        yield opened
 
 
 def _named(regression: Regression, evil: str) -> Regression:
@@ -151,14 +170,14 @@ def _assert_inert(text: str) -> None:
 
 
 @pytest.mark.parametrize("evil", BAD)
-def test_a_strangers_words_do_nothing(evil: str, regression: Regression, sqlite_store: Store) -> None:
+def test_a_strangers_words_do_nothing(evil: str, regression: Regression, store: Store) -> None:
     (found,) = group("demo", [regression])
-    open_regression_alert(sqlite_store, found, messages={}, now_ms=1)
+    open_regression_alert(store, found, messages={}, now_ms=1)
     health = HealthFinding(
         kind=AlertKind.NO_NUMBER, subject="s", machine="box", kernel="k", summary="s", members=(), lines=()
     )
-    open_health_alert(sqlite_store, "demo", health, thread="h", messages={}, now_ms=1)
-    messages = list(_messages(sqlite_store, regression, evil))
+    open_health_alert(store, "demo", health, thread="h", messages={}, now_ms=1)
+    messages = list(_messages(store, regression, evil))
     assert len(messages) == 5
     for message in messages:
         _assert_inert(message.title)
@@ -174,7 +193,7 @@ def test_a_strangers_words_do_nothing(evil: str, regression: Regression, sqlite_
             assert not re.search(r"https?://|www\.|//evil", html.text)
 
 
-def test_the_payload_is_as_it_was_recorded(regression: Regression, sqlite_store: Store) -> None:
+def test_the_payload_is_as_it_was_recorded(regression: Regression) -> None:
     evil = "<!here> @all"
     (found,) = group("demo", [_named(regression, evil)])
     payload = compose_first(regression_content(found, dashboard_url=DASHBOARD)).payload

@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_pla
 
 from tests.dashboard.pages.browsing import HOSTILE, Tab, serving
 from tests.dashboard.pages.recorded import write_recorded
+from tests.once_per_run import once_per_run
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
@@ -37,9 +38,15 @@ PATIENCE_MS = 120_000  # for a browser on a machine that has other work; Playwri
 @pytest.fixture(scope="session")
 def history_store(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """A store with three projects: a history with context, a hostile one, and one with a single commit."""
-    folder = tmp_path_factory.mktemp("recorded")
-    settings = Settings(database=f"sqlite:///{folder / 'history.db'}")
-    store = Store(settings.database)
+    return _settings(once_per_run(tmp_path_factory, "recorded", _record))
+
+
+def _settings(folder: Path) -> Settings:
+    return Settings(database=f"sqlite:///{folder / 'history.db'}")
+
+
+def _record(folder: Path) -> None:
+    store = Store(_settings(folder).database)
     for name in ("kernels", "young"):
         (folder / name).mkdir()
         commits = {"commits": 1} if name == "young" else {}
@@ -48,7 +55,6 @@ def history_store(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     import_results(store, open_folder(write_hostile(folder / "hostile"), project=HOSTILE))
     analyse(store)
     store.close()
-    return settings
 
 
 @pytest.fixture
