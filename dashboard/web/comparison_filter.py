@@ -132,7 +132,7 @@ def _group(kernel: str, rows: Sequence[ComparisonRow]) -> KernelGroup:
 
 
 def _means(rows: Iterable[ComparisonRow]) -> tuple[Mean, ...]:
-    """Mean of each metric with ratios, most rows first."""
+    """Mean of each metric with ratios: latency first, then other times, then by the number of rows."""
     logs: dict[tuple[str, str], list[float]] = {}
     metrics: dict[tuple[str, str], Metric] = {}
     for row in rows:
@@ -145,7 +145,9 @@ def _means(rows: Iterable[ComparisonRow]) -> tuple[Mean, ...]:
         Mean(metric=metrics[key], change=math.expm1(sum(changes) / len(changes)), rows=len(changes))
         for key, changes in logs.items()
     ]
-    return tuple(sorted(means, key=lambda mean: -mean.rows))
+    return tuple(
+        sorted(means, key=lambda mean: (not mean.metric.is_latency, not mean.metric.is_time, -mean.rows))
+    )
 
 
 def _size(change: float) -> float:
