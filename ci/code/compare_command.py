@@ -104,12 +104,15 @@ def _comparison(
     for side in sides:
         if side not in known:
             raise CannotTellError(f"no {by} {side!r} in {project.name}; it has: {', '.join(sorted(known)) or 'none'}")
-    newest = queries.newest_measured(store, project.name, sides if is_machine else ())
-    at = recorded_commit(store, project, commit) if commit else newest
-    if at is None:
-        raise CannotTellError("no commit was measured on both machines" if is_machine else "no commit has results")
+    at = recorded_commit(store, project, commit) if commit else None
     if is_machine:
-        return compare_sides.compare_machines(store, project.name, at, *sides, threshold=threshold).comparison
+        commits = (at, at) if at else queries.newest_of_machines(store, project.name, *sides)
+        if commits is None:
+            raise CannotTellError("one of the machines has no results")
+        return compare_sides.compare_machines(store, project.name, commits, *sides, threshold=threshold).comparison
+    at = at or queries.newest_measured(store, project.name, ())
+    if at is None:
+        raise CannotTellError("no commit has results")
     base, head = (_GROUPS.get(side, side) for side in sides)
     return compare_sides.compare_implementations(store, project.name, at, base, head, threshold=threshold).comparison
 
@@ -117,7 +120,8 @@ def _comparison(
 def _as_text(
     comparison: Comparison, sides: tuple[str, str], counts: Counter[str], is_markdown: bool, width: int
 ) -> str:
-    title = f"{comparison.project} {comparison.head.hash[:8]}: {comparison.by} {sides[0]} → {sides[1]}"
+    ends = dict.fromkeys(commit.hash[:8] for commit in (comparison.base, comparison.head))
+    title = f"{comparison.project} {' → '.join(ends)}: {comparison.by} {sides[0]} → {sides[1]}"
     rows = [_cells(row) for row in comparison.rows if row.verdict not in QUIET]
     verdicts = ", ".join(f"{number} {verdict}" for verdict, number in counts.items()) or "nothing in common"
     notes = [f"{verdicts}; {threshold_note(comparison.threshold, comparison.rows)}."]

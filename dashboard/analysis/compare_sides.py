@@ -98,13 +98,15 @@ def compare_commits(
     return _compared(compared, pairs, limits.stated)
 
 
-def compare_machines(store: Store, project: str, commit: Commit, base: str, head: str, *, threshold: float) -> Compared:
-    """Every judged series of one machine against the same of the other at one commit, rivals and canaries too.
+def compare_machines(
+    store: Store, project: str, commits: tuple[Commit, Commit], base: str, head: str, *, threshold: float
+) -> Compared:
+    """Every judged series of one machine against the same of the other, each at its commit, baselines and canaries too.
 
     Two different models of GPU differ whatever the noise: then the levels decide, and no test.
     """
     limits = threshold_resolver(store, project, threshold=threshold)
-    pairs = queries.pairs(store, project, commit.hash, commit.hash)
+    pairs = queries.pairs(store, project, *(commit.hash for commit in commits))
     at_base = {_work(pair.series): pair for pair in pairs if pair.series.machine == base}
     couples = [
         (other, pair)
@@ -117,7 +119,7 @@ def compare_machines(store: Store, project: str, commit: Commit, base: str, head
     are_models = None not in (known := (models.get(base), models.get(head))) and known[0] != known[1]
     if are_models:
         rows = _sorted(map(_by_level, rows))
-    comparison = _of_one_commit(project, ComparedBy.MACHINE, commit, (base, head), limits, rows)
+    comparison = _of_two_sides(project, ComparedBy.MACHINE, commits, (base, head), limits, rows)
     return replace(_compared(comparison, pairs, limits.stated), are_models=are_models)
 
 
@@ -146,14 +148,14 @@ def compare_implementations(
     couples = [(rival, ours) for rival, ours in couples if rival is not ours]
     workloads = queries.project_workloads(store, project)
     rows = _rows(pairs, couples, limits.limits, workloads, is_one_run=True)
-    comparison = _of_one_commit(project, ComparedBy.IMPLEMENTATION, commit, (base, head), limits, rows)
+    comparison = _of_two_sides(project, ComparedBy.IMPLEMENTATION, (commit, commit), (base, head), limits, rows)
     return _compared(comparison, pairs, limits.stated)
 
 
-def _of_one_commit(
+def _of_two_sides(
     project: str,
     by: ComparedBy,
-    commit: Commit,
+    commits: tuple[Commit, Commit],
     names: tuple[str, str],
     limits: ThresholdResolver,
     rows: tuple[ComparisonRow, ...],
@@ -161,8 +163,8 @@ def _of_one_commit(
     return Comparison(
         project=project,
         by=by,
-        base=commit_schema(commit),
-        head=commit_schema(commit),
+        base=commit_schema(commits[0]),
+        head=commit_schema(commits[1]),
         base_name=names[0],
         head_name=names[1],
         threshold=limits.threshold,
@@ -196,8 +198,12 @@ def _rows(
     *,
     is_one_run: bool,
 ) -> tuple[ComparisonRow, ...]:
-    """Rows of couples of series at one commit, as one family; the noise is the larger one of both series."""
-    known = [both for both in couples if any(pair.base.status not in {None, Status.UNAVAILABLE} for pair in both)]
+    """Rows of couples of series, as one family; the noise is the larger one of both series."""
+    known = [
+        (base, head)
+        for base, head in couples
+        if any(side.status not in {None, Status.UNAVAILABLE} for side in (base.base, head.head))
+    ]
     histories, reruns = HistoryNoises(pairs), rerun_noises(pairs)
     limit_of = [replace(limits(head.series), blocks=True) for _, head in known]  # a difference blocks no merge
     smallest = [
@@ -254,9 +260,9 @@ def _noisier(*noises: Noise | None) -> Noise | None:
 
 def _verdict(base: Pair, head: Pair, estimate: Estimate | None, verdict: Verdict) -> tuple[Verdict, str | None]:
     reason = None
-    for name, pair in (("base", base), ("head", head)):
-        if not pair.head.runs:
-            verdict, reason = Verdict.MISSING, _why_missing(pair.head, name)
+    for name, side in (("base", base.base), ("head", head.head)):
+        if not side.runs:
+            verdict, reason = Verdict.MISSING, _why_missing(side, name)
     if reason is None and estimate is None:
         verdict, reason = Verdict.INCONCLUSIVE, NO_RATIO
     return verdict, reason

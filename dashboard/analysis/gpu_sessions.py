@@ -5,11 +5,12 @@ code. A baseline is none between two versions of the libraries that it comes wit
 remain.
 """
 
+import functools
 import itertools
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 import numpy as np
@@ -21,7 +22,7 @@ from ..model.quantities import change as change_text
 from ..model.quantities import in_seconds, latency, relative_change
 from ..model.series import Series, Workloads, workload_of
 from ..statistics.comparison import level
-from ..statistics.gpu_effects import Deviations, Latencies, SessionEffects, session_effects
+from ..statistics.gpu_effects import FEWEST, Deviations, Latencies, SessionEffects, session_effects
 from ..statistics.gpu_spread import ReferenceSeries, Scatters, across_gpus, standardised
 from ..store import queries
 from ..store.column_records import MachineHistory, SeriesRuns
@@ -190,7 +191,8 @@ def machine_sessions(
         history = queries.machine_history(store, project, machine, sample=sample)
         software = queries.commit_software(store, project, machine)
         found: dict[Place, list[SessionPair]] = {}
-        for place, measured in neighbours(history, software).items() if history is not None else ():
+        comparable = _with_references(history) if history is not None else None
+        for place, measured in neighbours(comparable, software).items() if comparable is not None else ():
             for sessions, series in reversed([*measured.items()]):
                 if len(found.get(place, ())) == SESSION_PAIRS:
                     break
@@ -199,6 +201,20 @@ def machine_sessions(
         return found
 
     return store.cached(project, ("machine sessions", machine, sample), read)
+
+
+def _with_references(history: MachineHistory) -> MachineHistory:
+    """The series of environments and noise families in which enough series can be references."""
+
+    def place(runs: SeriesRuns) -> Place:
+        return runs.series.environment, runs.series.metric.noise_family or ""
+
+    able = Counter(
+        place(runs)
+        for runs in history.series
+        if not runs.series.is_ours or runs.code or len(set(runs.gpu.tolist())) > 1
+    )
+    return replace(history, series=tuple(runs for runs in history.series if able[place(runs)] >= FEWEST))
 
 
 def pooled_noise(
@@ -236,26 +252,28 @@ def neighbours(
     """What each two sessions measured that follow each other in a series; in the order of commits."""
     found: dict[Place, dict[tuple[Session, Session], list[SeriesOfPair]]] = defaultdict(lambda: defaultdict(list))
     started: dict[Session, int] = {}
+
+    @functools.cache
+    def libraries_differ(base: int, head: int) -> bool:
+        return bool(changed(software, base, head) & _LIBRARIES)
+
     for runs in sorted(history.series, key=lambda each: each.series.key):  # the order of ids is that of imports
         family = runs.series.metric.noise_family
         if family is None:
             continue
         of_place = found[runs.series.environment, family]
+        for commit, gpu, at in zip(runs.commit.tolist(), runs.gpu.tolist(), runs.started_ms.tolist(), strict=True):
+            if at > started.get((commit, gpu), -2):
+                started[commit, gpu] = at
         for (before, base_s), (after, head_s) in itertools.pairwise(sessions(runs, history.index)):
-            is_after = (runs.commit == after[0]) & (runs.gpu == after[1])
-            started[after] = max(started.get(after, -1), int(runs.started_ms[is_after].max()))
-            measured = SeriesOfPair(
-                series=runs.series,
-                base_s=base_s,
-                head_s=head_s,
-                is_reference=before[0] == after[0]
-                or _is_reference(
-                    runs.series,
-                    is_same_code=before[0] in runs.code and runs.code[before[0]] == runs.code.get(after[0]),
-                    libraries_differ=bool(changed(software, before[0], after[0]) & _LIBRARIES),
-                ),
+            is_reference = before[0] == after[0] or _is_reference(
+                runs.series,
+                is_same_code=before[0] in runs.code and runs.code[before[0]] == runs.code.get(after[0]),
+                libraries_differ=libraries_differ(before[0], after[0]),
             )
-            of_place[before, after].append(measured)
+            of_place[before, after].append(
+                SeriesOfPair(series=runs.series, base_s=base_s, head_s=head_s, is_reference=is_reference)
+            )
     index = history.index
 
     def order(pair: tuple[Session, Session]) -> tuple[object, ...]:
@@ -276,16 +294,18 @@ def changed(software: Software, base: int, head: int) -> frozenset[str]:
 
 def sessions(runs: SeriesRuns, index: CommitIndex) -> list[tuple[Session, float]]:
     """The median latency of each commit on each GPU, in seconds, in order."""
+    commits, gpus, recorded = runs.commit.tolist(), runs.gpu.tolist(), runs.value.tolist()
+    unit = runs.series.metric.unit
+    if len(set(commits)) == len(commits):  # one run of each commit: already in order
+        factor = in_seconds(1.0, unit) or 0.0
+        return [((commit, gpu), value * factor) for commit, gpu, value in zip(commits, gpus, recorded, strict=True)]
     values: dict[Session, list[float]] = {}
     started: dict[Session, int] = {}
-    for commit, gpu, value, at in zip(
-        runs.commit.tolist(), runs.gpu.tolist(), runs.value.tolist(), runs.started_ms.tolist(), strict=True
-    ):
+    for commit, gpu, value, at in zip(commits, gpus, recorded, runs.started_ms.tolist(), strict=True):
         values.setdefault((commit, gpu), []).append(value)
         started.setdefault((commit, gpu), at)
-    place = {commit: number for number, commit in enumerate(dict.fromkeys(runs.commit.tolist()))}
+    place = {commit: number for number, commit in enumerate(dict.fromkeys(commits))}
     order = sorted(values, key=lambda each: (place[each[0]], started[each], index.gpu_names[each[1]] or ""))
-    unit = runs.series.metric.unit
     return [(session, in_seconds(level(values[session]), unit) or 0.0) for session in order]
 
 

@@ -1,4 +1,4 @@
-"""What changed between two releases: latency of each kernel, other metrics, and standing against the baselines."""
+"""What changed between two releases: latency (or time) of each kernel (or module), other metrics, and standing against the baselines."""
 
 from typing import ClassVar
 
@@ -70,6 +70,11 @@ class ReleaseReport(Schema):
     base_name: str | None
     """Its tag; null without one."""
     head_name: str | None
+    has_kernels: bool
+    """Whether the project's series name kernels and workloads; otherwise `kernel` is a module and a workload a
+    benchmark."""
+    metric: str
+    """Label of the metric of `machines` and `kernels`: latency where it was measured, else time."""
     machines: tuple[LatencyChange, ...]
     kernels: tuple[LatencyChange, ...]
     """The largest improvement first; new ones, then removed ones, last."""
@@ -77,3 +82,13 @@ class ReleaseReport(Schema):
     """Regressions first."""
     notes: tuple[str, ...]
     """Remarks on the comparison as a whole."""
+
+    @property
+    def kernel_word(self) -> str:
+        """What the rows are: "kernel" or "module"."""
+        return "kernel" if self.has_kernels else "module"
+
+    @property
+    def workload_word(self) -> str:
+        """What a row summarises: "workload" or "benchmark"."""
+        return "workload" if self.has_kernels else "benchmark"

@@ -13,9 +13,9 @@ def as_markdown(report: ReleaseReport) -> str:
     """A sentence and a table of kernels for each machine, then the other metrics that changed."""
     lines = [f"## Performance: {name_of(report.base, report.base_name)} → {name_of(report.head, report.head_name)}"]
     for machine in report.machines:
-        lines += ["", f"**{inert(machine.machine)}**: {sentence(machine)}."]
+        lines += ["", f"**{inert(machine.machine)}**: {sentence(report, machine)}."]
         if machine.workloads:
-            lines += ["", *_table([each for each in report.kernels if each.machine == machine.machine])]
+            lines += ["", *_table(report, [each for each in report.kernels if each.machine == machine.machine])]
     if report.others:
         lines += ["", "Other metrics:", "", *map(_other, report.others)]
     return "\n".join([*lines, ""])
@@ -26,15 +26,15 @@ def name_of(commit: CommitSchema, tag: str | None) -> str:
     return inert(tag) if tag else f"`{commit.hash[:8]}`"
 
 
-def sentence(change_of: LatencyChange) -> str:
+def sentence(report: ReleaseReport, change_of: LatencyChange) -> str:
     """The counts, mean and standing against the baselines in one sentence."""
     if not change_of.workloads:
         return "not measured at both commits"
     counts = [(change_of.faster, "faster"), (change_of.slower, "slower"), (change_of.inconclusive, "inconclusive")]
     parts = [f"{number} {word}" for number, word in counts if number]
-    text = f"{', '.join(parts) if parts else 'no change'} of {count(change_of.workloads, 'workload')}"
+    text = f"{', '.join(parts) if parts else 'no change'} of {count(change_of.workloads, report.workload_word)}"
     if change_of.change is not None:
-        text += f"; latency {change(change_of.change)} (geometric mean)"
+        text += f"; {report.metric} {change(change_of.change)} (geometric mean)"
     if change_of.speedup_head is not None:
         text += f"; {ratio(change_of.speedup_head)} the best baseline"
         text += f" (was {ratio(change_of.speedup_base)})" if change_of.speedup_base is not None else ""
@@ -51,9 +51,9 @@ def outcome(change_of: LatencyChange) -> list[str]:
     return parts or ["no change"]
 
 
-def _table(kernels: Sequence[LatencyChange]) -> Iterable[str]:
+def _table(report: ReleaseReport, kernels: Sequence[LatencyChange]) -> Iterable[str]:
     has_baselines = any(each.speedup_head is not None for each in kernels)
-    yield "| kernel | latency | workloads |" + (" against best baseline |" if has_baselines else "")
+    yield f"| {report.kernel_word} | {report.metric} | {report.workload_word}s |" + (" against best baseline |" if has_baselines else "")
     yield "|---|--:|---|" + ("--:|" if has_baselines else "")
     for each in kernels:
         cells = [code_span(each.kernel or ""), change(each.change), ", ".join(outcome(each))]

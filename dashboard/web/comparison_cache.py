@@ -29,12 +29,12 @@ def cached_report(project: str, base: Commit, head: Commit) -> ReleaseReport:
     )
 
 
-def compared_machines(project: str, commit: Commit, base: str, head: str) -> Compared:
-    """Two machines at a commit."""
+def compared_machines(project: str, commits: tuple[Commit, Commit], base: str, head: str) -> Compared:
+    """Two machines, each at its commit."""
     return store().cached(
         project,
-        ("machines compared", commit.hash, base, head),
-        lambda: compare_machines(store(), project, commit, base, head, threshold=_threshold()),
+        ("machines compared", *(commit.hash for commit in commits), base, head),
+        lambda: compare_machines(store(), project, commits, base, head, threshold=_threshold()),
         size=_bytes,
     )
 

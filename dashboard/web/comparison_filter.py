@@ -1,7 +1,6 @@
 """Filters of a comparison's rows, and the summary of the displayed rows."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -106,8 +105,7 @@ class FilteredComparison:
 def apply(comparison_filter: ComparisonFilter, rows: Sequence[ComparisonRow]) -> FilteredComparison:
     """Filter the rows, in their order."""
     matching = [row for row in rows if comparison_filter.matches(row)] if comparison_filter.is_active else rows
-    counter = Counter([row.verdict for row in matching])
-    counts = tuple((verdict, counter[verdict]) for verdict in Verdict if counter[verdict])
+    counts = _counts(matching)
     verdicts = {verdict for verdict in Verdict if comparison_filter.displays(verdict)}
     displayed = tuple(row for row in matching if row.verdict in verdicts)
     return FilteredComparison(
@@ -121,18 +119,23 @@ def apply(comparison_filter: ComparisonFilter, rows: Sequence[ComparisonRow]) ->
 
 
 def _group(kernel: str, rows: Sequence[ComparisonRow]) -> KernelGroup:
-    counter = Counter(row.verdict for row in rows)
     times = [row for row in rows if row.series.metric_record.is_latency]
     times = times or [row for row in rows if row.series.metric_record.is_time]
     return KernelGroup(
         kernel=kernel,
-        counts=tuple((verdict, counter[verdict]) for verdict in Verdict if counter[verdict]),
+        counts=_counts(rows),
         mean=next(iter(_means(times)), None),
     )
 
 
+def _counts(rows: Sequence[ComparisonRow]) -> tuple[tuple[Verdict, int], ...]:
+    """Rows of each verdict that has any. A list's count compares identities; a Counter would hash each enum in Python."""
+    verdicts = [row.verdict for row in rows]
+    return tuple((verdict, number) for verdict in Verdict if (number := verdicts.count(verdict)))
+
+
 def _means(rows: Iterable[ComparisonRow]) -> tuple[Mean, ...]:
-    """Mean of each metric with ratios, most rows first."""
+    """Mean of each metric with ratios: latency first, then other times, then by the number of rows."""
     logs: dict[tuple[str, str], list[float]] = {}
     metrics: dict[tuple[str, str], Metric] = {}
     for row in rows:
@@ -145,7 +148,9 @@ def _means(rows: Iterable[ComparisonRow]) -> tuple[Mean, ...]:
         Mean(metric=metrics[key], change=math.expm1(sum(changes) / len(changes)), rows=len(changes))
         for key, changes in logs.items()
     ]
-    return tuple(sorted(means, key=lambda mean: -mean.rows))
+    return tuple(
+        sorted(means, key=lambda mean: (not mean.metric.is_latency, not mean.metric.is_time, -mean.rows))
+    )
 
 
 def _size(change: float) -> float:

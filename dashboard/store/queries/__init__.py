@@ -11,6 +11,7 @@ from .comparison_details import (
     implementations,
     measured_on,
     newest_measured,
+    newest_of_machines,
     samples_at,
     series_points,
 )
@@ -71,6 +72,7 @@ __all__ = [
     "measurements",
     "metrics_and_implementations",
     "newest_measured",
+    "newest_of_machines",
     "origin",
     "overview",
     "own_history",

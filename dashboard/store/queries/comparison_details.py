@@ -116,6 +116,13 @@ def newest_measured(store: Store, project: str, machines: Collection[str]) -> Co
         return commits_by_id(connection, [number])[number] if number is not None else None
 
 
+def newest_of_machines(store: Store, project: str, base: str, head: str) -> tuple[Commit, Commit] | None:
+    """The newest commit with results on both machines, else the newest of each; None if one has no results."""
+    both = newest_measured(store, project, (base, head))
+    own = (both, both) if both else tuple(newest_measured(store, project, (name,)) for name in (base, head))
+    return (own[0], own[1]) if own[0] and own[1] else None
+
+
 def series_points(store: Store, key: str) -> tuple[Point, ...]:
     """A series' points, by commit, then run."""
     with store.read() as connection:

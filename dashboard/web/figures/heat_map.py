@@ -27,7 +27,7 @@ from .themes import MONOSPACE, figure
 
 _MIN_SPAN = 0.05  # of the colours, so that noise is not visible
 _MAX_SPAN = 0.7
-_MAX_NUMBERED = 16  # commits up to which cells have numbers
+_MAX_NUMBERED = 20  # commits up to which cells have numbers
 _PALE = 0.65
 _REFERENCE_COMMITS = 3  # median of up to so many commits
 _SIGNS = {"suite": "harness", "torch": "PyTorch", "cuda": "CUDA", "cudnn": "cuDNN", "triton": "Triton"}

@@ -1,6 +1,5 @@
 """Comparison of two commits, machines or implementations, with filters and details of each row."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -46,13 +45,15 @@ class Sides:
         """Query parameters, with full hashes."""
         if self.by is ComparedBy.COMMIT:
             return {"base": self.base_commit.hash, "head": self.head_commit.hash}
-        return {"by": self.by.value, "commit": self.head_commit.hash, "base": self.base, "head": self.head}
+        at = {"commit": self.head_commit.hash} if self.base_commit == self.head_commit else {}
+        return {"by": self.by.value, **at, "base": self.base, "head": self.head}
 
     def compared(self, project: str) -> Compared:
         if self.by is ComparedBy.COMMIT:
             return compared_commits(project, self.base_commit, self.head_commit, all_metrics=self.all_metrics)
-        compared = compared_machines if self.by is ComparedBy.MACHINE else compared_implementations
-        return compared(project, self.head_commit, self.base, self.head)
+        if self.by is ComparedBy.MACHINE:
+            return compared_machines(project, (self.base_commit, self.head_commit), self.base, self.head)
+        return compared_implementations(project, self.head_commit, self.base, self.head)
 
 
 def compared_by() -> ComparedBy:
@@ -62,7 +63,7 @@ def compared_by() -> ComparedBy:
 
 
 def sides_of(project: Project) -> Sides | None:
-    """The sides in the URL, completed by defaults; None without parameters. Raises NoSideError."""
+    """The sides in the URL, completed by defaults; None where there are no two. Raises NoSideError."""
     value = request.args.get("by", "")
     if value and value not in set(ComparedBy):
         raise NoSideError(f"“{value}” cannot be compared: choose one of {', '.join(ComparedBy)}.")
@@ -70,26 +71,32 @@ def sides_of(project: Project) -> Sides | None:
     if by is ComparedBy.COMMIT:
         return _commits(project)
     names = {name: request.args.get(name, "").strip() for name in ("base", "head", "commit")}
+    named = find(project, names["commit"]) if names["commit"] else None
     if by is ComparedBy.MACHINE:
         machines = [machine.name for machine in queries.machines(store(), project.name)]
         for side in ("base", "head"):
             if names[side] and names[side] not in machines:
                 raise NoSideError(f"{project.name} has no machine “{names[side]}”.")
+        if not (names["base"] or names["head"]):
+            names |= zip(("base", "head"), machines[:2], strict=False)
         if not (names["base"] and names["head"]):
             return None
-        both: Sequence[str] = (names["base"], names["head"])
+        newest = queries.newest_of_machines(store(), project.name, names["base"], names["head"])
+        commits = (named, named) if named else newest
+        if commits is None:
+            raise NoSideError("One of the machines has no results yet.")
     else:
-        both = ()
         if not any(name in request.args for name in ("base", "head", "commit")):
             return None
         known = queries.implementations(store(), project.name)
         for side in ("base", "head"):
             if names[side] and names[side] not in known:
                 raise NoSideError(f"{project.name} has no implementation “{names[side]}”.")
-    commit = find(project, names["commit"]) if names["commit"] else queries.newest_measured(store(), project.name, both)
-    if commit is None:
-        raise NoSideError("No commit was measured on both machines." if both else "No commit has results yet.")
-    return Sides(by=by, base_commit=commit, head_commit=commit, base=names["base"], head=names["head"])
+        at = named or queries.newest_measured(store(), project.name, ())
+        if at is None:
+            raise NoSideError("No commit has results yet.")
+        commits = (at, at)
+    return Sides(by=by, base_commit=commits[0], head_commit=commits[1], base=names["base"], head=names["head"])
 
 
 def find(project: Project, name: str) -> Commit:
@@ -109,26 +116,36 @@ def find(project: Project, name: str) -> Commit:
 
 
 def _commits(project: Project) -> Sides | None:
-    if not {"base", "head"} & set(request.args):
-        return None
     base, head = (request.args.get(side, "").strip() for side in ("base", "head"))
-    newest = queries.commits(store(), project.name, limit=1)
+    newest = _newest(project.name)
+    if not base and not head and len(newest) < 2:
+        return None
     if not newest:
         raise NoSideError("No commit has results yet.")
     head_commit = find(project, head) if head else newest[0]
-    if base:
-        base_commit = find(project, base)
-    else:
-        around = queries.between(store(), project.name, head_commit, head_commit)
-        if around.head_older is None:
-            raise NoSideError(f"No commit before {head_commit.hash[:8]} has results.")
-        base_commit = around.head_older
+    base_commit = find(project, base) if base else _before(project.name, head_commit)
     return Sides(
         by=ComparedBy.COMMIT,
         base_commit=base_commit,
         head_commit=head_commit,
         all_metrics=request.args.get("metrics") == "all",
     )
+
+
+def _before(project: str, head: Commit) -> Commit:
+    """The commit before `head` that one of its machines measured, else the commit before it. Raises NoSideError."""
+    machines = measured_by(project, head)
+    older = [commit for commit in _newest(project) if commit.position < head.position]
+    base = next((commit for commit in older if machines & measured_by(project, commit)), None)
+    base = base or queries.between(store(), project, head, head).head_older
+    if base is None:
+        raise NoSideError(f"No commit before {head.hash[:8]} has results.")
+    return base
+
+
+def measured_by(project: str, commit: Commit) -> set[str]:
+    """The machines with results at a commit."""
+    return {each.machine for each in queries.measured_on(store(), project, commit.hash)}
 
 
 bp = Blueprint("compare", __name__, url_prefix="/<project:project>/compare")
@@ -211,7 +228,8 @@ def _opened(project: str, sides: Sides, row: ComparisonRow, compared: Compared) 
         codes = [queries.compiled_at(store(), project, commit.hash, operator=row.kernel) for commit in (base, head)]
         if any(codes):
             difference = compiled_difference(*(_code_of(series.implementation, side) for side in codes))
-    command = gate_command(series, base, head) if base != head else asv_command(series, head)
+    is_gate = sides.by is ComparedBy.COMMIT and base != head
+    command = gate_command(series, base, head) if is_gate else asv_command(series, head)
     return {
         "sides": sides,
         "row": row,

@@ -10,7 +10,7 @@ from ...store import queries
 from ...text.release_report import as_markdown, outcome, sentence, standing
 from ..comparison_cache import cached_report
 from ..request_context import project_or_404, store
-from .compare import NoSideError, find
+from .compare import NoSideError, find, measured_by
 
 bp = Blueprint("release", __name__, url_prefix="/<project:project>/release")
 
@@ -48,15 +48,11 @@ def _sides(project: Project, base: str, head: str, tags: dict[str, str]) -> tupl
         commit = queries.find_commit(store(), project.name, tagged)
         if commit is not None and commit.position < head_commit.position:
             return commit, head_commit
-    machines = _machines(project, head_commit)
+    machines = measured_by(project.name, head_commit)
     for commit in reversed(queries.commits(store(), project.name, limit=_CHOICES)):
-        if commit.position < head_commit.position and machines & _machines(project, commit):
+        if commit.position < head_commit.position and machines & measured_by(project.name, commit):
             return commit, head_commit
     return None
-
-
-def _machines(project: Project, commit: Commit) -> set[str]:
-    return {each.machine for each in queries.measured_on(store(), project.name, commit.hash)}
 
 
 def _page(

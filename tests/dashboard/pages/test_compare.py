@@ -266,10 +266,54 @@ def test_two_machines_are_compared_at_the_newest_commit_of_both(client: FlaskCli
     assert all(0.04 < speed < 0.12 for speed in speeds)  # a thirteenth, as recorded
 
 
-def test_an_empty_project_and_the_form_say_what_to_do(tmp_path: Path, client: FlaskClient) -> None:
-    assert "the newest commit with the one before it" in client.get("/kernels/compare").text
-    young = client.get("/young/compare?by=machine")
-    assert young.status_code == 200
+def test_without_parameters_the_newest_commit_is_compared_with_one_before_it_of_the_same_machine(
+    client: FlaskClient, store: Store
+) -> None:
+    asked = client.get("/kernels/compare", follow_redirects=True).request.args
+    newest, *older = queries.commits(store, "kernels")
+    assert asked["head"] == newest.hash
+
+    def machines(commit: str) -> set[str]:
+        return {each.machine for each in queries.measured_on(store, "kernels", commit)}
+
+    assert asked["base"] == next(each.hash for each in older if machines(each.hash) & machines(newest.hash))
+
+
+def test_without_parameters_the_first_two_machines_are_compared(client: FlaskClient, store: Store) -> None:
+    asked = client.get("/kernels/compare?by=machine", follow_redirects=True).request.args
+    assert [asked["base"], asked["head"]] == [each.name for each in queries.machines(store, "kernels")][:2]
+
+
+def test_machines_without_a_common_commit_are_compared_at_the_newest_of_each(tmp_path: Path) -> None:
+    settings = Settings(database=f"sqlite:///{tmp_path / 'history.db'}")
+    repository, results = write_recorded(tmp_path / "kernels", commits=4)
+    store = Store(settings.database)
+    import_results(store, open_folder(results, project="kernels", repository=repository))
+    newest, *_ = queries.commits(store, "kernels")
+    store.close()
+    for file in [*(results / "runner-t4").glob(f"{newest.hash[:8]}-*"), *_others(results / "nvidia-h200", newest.hash)]:
+        file.unlink()
+    settings = Settings(database=f"sqlite:///{tmp_path / 'apart.db'}")
+    store = Store(settings.database)
+    import_results(store, open_folder(results, project="kernels", repository=repository))
+    answer = create_app(settings).test_client().get("/kernels/compare?by=machine", follow_redirects=True)
+    at_newest = queries.newest_measured(store, "kernels", ["runner-t4"])
+    store.close()
+    assert at_newest is not None
+    assert at_newest.hash != newest.hash
+    assert "no commit was measured on both" in answer.text
+    assert f"/commit/{newest.hash}" in answer.text
+    assert f"/commit/{at_newest.hash}" in answer.text
+    assert re.search(r'data-label="Speed">[\d.]+×', answer.text)
+
+
+def _others(folder: Path, commit: str) -> list[Path]:
+    """Result files of other commits."""
+    return [file for file in folder.glob("*-*.json*") if not file.name.startswith(commit[:8])]
+
+
+def test_an_empty_project_says_what_to_do(client: FlaskClient) -> None:
+    assert "two are needed" in client.get("/young/compare", follow_redirects=True).text
     assert client.get("/young/compare?by=implementation&commit=", follow_redirects=True).status_code == 200
 
 
