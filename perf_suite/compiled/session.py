@@ -5,9 +5,10 @@ import os
 import platform
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from warpbench import processor
+from warpbench.compiled.code_metrics import Combination, ReadCode, compiled_record
 from warpbench.compiled.cuda_binaries import NoToolsError, find_tools
 from warpbench.compiled.machine_code import KernelCode, read_machine_code
 from warpbench.jobs import Chosen, selection_wanted
@@ -17,21 +18,6 @@ from warpbench.spool import Spool
 from .installed_kernels import NoKernelsError, compiled_sources, library
 from .twins import compile_twins
 from .watched_kernels import ARCHITECTURES, operator_of, watched_operators
-
-Combination = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledCode:
-    """What was found, by the parameters of an asv class, and why of other combinations nothing was."""
-
-    found: Mapping[Combination, KernelCode]
-    compile_s: Mapping[Combination, float | None]
-    unavailable: Mapping[Combination, str]  # under () what holds for all without a reason of their own
-
-    def why_not(self, *combination: str) -> str:
-        """Why a combination has no number."""
-        return self.unavailable.get(combination) or self.unavailable[()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +41,7 @@ def read_library() -> Library:
     return Library(compile_s=sum(times), size_bytes=size)
 
 
-def read_kernels(benchmark: str) -> CompiledCode:
+def read_kernels(benchmark: str) -> ReadCode:
     """The watched CUDA kernels of the installed commit, by (kernel, architecture).
 
     Kernels and architectures that asv was not asked for are not read. Raises CalledProcessError if the library cannot
@@ -76,14 +62,13 @@ def read_kernels(benchmark: str) -> CompiledCode:
     except (NoKernelsError, NoToolsError) as error:
         return _nothing(str(error))
     _record({"cuobjdump": tools.version()}, (_compiled(benchmark, "warpwatch", code) for code in codes))
-    return CompiledCode(
+    return ReadCode(
         found={(code.kernel, code.architecture): code for code in codes},
-        compile_s={},
         unavailable={(): "this commit's library has no such kernel for this architecture"},
     )
 
 
-def read_compile_times() -> CompiledCode:
+def read_compile_times() -> ReadCode:
     """CPU time of compiling each CUDA source of the installed commit for all architectures, by (source,)."""
     try:
         sources = compiled_sources()
@@ -93,10 +78,10 @@ def read_compile_times() -> CompiledCode:
     unavailable: dict[Combination, str] = {(): "this commit's build has no such source"}
     not_recorded = "the build of this commit did not record it"
     unavailable |= {name: not_recorded for name, value in compile_s.items() if value is None}
-    return CompiledCode(found={}, compile_s=compile_s, unavailable=unavailable)
+    return ReadCode(found={}, compile_s=compile_s, unavailable=unavailable)
 
 
-def read_twins(benchmark: str) -> CompiledCode:
+def read_twins(benchmark: str) -> ReadCode:
     """The Triton twins, compiled for the watched architectures, by (function, architecture).
 
     What asv was not asked for is not compiled.
@@ -113,7 +98,7 @@ def read_twins(benchmark: str) -> CompiledCode:
     )
     compiled = {(twin.code.kernel, twin.code.architecture): twin for twin in twins.compiled}
     _record(twins.software, (_compiled(benchmark, "triton", twin.code, twin.compile_s) for twin in compiled.values()))
-    return CompiledCode(
+    return ReadCode(
         found={key: twin.code for key, twin in compiled.items()},
         compile_s={key: twin.compile_s for key, twin in compiled.items()},
         unavailable=twins.unavailable,
@@ -129,13 +114,8 @@ def _chosen(benchmark: str) -> Chosen | None:
 def _compiled(benchmark: str, implementation: str, code: KernelCode, compile_s: float | None = None) -> CompiledRecord:
     operator = operator_of(code.kernel)
     assert operator is not None, "only watched kernels are read"
-    return CompiledRecord(
-        run="",
-        benchmark=benchmark,
-        operator=operator,
-        implementation=implementation,
-        compile_s=compile_s,
-        **asdict(code),
+    return compiled_record(
+        code, benchmark=benchmark, operator=operator, implementation=implementation, compile_s=compile_s
     )
 
 
@@ -157,5 +137,5 @@ def _record(software: Mapping[str, str], records: Iterable[CompiledRecord]) -> N
     )
 
 
-def _nothing(reason: str) -> CompiledCode:
-    return CompiledCode(found={}, compile_s={}, unavailable={(): reason})
+def _nothing(reason: str) -> ReadCode:
+    return ReadCode(found={}, unavailable={(): reason})

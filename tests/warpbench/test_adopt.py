@@ -141,6 +141,9 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from enum import Enum
 
+import torch
+from torch.utils._pytree import tree_map
+
 REGISTERED_BENCHMARKS = {}
 
 class Mode(Enum):
@@ -153,6 +156,13 @@ class Backend:
 
 def find_enabled_benchmarks(mode, backends, skipped):
     return [name for name in backends if backends[name].enabled]
+
+def input_cast(condition, action, inputs):
+    return tree_map(lambda value: action(value) if condition(value) else value, inputs)
+
+def apply_precision(operator, precision):
+    assert precision == "bf16"
+    operator.example_inputs = tree_map(lambda value: value.bfloat16(), operator.example_inputs)
 
 def name_of(module):
     return module.partition("tritonbench.operators.")[2].partition(".")[0]
@@ -168,7 +178,10 @@ class BenchmarkOperator:
     mode = Mode.FWD
 
     def __init__(self, tb_args, extra_args=None):
+        torch.manual_seed = lambda seed: None
         self.tb_args, self.device, self.name = tb_args, tb_args.device, name_of(type(self).__module__)
+        if tb_args.precision == "bypass":
+            tb_args.precision = self.DEFAULT_PRECISION
 
     def _get_bm_func(self, name):
         return getattr(self, name)(*self.example_inputs)
@@ -181,6 +194,7 @@ def get_parser():
     parser = argparse.ArgumentParser()
     parser.add_argument("--op")
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--precision", default="bypass")
     return parser
 """
 
@@ -190,9 +204,11 @@ from tritonbench.utils.triton_op import BenchmarkOperator, register_benchmark
 from .kernels import doubled
 
 class Operator(BenchmarkOperator):
+    DEFAULT_PRECISION = "bf16"
+
     def get_input_iter(self):
         for size in (8, 16):
-            yield (torch.randn(size, device=self.device, dtype=torch.bfloat16),)
+            yield (torch.randn(size),)
 
     @register_benchmark(baseline=True)
     def eager(self, x):
@@ -200,7 +216,12 @@ class Operator(BenchmarkOperator):
 
     @register_benchmark()
     def triton_double(self, x):
+        assert x.dtype == torch.bfloat16
         return lambda: doubled(x)
+
+    @register_benchmark()
+    def torch_compiled(self, x):
+        return lambda: torch.add(x, x)
 
     @register_benchmark(enabled=False)
     def helion_double(self, x):
@@ -273,7 +294,7 @@ def test_files_of_four_kinds_are_adopted(project):
         "4 cases of scale in benchmarks/adopted_scale.py; kernels liger; baselines huggingface",
         "2 cases of benchmark in benchmarks/adopted_add.py; kernels sgl-kernel; baselines torch",
         "2 cases of benchmark in benchmarks/adopted_vector_add.py; kernels triton; baselines torch",
-        "2 cases of double in benchmarks/adopted_double.py; kernels triton_double; baselines eager",
+        "2 cases of double in benchmarks/adopted_double.py; kernels triton_double; baselines eager, torch_compiled",
     ):
         assert line in out
     assert 'dtype="bf16"' in (project / "benchmarks" / "adopted_double.py").read_text()
@@ -308,7 +329,10 @@ def test_a_file_that_cannot_be_adopted_stops_no_other(project):
         bench_plus=TUTORIAL,
     )
     out = warpbench(project, "adopt", "bench/*.py", status=1)
-    assert "bench_broken.py: not adopted: it fails: ModuleNotFoundError: No module named 'nowhere_to_be_found'" in out
+    assert (
+        "bench_broken.py: not adopted: it fails: ModuleNotFoundError: No module named 'nowhere_to_be_found'; install"
+        in out
+    )
     assert "bench_crash.py: not adopted: its process ended with status 3" in out
     assert "bench_direct.py: nothing to adopt: it calls do_bench itself" in out
     assert "1 of 4 files adopted" in out
@@ -321,6 +345,18 @@ def test_an_adopted_benchmark_stays_until_update_and_names_the_series_that_end(p
     write(project / "changing", bench_change=TUTORIAL.replace("range(4, 6)", "range(5, 7)"))
     assert "--update rewrites it" in warpbench(project, "adopt", "changing/bench_change.py")
     assert "these series end: size=16\n" in warpbench(project, "adopt", "--update", "changing/bench_change.py")
+
+
+@pytest.mark.outside
+def test_all_kernels_of_the_project_are_found_and_a_choice_is_remembered(project):
+    several = LIGER.replace('["huggingface", "liger"]', '["torch", "liger_norm", "liger_fused_norm"]')
+    write(project / "named", utils=LIGER_UTILS, bench_norm=several, bench_family=several.replace("liger", "quack"))
+    out = warpbench(project, "adopt", "named/bench_*.py")
+    assert "kernels liger_norm, liger_fused_norm; baselines torch" in out  # named like the project
+    assert "kernels quack_norm, quack_fused_norm; baselines torch" in out  # of the first that is no usual baseline
+    for arguments in (["--kernel", ".*_fused_norm"], []):
+        out = warpbench(project, "adopt", "--update", "named/bench_norm.py", *arguments)
+        assert "kernels liger_fused_norm; baselines torch, liger_norm" in out
 
 
 def test_a_case_that_the_file_no_longer_has_fails(tmp_path):

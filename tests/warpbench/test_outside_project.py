@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ..perf_suite.cuda_sources import needs_nvcc
+
 pytestmark = pytest.mark.outside
 
 pytest.importorskip("torch")
@@ -24,6 +26,8 @@ name = "my_kernels"
 version = "0.1"
 [tool.setuptools]
 packages = ["my_kernels"]
+[tool.setuptools.package-data]
+my_kernels = ["*.so"]
 """
 RIGHT = """
 import torch
@@ -32,6 +36,9 @@ def rms_norm(x, weight):
     return torch.nn.functional.rms_norm(x, x.shape[-1:], weight, 1e-6)
 """
 WRONG = RIGHT.replace("1e-6)", "1e-6) * 1.5")
+LIBRARY = """
+__global__ void rms_norm_rows(float* x) { x[threadIdx.x] *= rsqrtf(x[0] * x[0] + 1e-6f); }
+"""
 CRASHING = "import os\n\ndef rms_norm(x, weight):\n    os.abort()\n"
 
 
@@ -84,8 +91,12 @@ def steps() -> list[str]:
 
 def benchmark() -> str:
     """The README's benchmark, of shapes that a CPU does quickly."""
-    (text,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    return text.replace("(2048, 4096)", "(64, 512)")
+    return python_blocks()[0].replace("(2048, 4096)", "(64, 512)")
+
+
+def python_blocks() -> list[str]:
+    """A benchmark, and the class of compiled code."""
+    return re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
 
 
 def measurements(project: Checkout, implementation: str) -> list[dict[str, object]]:
@@ -132,3 +143,32 @@ def test_a_kernel_that_crashes_costs_itself_alone(project: Checkout) -> None:
     assert last["failure"] == "crash"
     assert "signal 6" in str(last["reason"])
     assert measurements(project, "eager")[-1]["status"] == "ok"
+
+
+@needs_nvcc
+@pytest.mark.timeout(1800)
+def test_the_compiled_code_of_the_projects_library_is_recorded_without_a_gpu(project: Checkout) -> None:
+    project.run(steps()[0])
+    project.run("asv machine --yes")
+    (project.folder / "rms_norm.cu").write_text(LIBRARY)
+    project.run("nvcc -arch=sm_90 -Xcompiler -fPIC -shared -o my_kernels/_C.so rms_norm.cu")
+    named = benchmark().replace("@kernel\n", '@kernel(library="my_kernels/_C*.so", kernels=["rms_norm_.*", "gone"])\n')
+    (project.folder / "benchmarks/rms_norm.py").write_text(named)
+    (project.folder / "benchmarks/compiled_code.py").write_text(python_blocks()[1])
+    project.commit(RIGHT)
+    project.run("asv run HEAD^! --bench CompiledCode")
+    commit = project.run("git rev-parse HEAD").strip()
+    (context,) = (project.folder / ".asv/results").rglob(f"{commit[:8]}-*.context.jsonl")
+    lines = [json.loads(line) for line in context.read_text().splitlines()]
+    (record,) = (line for line in lines if line["record"] == "compiled")
+    assert (record["operator"], record["kernel"], record["architecture"]) == ("rms_norm", "rms_norm_rows", "sm_90a")
+    shown = project.run(f"asv show {commit} --bench track_registers")
+    assert re.search(r"rms_norm_\.\*\s.*?n/a.*?\d", shown), shown
+    project.run("warpwatch import . --project kernels --repository .")
+    told = json.loads(project.run("warpwatch export --format json --project kernels"))
+    registers = [
+        point["value"]
+        for point in told["rows"]
+        if point["metric"] == "registers" and "rms_norm_" in str(point["parameters"])
+    ]
+    assert record["registers"] in registers

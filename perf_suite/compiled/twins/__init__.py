@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpbench.child_process import python_running
-from warpbench.compiled.cubin import read_cubin
 from warpbench.compiled.cuda_binaries import NoToolsError, Tools, find_tools
-from warpbench.compiled.instructions import count_instructions
-from warpbench.compiled.machine_code import Instantiation, kernel_code
+from warpbench.compiled.machine_code import KernelKey, kernel_code
+from warpbench.compiled.triton_cache import TritonKernel, triton_instantiations
 
 from .compiled_twin import CompiledTwin, keep, kept
 from .facts_digest import facts_digests
@@ -123,34 +122,24 @@ def _run_compiler(folder: Path, wanted: Collection[tuple[str, str]]) -> str | No
 
 def _compiled(folder: Path, found: Collection[CompiledConfiguration], tools: Tools) -> tuple[CompiledTwin, ...]:
     """Those functions that compiled in all their configurations."""
-    groups: dict[tuple[str, str], list[CompiledConfiguration]] = defaultdict(list)
+    groups: dict[KernelKey, list[CompiledConfiguration]] = defaultdict(list)
     for each in found:
         groups[each.function, each.architecture].append(each)
     whole = {key: group for key, group in sorted(groups.items()) if not any(each.reason for each in group)}
-    functions = {each.cubin: read_cubin((folder / each.cubin).read_bytes()) for each in found if not each.reason}
-    codes = {
-        function.code: architecture
-        for (_, architecture), group in whole.items()
+    kernels = [
+        TritonKernel(
+            function=each.function,
+            architecture=each.architecture,
+            configuration=each.configuration,
+            cubin=(folder / each.cubin).read_bytes(),
+            shared_bytes=each.shared_bytes,
+        )
+        for group in whole.values()
         for each in group
-        for function in functions[each.cubin]
-    }
-    instructions = count_instructions(codes, tools)
-
-    def instantiation(compiled: CompiledConfiguration) -> Instantiation:
-        (function,) = functions[compiled.cubin]  # Triton inlines all that a kernel calls
-        return Instantiation(
-            signature=compiled.configuration,
-            function=function,
-            instructions=instructions[function.code],
-            threads=function.most_threads,
-            dynamic_shared_bytes=compiled.shared_bytes,
-        )
-
+    ]
     return tuple(
-        CompiledTwin(
-            code=kernel_code(*key, list(map(instantiation, group))), compile_s=_sum(each.compile_s for each in group)
-        )
-        for key, group in whole.items()
+        CompiledTwin(code=kernel_code(*key, instantiations), compile_s=_sum(each.compile_s for each in whole[key]))
+        for key, instantiations in triton_instantiations(kernels, tools).items()
     )
 
 

@@ -21,6 +21,7 @@ _COMPUTED_BY = (
     (_SUITE, "compiled/twins/__init__.py"),
     (_SUITE, "compiled/twins/under_triton/compiler.py"),
     (_WARPBENCH, "compiled/machine_code.py"),
+    (_WARPBENCH, "compiled/triton_cache.py"),
     (_WARPBENCH, "declared_inputs.py"),
     (_WARPBENCH, "draw.py"),
 )

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from . import benchmark_root
-from .jobs import jobs_wanted
+from .jobs import classes_wanted, jobs_wanted, selection_wanted
 from .protocol import Outcome
 from .records import Ceilings, RunRecord, Status
 from .roofline import bound_s
 
 if TYPE_CHECKING:
+    from .compiled.code_metrics import ReadCode
     from .workload import Workload
 
 SETUP_TIMEOUT_S = 7200.0  # all benchmarks, first compilations included
@@ -21,8 +22,14 @@ SETUP_TIMEOUT_S = 7200.0  # all benchmarks, first compilations included
 class Cache:
     """What one session measured, of all operators that asv asked for, by (source, workload, implementation)."""
 
-    def __init__(self, run: RunRecord, outcomes: Mapping[tuple[str, str, str], Outcome]) -> None:
-        self.run, self.outcomes = run, outcomes
+    def __init__(
+        self,
+        run: RunRecord,
+        outcomes: Mapping[tuple[str, str, str], Outcome],
+        triton_files: Mapping[tuple[str, str], frozenset[str]],
+    ) -> None:
+        self.run, self.outcomes, self.triton_files = run, outcomes, triton_files
+        self.code: dict[str, ReadCode] = {}  # of CompiledCodeBenchmarks, by their asv name
 
 
 class AsvMetrics(ABC):
@@ -74,7 +81,12 @@ class AsvMetrics(ABC):
             measured = outcome.measurement
             if measured.benchmark in sources:  # else it is a control that asv was not asked for
                 found[sources[measured.benchmark], measured.workload, measured.implementation] = outcome
-        return Cache(results.run, found)
+        cache = Cache(results.run, found, results.triton_files)
+        if (selection := selection_wanted()) is not None:
+            for name, kind in classes_wanted(selection).items():
+                if hasattr(kind, "read_code"):  # a CompiledCodeBenchmark
+                    cache.code[name] = kind.read_code(name, cache, selection.chosen[name])
+        return cache
 
     setup_cache.timeout = SETUP_TIMEOUT_S  # type: ignore[attr-defined]
 

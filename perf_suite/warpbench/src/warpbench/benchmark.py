@@ -131,10 +131,17 @@ class KernelBenchmark(AsvMetrics, ABC):
         None where that is not known, and of baselines. This one follows the method's own import statements.
         """
         from .code_digest import digest_of_imports
+        from .compiled.library_file import NoLibraryError, find_library
 
         del compute_capability  # Python and whole libraries are hashed, whatever the GPU
         mark = implementations_of(cls).get(implementation)
-        return digest_of_imports(getattr(cls, implementation)) if mark and mark.role == "kernel" else None
+        if mark is None or mark.role != "kernel":
+            return None
+        try:
+            library = None if mark.library is None else find_library(mark.library)
+        except NoLibraryError:
+            return None
+        return digest_of_imports(getattr(cls, implementation), library)
 
     def make_inputs(self, workload: Workload, generator: torch.Generator) -> Inputs:
         """Draw the inputs of a workload on the generator's device."""

@@ -19,13 +19,13 @@ from .python_code import python_code_sha256
 _COMPILED = ("*.so", "*.pyd", "*.cubin", "*.fatbin")
 
 
-def digest_of_imports(method: FunctionType) -> str | None:
+def digest_of_imports(method: FunctionType, library: Path | None = None) -> str | None:
     """sha256 of what a method's import statements lead to within the packages that they name, or None.
 
-    Python modules count as code, without comments and docstrings; compiled files of the packages count as bytes. None
-    where the method imports nothing: then what it calls is not known.
+    Python modules count as code, without comments and docstrings; compiled files of the packages and `library` count as
+    bytes. None where the method imports nothing and names no library: then what it calls is not known.
     """
-    parts = []
+    parts = [f"library {hashlib.sha256(library.read_bytes()).hexdigest()}"] if library else []
     for name in sorted(set(_imported_names(method))):
         spec = importlib.util.find_spec(name)
         if spec is None or spec.origin is None or not spec.origin.endswith(".py"):

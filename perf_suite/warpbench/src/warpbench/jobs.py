@@ -8,7 +8,7 @@ import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .protocol import OPTIONAL_METRICS, Job
 
@@ -72,14 +72,21 @@ def jobs_wanted(kind: type[AsvMetrics]) -> tuple[Job, ...]:
     """All that asv was asked for, of this class and of all others; without a selection, all of this class."""
     selection = selection_wanted()
     if selection is None:
-        return jobs_of(kind, quick=quick_wanted())
+        return jobs_of(kind, quick=quick_wanted()) if hasattr(kind, "workloads") else ()
     jobs: list[Job] = []
-    for benchmark, source in selection.sources.items():
-        module, _, name = source.partition(":")
-        other = getattr(importlib.import_module(module), name)
+    for benchmark, other in classes_wanted(selection).items():
         if hasattr(other, "workloads"):  # else it measures by itself
             jobs += jobs_of(other, benchmark, quick=quick_wanted(), chosen=selection.chosen[benchmark])
     return tuple(jobs)
+
+
+def classes_wanted(selection: Selection) -> dict[str, Any]:
+    """The classes that asv was asked for, by asv's names."""
+    found = {}
+    for benchmark, source in selection.sources.items():
+        module, _, name = source.partition(":")
+        found[benchmark] = getattr(importlib.import_module(module), name)
+    return found
 
 
 def asv_name(kind: type) -> str:

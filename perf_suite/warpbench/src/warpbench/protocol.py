@@ -47,11 +47,12 @@ class Outcome:
     calls_per_sample: int = 1  # each sample is a mean of so many
     warm_samples_s: tuple[float, ...] = ()
     steady_samples_s: tuple[float, ...] = ()
+    triton_files: tuple[str, ...] = ()  # of Triton's cache: the JSON files of what it compiled or loaded for the job
 
 
 # What takes device time of its own and is left out where nobody asks for it.
 OPTIONAL_METRICS = ("warm_latency", "steady_latency", "energy")
-_SAMPLES = ("samples_s", "calls_per_sample", "warm_samples_s", "steady_samples_s")
+_BESIDE_THE_RECORD = ("samples_s", "calls_per_sample", "warm_samples_s", "steady_samples_s", "triton_files")
 
 
 def blank_record(run: str, job: Job) -> MeasurementRecord:
@@ -80,8 +81,8 @@ def jobs_from_json(text: str) -> list[Job]:
 
 def outcome_to_line(outcome: Outcome) -> str:
     """The measurement's own line with the samples added."""
-    samples = {name: getattr(outcome, name) for name in _SAMPLES}
-    return json.dumps({**json.loads(to_line(outcome.measurement)), **samples})
+    beside = {name: getattr(outcome, name) for name in _BESIDE_THE_RECORD}
+    return json.dumps({**json.loads(to_line(outcome.measurement)), **beside})
 
 
 def outcome_from_line(line: str) -> Outcome:
@@ -96,6 +97,7 @@ def outcome_from_line(line: str) -> Outcome:
         calls_per_sample=values["calls_per_sample"],
         warm_samples_s=tuple(values["warm_samples_s"]),
         steady_samples_s=tuple(values["steady_samples_s"]),
+        triton_files=tuple(values["triton_files"]),
     )
 
 

@@ -29,6 +29,7 @@ class Results:
 
     run: RunRecord
     outcomes: tuple[Outcome, ...]
+    triton_files: Mapping[tuple[str, str], frozenset[str]]  # by (source, implementation), as in Outcome
 
 
 def measure(
@@ -46,11 +47,17 @@ def measure(
     run = uuid.uuid4().hex
     spool = Spool(run)
     outcomes: list[Outcome] = []
+    triton_files: dict[tuple[str, str], frozenset[str]] = {}
 
     def done(outcome: Outcome) -> None:
         spool.append(outcome.measurement)
         outcomes.append(outcome)
         on_outcome(outcome)
+
+    def enter(ledger: _Ledger, job: Job, outcome: Outcome) -> None:
+        key = (job.workload.source, job.implementation)
+        triton_files[key] = triton_files.get(key, frozenset()).union(outcome.triton_files)
+        ledger.enter(job, outcome)
 
     with WatchedWorker(run, limits or Limits()) as worker:
         record = worker.record
@@ -72,7 +79,7 @@ def measure(
         compile_ahead([*controls, *fresh], code)
         ledger = _Ledger(fresh, code, done)
         for job, outcome in _outcomes(worker, order, run):
-            ledger.enter(job, outcome)
+            enter(ledger, job, outcome)
         while retried := ledger.invalid(_MOST_TRIES):
             order = interleaved(alternated([job for job in retried if not is_control(job)]), controls)
             time.sleep(_REST_S)
@@ -83,9 +90,9 @@ def measure(
             worker.give(order)
             ledger.begin_again(retried)
             for job, outcome in _outcomes(worker, order, run):
-                ledger.enter(job, outcome)
+                enter(ledger, job, outcome)
         ledger.close()
-    return Results(run=record, outcomes=tuple(outcomes))
+    return Results(run=record, outcomes=tuple(outcomes), triton_files=triton_files)
 
 
 class _Ledger:

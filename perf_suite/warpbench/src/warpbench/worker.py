@@ -5,6 +5,7 @@ when that is closed. Whatever it survives it reports itself. What it does not su
 that works no longer) its watcher reports, and starts another worker for the rest.
 """
 
+import contextlib
 import importlib
 import os
 import sys
@@ -13,6 +14,7 @@ from dataclasses import replace
 import torch
 
 from . import context, gate, run_record
+from .compiled.triton_cache import compiled_files
 from .launches import NotCapturableError
 from .measurement import Bench, measure, measure_energy
 from .prepared import UnavailableError
@@ -51,12 +53,15 @@ def main(fd: int, run: str, begun: float) -> None:
             job = jobs[index]
             print(STARTED, file=channel)
             blank = blank_record(run, job)
+            files: list[str] = []
             try:
                 if setting is None or setting.workload != job.workload:
                     setting = None  # gives its memory back before the next one is made
                     setting = set_up(job.workload)
                 stage = measure_energy if job.stage is Stage.ENERGY else measure
-                outcome = stage(bench, setting, job, blank)
+                is_watched = device == "cuda" and job.implementation in job.workload.kernels
+                with compiled_files() if is_watched else contextlib.nullcontext(files) as files:
+                    outcome = stage(bench, setting, job, blank)
             except (UnavailableError, torch.cuda.OutOfMemoryError) as error:
                 outcome = _numberless(blank, Status.UNAVAILABLE, error)
             except TimingError as error:
@@ -65,7 +70,7 @@ def main(fd: int, run: str, begun: float) -> None:
                 outcome = _numberless(blank, Status.FAILED, error, Failure.WRONG_RESULT)
             except Exception as error:  # a kernel may raise anything; its reason is the record
                 outcome = _numberless(blank, Status.FAILED, error, Failure.ERROR)
-            print(outcome_to_line(outcome), file=channel)
+            print(outcome_to_line(replace(outcome, triton_files=tuple(files))), file=channel)
             if device == "cuda" and not _gpu_works():
                 sys.exit("the CUDA context works no longer")
 

@@ -57,7 +57,10 @@ def main() -> None:
     except Exception as error:
         import torch
 
-        hint = "" if torch.cuda.is_available() else " (torch sees no GPU here, which the file may need)"
+        if isinstance(error, ImportError):
+            hint = "; install what the file imports where warpbench runs"
+        else:
+            hint = "" if torch.cuda.is_available() else " (torch sees no GPU here, which the file may need)"
         out.write_text(json.dumps({"error": f"it fails: {type(error).__name__}: {error}{hint}"}))
         return
     sweeps = [

@@ -49,14 +49,18 @@ class OperatorFile:
 
     @contextlib.contextmanager
     def surroundings(self) -> Iterator[None]:
-        """The process as the file expects it: its package's folder on sys.path."""
-        path, arguments = list(sys.path), sys.argv
+        """The process as the file expects it: its package's folder on sys.path.
+
+        tritonbench replaces torch.manual_seed by one that always takes its own seed; not for what is not its own.
+        """
+        path, arguments, manual_seed = list(sys.path), sys.argv, torch.manual_seed
         sys.path.insert(0, str(self._root))
         sys.argv = [str(self.file)]
         try:
             yield
         finally:
             sys.path[:], sys.argv = path, arguments
+            torch.manual_seed = manual_seed
 
     def _adopt(self, kind: Any, triton_op: Any) -> None:
         operator = _made(kind)
@@ -68,16 +72,16 @@ class OperatorFile:
         if len(inputs) > _MOST_INPUTS:
             self.remarks.append(f"only the first {_MOST_INPUTS} of its inputs are adopted")
         for index, example in enumerate(inputs[:_MOST_INPUTS]):
-            operator._cur_input_id = index
-            name = f"{operator.mode.value}-x={word(operator.get_x_val(example))}"
+            x = word(_with_inputs(operator, index, example, triton_op))
+            name = f"{operator.mode.value}-x={x}"
             sweep.add(
                 SweptCase(
                     name=name if name not in sweep.cases else f"{name}-input={index}",
-                    shape={"x": word(operator.get_x_val(example)), "mode": operator.mode.value},
+                    shape={"x": x, "mode": operator.mode.value},
                     axis=(),
-                    dtype=dtype_of(_dtypes(example)),
+                    dtype=dtype_of(_dtypes(operator.example_inputs)),
                     providers=tuple(providers),
-                    call=_call(kind, providers, index),
+                    call=_call(kind, providers, index, triton_op),
                 )
             )
         self.sweeps[sweep.name] = sweep
@@ -94,14 +98,29 @@ def _made(kind: Any) -> Any:
     return kind(options, [])
 
 
-def _call(kind: Any, providers: Mapping[str, str], index: int) -> Callable[[str, Mapping[str, Value]], Any]:
+def _with_inputs(operator: Any, index: int, example: Any, triton_op: Any) -> Any:
+    """The x value of an input, after giving it to the operator as tritonbench's own run does: on its device, in the
+    precision that the operator asks for.
+    """
+    operator._cur_input_id = index
+    operator.example_inputs = example
+    x = operator.get_x_val(example)
+    operator.example_inputs = triton_op.input_cast(
+        lambda value: isinstance(value, torch.Tensor), lambda tensor: tensor.to(operator.device), example
+    )
+    triton_op.apply_precision(operator, operator.tb_args.precision)
+    return x
+
+
+def _call(
+    kind: Any, providers: Mapping[str, str], index: int, triton_op: Any
+) -> Callable[[str, Mapping[str, Value]], Any]:
     """The function that tritonbench would time; a fresh operator each time, so that copies share no tensors."""
 
     def call(provider: str, shape: Mapping[str, Value]) -> Any:
         del shape
         operator = _made(kind)
-        operator._cur_input_id = index
-        operator.example_inputs = next(itertools.islice(operator.get_input_iter(), index, None))
+        _with_inputs(operator, index, next(itertools.islice(operator.get_input_iter(), index, None)), triton_op)
         return operator._get_bm_func(providers[provider])
 
     return call

@@ -1,12 +1,15 @@
 """`warpbench adopt PATTERN…`: benchmark files of the project, unchanged, become benchmarks of warpbench."""
 
 import argparse
+import ast
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,9 +52,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "--kernel",
         action="append",
         default=[],
-        metavar="NAME",
-        help="a provider that is the project's own, may be repeated; the others are baselines. Default: those named "
-        "like the project, else the first that is none of the usual baselines",
+        metavar="REGEX",
+        help="providers that are the project's own, may be repeated; the others are baselines. Default: as the adopted "
+        "benchmark has them, else those named like the project, else the first that is none of the usual baselines "
+        "and those that begin with the same word",
     )
     parser.add_argument("--update", action="store_true", help="write a benchmark anew whose file measures other cases")
     parser.set_defaults(run=run)
@@ -111,7 +115,10 @@ def _write(project: Project, file: Path, sweeps: Sequence[Mapping[str, Any]], ar
     target = _target(project, file)
     stem = target.stem.removeprefix("adopted_")
     taken = _operators_elsewhere(project, target)
-    classes = [_adopted(sweep, stem, project.folder, arguments.kernel, taken) for sweep in sweeps]
+    remembered = _kernels_in(target)
+    classes = [
+        _adopted(sweep, stem, _kernels(sweep, _names(project), arguments.kernel, remembered), taken) for sweep in sweeps
+    ]
     text = _text(target, file, classes)
     if target.is_file() and target.read_text() != text and not arguments.update:
         print(
@@ -147,13 +154,10 @@ def _operators_elsewhere(project: Project, target: Path) -> set[str]:
     return {name for name, kind in project.operators.items() if kind.__module__.rpartition(".")[2] != target.stem}
 
 
-def _adopted(
-    sweep: Mapping[str, Any], stem: str, folder: Path, kernels: Collection[str], taken: Collection[str]
-) -> _Adopted:
+def _adopted(sweep: Mapping[str, Any], stem: str, own: Collection[str], taken: Collection[str]) -> _Adopted:
     function = _identifier(sweep["name"])
     name = stem if function in ("", stem, "operator", "main") else f"{stem}_{function}"
     name = f"adopted_{name}" if name in taken else name
-    own = _kernels(sweep, folder, kernels)
     return _Adopted(
         class_name="".join(part[:1].upper() + part[1:] for part in name.split("_")),
         sweep=sweep["name"],
@@ -166,18 +170,49 @@ def _adopted(
     )
 
 
-def _kernels(sweep: Mapping[str, Any], folder: Path, asked: Collection[str]) -> list[str]:
-    """The providers that are the project's own."""
+def _kernels(
+    sweep: Mapping[str, Any],
+    project: Collection[str],
+    asked: Collection[str],
+    remembered: Mapping[str, Collection[str]],
+) -> list[str]:
+    """The providers that are the project's own: as asked for, else as the adopted benchmark has them, else by name."""
     providers: list[str] = sweep["providers"]
-    chosen = [each for each in providers if each in asked]
+    chosen = [each for each in providers if any(re.fullmatch(pattern, each) for pattern in asked)]
+    chosen = chosen or [each for each in providers if _attribute(each) in remembered.get(sweep["name"], ())]
     if chosen:
         return chosen
-    if sweep["baselines"]:
-        chosen = [each for each in providers if each not in sweep["baselines"]]
-    project = re.sub(r"[^a-z0-9]", "", folder.name.lower())
-    chosen = chosen or [each for each in providers if _is_named_like(each, project)]
-    chosen = chosen or [each for each in providers if not set(_words(each)) & _REFERENCES][:1]
+    if sweep["baselines"]:  # tritonbench's; it may have torch_compile_… beside the one that it compares with
+        others = [each for each in providers if each not in sweep["baselines"]]
+        chosen = [each for each in others if not set(_words(each)) & _REFERENCES] or others
+    chosen = chosen or [each for each in providers if any(_is_named_like(each, name) for name in project)]
+    if not chosen:
+        others = [each for each in providers if _words(each) and not set(_words(each)) & _REFERENCES]
+        chosen = [each for each in others if _words(each)[0] == _words(others[0])[0]]
     return chosen or providers[:1]
+
+
+def _names(project: Project) -> set[str]:
+    """The project's names in small letters and digits: of its folder and of its distribution."""
+    names = {project.folder.name}
+    with contextlib.suppress(OSError, tomllib.TOMLDecodeError):
+        described = tomllib.loads((project.folder / "pyproject.toml").read_text())
+        names.add(str(described.get("project", {}).get("name", "")))
+    return {plain for name in names if (plain := re.sub(r"[^a-z0-9]", "", name.lower()))}
+
+
+def _kernels_in(target: Path) -> dict[str, list[str]]:
+    """The kernels of each sweep in an adopted benchmark, which somebody may have edited."""
+    found: dict[str, list[str]] = {}
+    for node in ast.parse(target.read_text()).body if target.is_file() else ():
+        values = {
+            each.targets[0].id: each.value
+            for each in (node.body if isinstance(node, ast.ClassDef) else ())
+            if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name)
+        }
+        with contextlib.suppress(KeyError, ValueError):  # not written by adopt, or edited into something else
+            found[ast.literal_eval(values["sweep"])] = list(ast.literal_eval(values["kernels"]))
+    return found
 
 
 def _is_named_like(provider: str, project: str) -> bool:

@@ -4,11 +4,16 @@ import argparse
 import importlib.metadata
 import importlib.util
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..calibration.ceiling_file import cpu_key, measured_ceilings
+from ..compiled.benchmark import NamedKernels, named_kernels, no_such_kernel
+from ..compiled.cuda_binaries import NoToolsError, find_tools
+from ..compiled.library_file import NoLibraryError, find_library
+from ..compiled.machine_code import kernel_names
 from ..project import NoProjectError, project_here
 
 _PLUGIN, _ENVIRONMENT = ".warpbench.asv", "warpbench"
@@ -113,6 +118,28 @@ def _project() -> Iterator[Finding]:
         )
     for name, kind in operators.items():
         yield Finding(text=f"{name}: {len(kind.cases)} cases × {', '.join(kind.params[1])}")
+        for named in named_kernels(kind):
+            yield from _library(named)
+
+
+def _library(named: NamedKernels) -> Iterator[Finding]:
+    """Whether the library of an implementation is here and has each of the kernels that it names."""
+    if named.library is None:
+        return
+    try:
+        path = find_library(named.library)
+        names = kernel_names(path, find_tools())
+    except NoLibraryError as error:
+        yield Finding(text=f"{named.kind.__name__}.{named.implementation}: {error}", fix="build the project")
+        return
+    except NoToolsError as error:
+        yield Finding(text=f"no compiled code is read: {error}", fix="pip install pyelftools triton")
+        return
+    for pattern in named.patterns:
+        if any(re.fullmatch(pattern, name) for name in names):
+            yield Finding(text=f"{path.name} has {pattern}")
+        else:
+            yield Finding(text=no_such_kernel(pattern, named, names, str(path)), fix="correct kernels=")
 
 
 def _has(module: str) -> bool:

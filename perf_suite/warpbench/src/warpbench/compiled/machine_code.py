@@ -18,6 +18,8 @@ from .instructions import INSTRUCTION_BYTES, Instructions, count_instructions
 from .mangled_names import kernel_name, launch_shape, signature
 from .occupancy import Occupancy, occupancy
 
+KernelKey = tuple[str, str]  # a kernel's name and an architecture
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelCode:
@@ -69,11 +71,21 @@ def read_machine_code(
 ) -> tuple[KernelCode, ...]:
     """The wanted kernels (by name) of a library for each of the architectures, sorted; of a CPU build none.
 
-    Of an architecture the machine code that its GPU takes: sm_86's on sm_89, where that has none of its own.
-
     Raises CalledProcessError if the library cannot be read.
     """
-    kernels: dict[tuple[str, str], list[CubinFunction]] = defaultdict(list)
+    found = library_instantiations(library, tools, architectures, is_wanted=is_wanted)
+    return tuple(kernel_code(*key, instantiations) for key, instantiations in found.items())
+
+
+def library_instantiations(
+    library: Path, tools: Tools, architectures: Collection[str], *, is_wanted: Callable[[str], bool]
+) -> dict[KernelKey, list[Instantiation]]:
+    """The functions of the wanted kernels of a library, sorted by kernel and architecture.
+
+    Of an architecture the machine code that its GPU takes: sm_86's on sm_89, where that has none of its own.
+    Raises CalledProcessError if the library cannot be read.
+    """
+    kernels: dict[KernelKey, list[CubinFunction]] = defaultdict(list)
     cubins = cubins_of(library, tools)
     built = {cubin.architecture for cubin in cubins}
     taken_by: dict[str, list[str]] = defaultdict(list)
@@ -89,10 +101,15 @@ def read_machine_code(
     # sm_86 and sm_89 often have the same code, which is read once
     codes = {function.code: key[1] for key, functions in kernels.items() for function in functions}
     instructions = count_instructions(codes, tools)
-    return tuple(
-        kernel_code(*key, [_instantiation(function, instructions[function.code]) for function in functions])
+    return {
+        key: [_instantiation(function, instructions[function.code]) for function in functions]
         for key, functions in sorted(kernels.items())
-    )
+    }
+
+
+def kernel_names(library: Path, tools: Tools) -> set[str]:
+    """The kernels of a library, for any architecture. Raises CalledProcessError if the library cannot be read."""
+    return {kernel_name(function.name) for cubin in cubins_of(library, tools) for function in read_cubin(cubin.data)}
 
 
 def kernel_code(kernel: str, architecture: str, instantiations: Collection[Instantiation]) -> KernelCode:
