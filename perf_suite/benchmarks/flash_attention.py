@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from warpbench import Case, Prepared, UnavailableError, baseline, kernel
+from warpbench import Case, Prepared, UnavailableError, baseline
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 
@@ -14,7 +14,6 @@ from ..attention_masks import causal_pairs, hidden_pairs
 from ..compiled.watched_kernels import Watched
 from ..language_models import GPT_2, LLAMA_2_13B, LLAMA_2_70B, LLAMA_3_8B
 from ..libraries import library
-from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 if TYPE_CHECKING:
     from warpbench.draw import Draw
@@ -111,7 +110,7 @@ def case(
     )
 
 
-class FlashAttention(warpwatch_benchmark.WarpwatchBenchmark):
+class FlashAttention(warpwatch_benchmark.OperatorBenchmark):
     """out = softmax(q k^T / sqrt(head_dim) + bias) v; out like q.
 
     q (batch, heads_q, seq_q, head_dim); k, v (batch, heads_kv, seq_kv, head_dim); bias (1, heads_q or 1, seq_q,
@@ -198,17 +197,11 @@ class FlashAttention(warpwatch_benchmark.WarpwatchBenchmark):
         """The formula in float64."""
         return flash_attention(q, k, v, **options)
 
-    @kernel(binds=True)
-    def warpwatch(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options: Any) -> Callable[[], Any]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        attention = warpwatch_operator(self.operator)
-        return lambda: attention(q, k, v, **options)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options: Any) -> Callable[[], Any]:
-        """Its Triton twin."""
-        attention = triton_operator(self.operator)
-        return lambda: attention(q, k, v, **options)
+    def call_of(
+        self, function: Callable[..., Any], q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options: Any
+    ) -> Callable[[], Any]:
+        """What is timed."""
+        return lambda: function(q, k, v, **options)
 
     @baseline(binds=True)
     def sdpa(

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, Prepared, UnavailableError, baseline, kernel
+from warpbench import Case, Prepared, UnavailableError, baseline
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 
 from .. import warpwatch_benchmark
 from ..attention_masks import hidden_pairs
 from ..compiled.watched_kernels import Watched
-from ..warpwatch_operators import triton_operator, warpwatch_operator
 from . import flash_attention
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def case(
     )
 
 
-class FlashAttentionBackward(warpwatch_benchmark.WarpwatchBenchmark):
+class FlashAttentionBackward(warpwatch_benchmark.OperatorBenchmark):
     """dq, dk, dv of flash_attention, from d_out and what the forward pass kept: q, k, v, out, lse.
 
     d_out, q, out (batch, heads_q, seq_q, head_dim); k, v (batch, heads_kv, seq_kv, head_dim); lse (batch, heads_q,
@@ -182,17 +181,9 @@ class FlashAttentionBackward(warpwatch_benchmark.WarpwatchBenchmark):
         """dq, dk and dv in float64."""
         return flash_attention_backward(**inputs)
 
-    @kernel(binds=True)
-    def warpwatch(self, **inputs: Any) -> Callable[[], Any]:
-        """The CUDA C++ or CPU kernels of the commit."""
-        backward = warpwatch_operator("flash_attention_backward")
-        return lambda: backward(**inputs)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, **inputs: Any) -> Callable[[], Any]:
-        """Their Triton twin."""
-        backward = triton_operator("flash_attention_backward")
-        return lambda: backward(**inputs)
+    def call_of(self, function: Callable[..., Any], **inputs: Any) -> Callable[[], Any]:
+        """What is timed."""
+        return lambda: function(**inputs)
 
     @baseline(binds=True, devices=["cuda"])
     def sdpa(self, **inputs: Any) -> Prepared:
