@@ -12,7 +12,7 @@ from warpbench.lazy import torch
 from .. import warpwatch_benchmark
 from ..attention_masks import causal_pairs, hidden_pairs
 from ..compiled.watched_kernels import Watched
-from ..libraries import library
+from ..warpwatch_operators import library
 from .flash_attention import flash_attention
 
 if TYPE_CHECKING:

@@ -298,7 +298,7 @@ def flash_attention_backward(
     """
     dq, dk, dv = (torch.zeros(x.shape, dtype=torch.float64, device=x.device) for x in (q, k, v))
     scale, group = q.shape[-1] ** -0.5, q.shape[1] // k.shape[1]
-    unseen = _unseen(q, k, causal, window)
+    unseen = flash_attention.unseen_pairs(q, k, causal, window)
     for b in range(q.shape[0]):
         for h in range(q.shape[1]):
             d, queries, output = (x[b, h].double() for x in (d_out, q, out))
@@ -318,7 +318,7 @@ def output_and_lse(
     out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
     lse = torch.empty(q.shape[:-1], dtype=torch.float64, device=q.device)
     scale, group = q.shape[-1] ** -0.5, q.shape[1] // k.shape[1]
-    unseen = _unseen(q, k, causal, window)
+    unseen = flash_attention.unseen_pairs(q, k, causal, window)
     for b in range(q.shape[0]):
         for h in range(q.shape[1]):
             keys, values = (x[b, h // group].double() for x in (k, v))
@@ -326,11 +326,3 @@ def output_and_lse(
             lse[b, h] = torch.logsumexp(scores, dim=-1)
             out[b, h] = torch.softmax(scores, dim=-1).masked_fill(unseen, 0.0) @ values
     return out, lse
-
-
-def _unseen(q: torch.Tensor, k: torch.Tensor, causal: bool, window: int | None) -> torch.Tensor:
-    row = torch.arange(q.shape[2], device=q.device)[:, None]
-    behind = row + (k.shape[2] - q.shape[2]) - torch.arange(k.shape[2], device=q.device)[None, :]
-    if not causal:
-        return torch.zeros_like(behind, dtype=torch.bool)
-    return (behind < 0) if window is None else (behind < 0) | (behind >= window)

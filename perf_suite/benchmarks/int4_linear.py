@@ -14,7 +14,7 @@ from warpbench.torch_compile import compiled
 from .. import warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
 from ..language_models import LLAMA_2_7B, LLAMA_2_13B, LLAMA_2_70B, LLAMA_3_8B, LanguageModel
-from ..libraries import library
+from ..warpwatch_operators import library
 
 if TYPE_CHECKING:
     from warpbench.draw import Draw
@@ -231,19 +231,13 @@ class Int4Linear(warpwatch_benchmark.OperatorBenchmark):
         return lambda: formula(**inputs)
 
     @baseline(binds=True, devices=["cuda"])
-    def marlin(
-        self,
-        x: torch.Tensor,
-        packed: torch.Tensor,
-        scales: torch.Tensor,
-        zero_points: torch.Tensor | None,
-        group_size: int,
-    ) -> Prepared:
+    def marlin(self, **inputs: Any) -> Prepared:
         """Marlin as vLLM ships it, the weight repacked ahead. Raises UnavailableError for zero points and fp32."""
         from vllm._custom_ops import gptq_marlin_repack
         from vllm.model_executor.layers.quantization.utils import marlin_utils
         from vllm.scalar_type import scalar_types
 
+        x, packed, scales, zero_points, group_size = inputs.values()
         if zero_points is not None or x.dtype == torch.float32:
             raise UnavailableError("Marlin is called in fp16 and bf16, and without zero points")
         outputs, depth = packed.shape[0], 2 * packed.shape[1]

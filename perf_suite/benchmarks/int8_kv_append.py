@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,27 @@ def case(
     )
 
 
-class Int8KvAppend(warpwatch_benchmark.FormulaBenchmark):
+class QuantizedKvAppend(warpwatch_benchmark.FormulaBenchmark, ABC):
+    """An append to caches of codes; the operator takes the written tensors in their order between v and lengths."""
+
+    def call_of(
+        self,
+        append: Callable[..., object],
+        k: torch.Tensor,
+        v: torch.Tensor,
+        lengths: torch.Tensor,
+        **cache: torch.Tensor,
+    ) -> Callable[[], None]:
+        """What is timed."""
+        written = tuple(cache[name] for name in self.writes)
+
+        def run() -> None:
+            append(k, v, *written, lengths)
+
+        return run
+
+
+class Int8KvAppend(QuantizedKvAppend):
     """New keys and values into caches of 8-bit codes with a scale a token and head, in place.
 
     k_codes, v_codes (batch, heads, capacity, head_dim) int8; k_scales, v_scales (batch, heads, capacity) fp32;
@@ -141,22 +162,6 @@ class Int8KvAppend(warpwatch_benchmark.FormulaBenchmark):
         k_codes[new], k_scales[new] = _quantized(k)
         v_codes[new], v_scales[new] = _quantized(v)
         return k_codes
-
-    def call_of(
-        self,
-        append: Callable[..., object],
-        k: torch.Tensor,
-        v: torch.Tensor,
-        lengths: torch.Tensor,
-        **cache: torch.Tensor,
-    ) -> Callable[[], None]:
-        """What is timed."""
-        written = tuple(cache[name] for name in Int8KvAppend.writes)
-
-        def run() -> None:
-            append(k, v, *written, lengths)
-
-        return run
 
 
 def _appended(

@@ -10,7 +10,7 @@ from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 
 from ..compiled.watched_kernels import Watched
-from ..libraries import library
+from ..warpwatch_operators import library
 from . import rms_norm
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from warpbench.lazy import torch
 
 from .. import warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
-from ..libraries import library
+from ..warpwatch_operators import library
 from . import decode_attention
 
 if TYPE_CHECKING:
@@ -111,15 +111,9 @@ class PagedDecodeAttention(warpwatch_benchmark.OperatorBenchmark):
             "lengths": draw.constant(lengths),
         }
 
-    def reference(
-        self,
-        q: torch.Tensor,
-        k_pages: torch.Tensor,
-        v_pages: torch.Tensor,
-        block_table: torch.Tensor,
-        lengths: torch.Tensor,
-    ) -> torch.Tensor:
+    def reference(self, **inputs: torch.Tensor) -> torch.Tensor:
         """The reference of decode_attention over the gathered pages, in float64."""
+        q, k_pages, v_pages, block_table, lengths = inputs.values()
         k, v = _gathered(k_pages, block_table), _gathered(v_pages, block_table)
         return decode_attention.decode_attention(q, k, v, lengths)
 

@@ -105,16 +105,9 @@ class PagedKvAppend(warpwatch_benchmark.FormulaBenchmark):
         """Those of `draw_pages`."""
         return draw_pages(case, draw)
 
-    def reference(
-        self,
-        pages: torch.Tensor,
-        k: torch.Tensor,
-        v: torch.Tensor,
-        block_table: torch.Tensor,
-        lengths: torch.Tensor,
-    ) -> torch.Tensor:
+    def reference(self, **inputs: torch.Tensor) -> torch.Tensor:
         """paged_kv_append, in float64."""
-        return paged_kv_append(pages, k, v, block_table, lengths)
+        return paged_kv_append(**inputs)
 
     @staticmethod
     def formula(*inputs: torch.Tensor) -> torch.Tensor:

@@ -113,16 +113,9 @@ class PagedKvGather(warpwatch_benchmark.FormulaBenchmark):
             "seq": case.seq_kv,
         }
 
-    def reference(
-        self,
-        k_pages: torch.Tensor,
-        v_pages: torch.Tensor,
-        block_table: torch.Tensor,
-        lengths: torch.Tensor,
-        seq: int,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def reference(self, **inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """paged_kv_gather, in float64."""
-        return paged_kv_gather(k_pages, v_pages, block_table, lengths, seq)
+        return paged_kv_gather(**inputs)
 
     @staticmethod
     def formula(

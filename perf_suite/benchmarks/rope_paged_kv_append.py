@@ -202,20 +202,18 @@ def _rotated_first(
     append: Callable[..., object],
     pages: torch.Tensor,
     k: torch.Tensor,
-    v: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
     cos: torch.Tensor,
     sin: torch.Tensor,
     positions: torch.Tensor | None,
     interleaved: bool,
+    **rows: torch.Tensor,
 ) -> Callable[[], None]:
-    k_pages, v_pages = pages
-    new = _new_rows(k, lengths)
+    arguments = (rows["v"], *pages, rows["block_table"], rows["lengths"])
+    new = _new_rows(k, rows["lengths"])
     rotated = bound(rotate, positions, k, cos[new], sin[new], interleaved)
 
     def run() -> None:
-        append(rotated(), v, k_pages, v_pages, block_table, lengths)
+        append(rotated(), *arguments)
 
     return run
 

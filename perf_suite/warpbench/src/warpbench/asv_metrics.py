@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from . import benchmark_root
+from .cost import bound_s
 from .jobs import jobs_wanted
 from .protocol import Outcome
 from .records import Ceilings, RunRecord, Status
-from .roofline import bound_s
 
 if TYPE_CHECKING:
     from .workload import Workload
