@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from warpbench import Prepared
 from warpbench.lazy import torch
 
-from .libraries import library
+from .warpwatch_operators import library
 
 if TYPE_CHECKING:
     from warpbench.draw import Draw

@@ -1,10 +1,12 @@
 """What the benchmarks of warpwatch's own operators have in common. No torch here."""
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from warpbench import KernelBenchmark, kernel
+from warpbench import KernelBenchmark, baseline, kernel
+from warpbench.lazy import torch
+from warpbench.torch_compile import compiled
 
 from .warpwatch_operators import triton_operator, warpwatch_operator
 
@@ -38,3 +40,23 @@ class OperatorBenchmark(WarpwatchBenchmark, ABC):
         """What is timed. By position, which takes the host less time than by name."""
         arguments = (*unnamed, *inputs.values())
         return lambda: function(*arguments)
+
+
+class FormulaBenchmark(OperatorBenchmark, ABC):
+    """An operator that PyTorch has as a formula: a baseline as it is, and another through torch.compile."""
+
+    @staticmethod
+    @abstractmethod
+    def formula(*unnamed: Any, **inputs: Any) -> Any:
+        """The operator in plain PyTorch; it is called as the operator is."""
+
+    @baseline(binds=True)
+    def eager(self, **inputs: Any) -> Callable[[], Any]:
+        """The formula in plain PyTorch."""
+        return self.call_of(self.formula, **inputs)
+
+    @baseline(binds=True, devices=["cuda"])
+    def torch_compile(self, **inputs: Any) -> Callable[[], Any]:
+        """The formula through torch.compile."""
+        tensors = [value for value in inputs.values() if isinstance(value, torch.Tensor)]
+        return self.call_of(compiled(self.formula, *tensors), **inputs)

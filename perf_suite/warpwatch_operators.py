@@ -1,8 +1,9 @@
-"""How the implementations reach the kernels of the commit under test, which may be older than this file."""
+"""How the implementations reach the commit under test, which may be older than this file, and libraries of others."""
 
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
 import os
 from collections.abc import Callable
@@ -52,3 +53,8 @@ def _refuse_another_commit(imported: Path) -> None:
         raise UnavailableError(
             f"warpwatch.kernels is imported from {imported}, not from the environment {environment} that asv built"
         )
+
+
+def library(distribution: str) -> str:
+    """Name and version of an installed distribution, recorded as the backend of its measurements."""
+    return f"{distribution} {importlib.metadata.version(distribution)}"

@@ -1,12 +1,9 @@
 """The kernels inside models of Hugging Face transformers, each switched in by itself. Only here is it imported."""
 
 from .attention import ATTENTION, register_attention
-from .cache import ContiguousCache
-from .graph_cache import GraphCache
+from .cache import ContiguousCache, GraphCache
 from .greedy_decoding import GreedyDecoding
-from .mlp import replace_mlp
-from .norms import replace_norms
-from .rotary import replace_rotary
+from .layers import replace_mlp, replace_norms, replace_rotary
 
 __all__ = [
     "ATTENTION",

@@ -6,7 +6,7 @@ import torch
 from transformers import PreTrainedModel
 
 from .attention import ATTENTION
-from .graph_cache import GraphCache
+from .cache import GraphCache
 
 
 class GreedyDecoding:

@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from .row_norm import as_rows, row_norm_config
+from .row_norm import launch
 
 
 def layer_norm(
@@ -36,33 +36,8 @@ def _launch(
     bias: torch.Tensor | None,
     eps: float,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    x_rows, residual_rows = as_rows(operator, x, residual, weight=weight, bias=bias)
-    out = x.new_empty(x.shape)
-    total = out if residual is None else x.new_empty(x.shape)  # without a residual nothing is written to it
-    if out.numel() == 0:
-        return out, total
-    rows, cols = x_rows.shape
-    config = row_norm_config(triton.next_power_of_2(cols))
-    with torch.cuda.device_of(x):  # the launch goes to the current device
-        _layer_norm[(triton.cdiv(rows, config.block_rows),)](
-            x_rows,
-            x_rows if residual_rows is None else residual_rows,
-            weight,
-            weight if bias is None else bias,
-            out,
-            total,
-            x_rows.stride(0),
-            0 if residual_rows is None else residual_rows.stride(0),
-            rows,
-            cols,
-            eps,
-            RESIDUAL=residual is not None,
-            BIAS=bias is not None,
-            BLOCK_ROWS=config.block_rows,
-            BLOCK_COLS=triton.next_power_of_2(cols),
-            num_warps=config.num_warps,
-        )
-    return out, total
+    vectors = {"weight": weight, "bias": bias}
+    return launch(_layer_norm, operator, x, residual, eps, vectors, BIAS=bias is not None)
 
 
 @triton.jit

@@ -6,49 +6,19 @@ import torch
 import triton
 import triton.language as tl
 
-from .row_norm import as_rows, row_norm_config
+from .row_norm import launch
 
 
 def rms_norm(x: torch.Tensor, weight: torch.Tensor, *, eps: float = 1e-6) -> torch.Tensor:
     """What warpwatch.kernels.rms_norm computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
-    return _launch("triton rms_norm", x, None, weight, eps)[0]
+    return launch(_rms_norm, "triton rms_norm", x, None, eps, {"weight": weight})[0]
 
 
 def add_rms_norm(
     x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, *, eps: float = 1e-6
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """What warpwatch.kernels.add_rms_norm computes."""
-    return _launch("triton add_rms_norm", x, residual, weight, eps)
-
-
-def _launch(
-    operator: str, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor, eps: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    x_rows, residual_rows = as_rows(operator, x, residual, weight=weight)
-    out = x.new_empty(x.shape)
-    total = out if residual is None else x.new_empty(x.shape)  # without a residual nothing is written to it
-    if out.numel() == 0:
-        return out, total
-    rows, cols = x_rows.shape
-    config = row_norm_config(triton.next_power_of_2(cols))
-    with torch.cuda.device_of(x):  # the launch goes to the current device
-        _rms_norm[(triton.cdiv(rows, config.block_rows),)](
-            x_rows,
-            x_rows if residual_rows is None else residual_rows,
-            weight,
-            out,
-            total,
-            x_rows.stride(0),
-            0 if residual_rows is None else residual_rows.stride(0),
-            rows,
-            cols,
-            eps,
-            RESIDUAL=residual is not None,
-            BLOCK_ROWS=config.block_rows,
-            BLOCK_COLS=triton.next_power_of_2(cols),
-            num_warps=config.num_warps,
-        )
-    return out, total
+    return launch(_rms_norm, "triton add_rms_norm", x, residual, eps, {"weight": weight})
 
 
 @triton.jit

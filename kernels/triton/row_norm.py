@@ -1,10 +1,13 @@
-"""What the Triton rms_norm and layer_norm check and lay out alike, before they launch."""
+"""What the Triton rms_norm and layer_norm have in common: checks, config and launch."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+import triton
 
 from ..operators._devices import check_devices
 
@@ -41,7 +44,49 @@ def row_norm_config(block_cols: int) -> RowNormConfig:
     return _BY_WIDTH.get(block_cols, _WIDER)
 
 
-def as_rows(
+def launch(
+    function: Any,
+    operator: str,
+    x: torch.Tensor,
+    residual: torch.Tensor | None,
+    eps: float,
+    vectors: Mapping[str, torch.Tensor | None],
+    **options: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The output and the sum of x and residual, or the output twice without one.
+
+    `vectors` are of the columns, by name; in the place of one that is None the first goes to the kernel, unread.
+    """
+    x_rows, residual_rows = _as_rows(operator, x, residual, **vectors)
+    out = x.new_empty(x.shape)
+    total = out if residual is None else x.new_empty(x.shape)  # without a residual nothing is written to it
+    if out.numel() == 0:
+        return out, total
+    rows, cols = x_rows.shape
+    config = row_norm_config(triton.next_power_of_2(cols))
+    first = next(iter(vectors.values()))
+    with torch.cuda.device_of(x):  # the launch goes to the current device
+        function[(triton.cdiv(rows, config.block_rows),)](
+            x_rows,
+            x_rows if residual_rows is None else residual_rows,
+            *(first if vector is None else vector for vector in vectors.values()),
+            out,
+            total,
+            x_rows.stride(0),
+            0 if residual_rows is None else residual_rows.stride(0),
+            rows,
+            cols,
+            eps,
+            RESIDUAL=residual is not None,
+            BLOCK_ROWS=config.block_rows,
+            BLOCK_COLS=triton.next_power_of_2(cols),
+            num_warps=config.num_warps,
+            **options,
+        )
+    return out, total
+
+
+def _as_rows(
     operator: str, x: torch.Tensor, residual: torch.Tensor | None, **vectors: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """x and residual as (rows, cols). Raises RuntimeError for what the twin does not take."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, Prepared, UnavailableError, baseline, kernel
+from warpbench import Case, Prepared, UnavailableError, baseline
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 
 from .. import warpwatch_benchmark
 from ..attention_masks import causal_pairs, hidden_pairs
 from ..compiled.watched_kernels import Watched
-from ..libraries import library
-from ..warpwatch_operators import triton_operator, warpwatch_operator
+from ..warpwatch_operators import library
 from .flash_attention import flash_attention
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def case(
     )
 
 
-class DecodeAttention(warpwatch_benchmark.WarpwatchBenchmark):
+class DecodeAttention(warpwatch_benchmark.OperatorBenchmark):
     """flash_attention of a few new tokens over a cache, causal; out like q.
 
     q (batch, heads_q, seq_q, head_dim); k, v (batch, heads_kv, seq_kv, head_dim).
@@ -143,18 +142,6 @@ class DecodeAttention(warpwatch_benchmark.WarpwatchBenchmark):
     def reference(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         """The formula in float64."""
         return decode_attention(q, k, v)
-
-    @kernel(binds=True)
-    def warpwatch(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Callable[[], Any]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        attention = warpwatch_operator("decode_attention")
-        return lambda: attention(q, k, v)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Callable[[], Any]:
-        """Its Triton twin."""
-        attention = triton_operator("decode_attention")
-        return lambda: attention(q, k, v)
 
     @baseline(binds=True)
     def sdpa(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Prepared:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline, kernel
+from warpbench import Case
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
-from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
-from ..warpwatch_operators import triton_operator, warpwatch_operator
 from .linear_gelu import linear_gelu
 
 if TYPE_CHECKING:
@@ -60,7 +58,7 @@ def ffn_gelu(
     return out if down_bias is None else out + down_bias.double()
 
 
-class FfnGelu(warpwatch_benchmark.WarpwatchBenchmark):
+class FfnGelu(warpwatch_benchmark.FormulaBenchmark):
     """out (rows, K) = gelu(x @ up_weight^T + up_bias) @ down_weight^T + down_bias.
 
     x (rows, K), up_weight (H, K), down_weight (K, H), up_bias (H,), down_bias (K,), all in the case's dtype.
@@ -92,37 +90,19 @@ class FfnGelu(warpwatch_benchmark.WarpwatchBenchmark):
         """The formula in float64."""
         return ffn_gelu(**inputs)
 
-    @kernel(binds=True)
-    def warpwatch(self, **inputs: Any) -> Callable[[], Any]:
-        """The operators of the commit: linear_gelu, and PyTorch's product."""
-        ffn = warpwatch_operator("ffn_gelu")
-        return lambda: ffn(**inputs)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, **inputs: Any) -> Callable[[], Any]:
-        """Its Triton twin: two launches of one kernel."""
-        ffn = triton_operator("ffn_gelu")
-        return lambda: ffn(**inputs)
-
-    @baseline
-    def eager(self, **inputs: Any) -> torch.Tensor:
+    @staticmethod
+    def formula(
+        x: torch.Tensor,
+        up_weight: torch.Tensor,
+        up_bias: torch.Tensor,
+        down_weight: torch.Tensor,
+        down_bias: torch.Tensor,
+        approximate: str,
+    ) -> torch.Tensor:
         """Two products of cuBLAS with their biases, a gelu between, in plain PyTorch."""
-        return _formula(**inputs)
+        hidden = torch.nn.functional.gelu(torch.nn.functional.linear(x, up_weight, up_bias), approximate=approximate)
+        return torch.nn.functional.linear(hidden, down_weight, down_bias)
 
-    @baseline(binds=True, devices=["cuda"])
-    def torch_compile(self, **inputs: Any) -> Callable[[], Any]:
-        """The same through torch.compile."""
-        formula = compiled(_formula, inputs["x"], inputs["up_weight"])
-        return lambda: formula(**inputs)
-
-
-def _formula(
-    x: torch.Tensor,
-    up_weight: torch.Tensor,
-    up_bias: torch.Tensor,
-    down_weight: torch.Tensor,
-    down_bias: torch.Tensor,
-    approximate: str,
-) -> torch.Tensor:
-    hidden = torch.nn.functional.gelu(torch.nn.functional.linear(x, up_weight, up_bias), approximate=approximate)
-    return torch.nn.functional.linear(hidden, down_weight, down_bias)
+    def call_of(self, function: Callable[..., Any], **inputs: Any) -> Callable[[], Any]:
+        """What is timed."""
+        return lambda: function(**inputs)

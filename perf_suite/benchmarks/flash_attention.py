@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from warpbench import Case, Prepared, UnavailableError, baseline, kernel
+from warpbench import Case, Prepared, UnavailableError, baseline
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 
@@ -13,8 +13,7 @@ from .. import warpwatch_benchmark
 from ..attention_masks import causal_pairs, hidden_pairs
 from ..compiled.watched_kernels import Watched
 from ..language_models import GPT_2, LLAMA_2_13B, LLAMA_2_70B, LLAMA_3_8B
-from ..libraries import library
-from ..warpwatch_operators import triton_operator, warpwatch_operator
+from ..warpwatch_operators import library
 
 if TYPE_CHECKING:
     from warpbench.draw import Draw
@@ -111,7 +110,7 @@ def case(
     )
 
 
-class FlashAttention(warpwatch_benchmark.WarpwatchBenchmark):
+class FlashAttention(warpwatch_benchmark.OperatorBenchmark):
     """out = softmax(q k^T / sqrt(head_dim) + bias) v; out like q.
 
     q (batch, heads_q, seq_q, head_dim); k, v (batch, heads_kv, seq_kv, head_dim); bias (1, heads_q or 1, seq_q,
@@ -198,17 +197,11 @@ class FlashAttention(warpwatch_benchmark.WarpwatchBenchmark):
         """The formula in float64."""
         return flash_attention(q, k, v, **options)
 
-    @kernel(binds=True)
-    def warpwatch(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options: Any) -> Callable[[], Any]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        attention = warpwatch_operator(self.operator)
-        return lambda: attention(q, k, v, **options)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options: Any) -> Callable[[], Any]:
-        """Its Triton twin."""
-        attention = triton_operator(self.operator)
-        return lambda: attention(q, k, v, **options)
+    def call_of(
+        self, function: Callable[..., Any], q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options: Any
+    ) -> Callable[[], Any]:
+        """What is timed."""
+        return lambda: function(q, k, v, **options)
 
     @baseline(binds=True)
     def sdpa(
@@ -331,14 +324,7 @@ def flash_attention(
     batch, heads_q, seq_q, head_dim = q.shape
     heads_kv, seq_kv = k.shape[1], k.shape[2]
     scale = head_dim**-0.5 if scale is None else scale
-    unseen = torch.zeros(seq_q, seq_kv, dtype=torch.bool, device=q.device)
-    if causal:
-        row = torch.arange(seq_q, device=q.device)[:, None]
-        column = torch.arange(seq_kv, device=q.device)[None, :]
-        newest = row + (seq_kv - seq_q)
-        unseen = column > newest
-        if window is not None:
-            unseen |= column <= newest - window
+    unseen = unseen_pairs(q, k, causal, window)
     out = torch.empty(q.shape[:-1] + v.shape[-1:], dtype=torch.float64, device=q.device)
     for b in range(batch):
         for h in range(heads_q):
@@ -350,3 +336,12 @@ def flash_attention(
             weights = torch.softmax(scores, dim=-1).masked_fill((scores == -torch.inf).all(dim=-1, keepdim=True), 0.0)
             out[b, h] = weights @ v[b, head_kv].double()
     return out
+
+
+def unseen_pairs(q: torch.Tensor, k: torch.Tensor, causal: bool, window: int | None) -> torch.Tensor:
+    """The pairs (seq_q, seq_kv) that a reference leaves out; worked out by itself, not as the baselines' masks are."""
+    row = torch.arange(q.shape[2], device=q.device)[:, None]
+    behind = row + (k.shape[2] - q.shape[2]) - torch.arange(k.shape[2], device=q.device)[None, :]
+    if not causal:
+        return torch.zeros_like(behind, dtype=torch.bool)
+    return (behind < 0) if window is None else (behind < 0) | (behind >= window)

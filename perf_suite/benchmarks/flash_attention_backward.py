@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, Prepared, UnavailableError, baseline, kernel
+from warpbench import Case, Prepared, UnavailableError, baseline
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 
 from .. import warpwatch_benchmark
 from ..attention_masks import hidden_pairs
 from ..compiled.watched_kernels import Watched
-from ..warpwatch_operators import triton_operator, warpwatch_operator
 from . import flash_attention
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def case(
     )
 
 
-class FlashAttentionBackward(warpwatch_benchmark.WarpwatchBenchmark):
+class FlashAttentionBackward(warpwatch_benchmark.OperatorBenchmark):
     """dq, dk, dv of flash_attention, from d_out and what the forward pass kept: q, k, v, out, lse.
 
     d_out, q, out (batch, heads_q, seq_q, head_dim); k, v (batch, heads_kv, seq_kv, head_dim); lse (batch, heads_q,
@@ -182,17 +181,9 @@ class FlashAttentionBackward(warpwatch_benchmark.WarpwatchBenchmark):
         """dq, dk and dv in float64."""
         return flash_attention_backward(**inputs)
 
-    @kernel(binds=True)
-    def warpwatch(self, **inputs: Any) -> Callable[[], Any]:
-        """The CUDA C++ or CPU kernels of the commit."""
-        backward = warpwatch_operator("flash_attention_backward")
-        return lambda: backward(**inputs)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, **inputs: Any) -> Callable[[], Any]:
-        """Their Triton twin."""
-        backward = triton_operator("flash_attention_backward")
-        return lambda: backward(**inputs)
+    def call_of(self, function: Callable[..., Any], **inputs: Any) -> Callable[[], Any]:
+        """What is timed."""
+        return lambda: function(**inputs)
 
     @baseline(binds=True, devices=["cuda"])
     def sdpa(self, **inputs: Any) -> Prepared:
@@ -307,7 +298,7 @@ def flash_attention_backward(
     """
     dq, dk, dv = (torch.zeros(x.shape, dtype=torch.float64, device=x.device) for x in (q, k, v))
     scale, group = q.shape[-1] ** -0.5, q.shape[1] // k.shape[1]
-    unseen = _unseen(q, k, causal, window)
+    unseen = flash_attention.unseen_pairs(q, k, causal, window)
     for b in range(q.shape[0]):
         for h in range(q.shape[1]):
             d, queries, output = (x[b, h].double() for x in (d_out, q, out))
@@ -327,7 +318,7 @@ def output_and_lse(
     out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
     lse = torch.empty(q.shape[:-1], dtype=torch.float64, device=q.device)
     scale, group = q.shape[-1] ** -0.5, q.shape[1] // k.shape[1]
-    unseen = _unseen(q, k, causal, window)
+    unseen = flash_attention.unseen_pairs(q, k, causal, window)
     for b in range(q.shape[0]):
         for h in range(q.shape[1]):
             keys, values = (x[b, h // group].double() for x in (k, v))
@@ -335,11 +326,3 @@ def output_and_lse(
             lse[b, h] = torch.logsumexp(scores, dim=-1)
             out[b, h] = torch.softmax(scores, dim=-1).masked_fill(unseen, 0.0) @ values
     return out, lse
-
-
-def _unseen(q: torch.Tensor, k: torch.Tensor, causal: bool, window: int | None) -> torch.Tensor:
-    row = torch.arange(q.shape[2], device=q.device)[:, None]
-    behind = row + (k.shape[2] - q.shape[2]) - torch.arange(k.shape[2], device=q.device)[None, :]
-    if not causal:
-        return torch.zeros_like(behind, dtype=torch.bool)
-    return (behind < 0) if window is None else (behind < 0) | (behind >= window)

@@ -13,8 +13,7 @@ from warpbench.lazy import torch
 from .. import warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
 from ..language_models import LLAMA_2_7B, LLAMA_3_8B
-from ..libraries import library
-from ..warpwatch_operators import triton_operator, warpwatch_operator
+from ..warpwatch_operators import library, triton_operator, warpwatch_operator
 from . import flash_attention
 
 if TYPE_CHECKING:

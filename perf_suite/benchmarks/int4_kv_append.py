@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline
+from warpbench import Case
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
-from warpbench.torch_compile import compiled
 
-from .. import warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
 from ..language_models import LLAMA_3_8B
 from ..quantized_kv import GROUP, int4_dequantize_keys, int4_dequantize_values, pack_nibbles
+from . import int8_kv_append
 from .kv_append import case as kv_append_case
 from .kv_append import rows_of
 
@@ -77,7 +76,7 @@ def case(
     )
 
 
-class Int4KvAppend(warpwatch_benchmark.OperatorBenchmark):
+class Int4KvAppend(int8_kv_append.QuantizedKvAppend):
     """New keys and values into caches of 4-bit codes and windows of the open group, in place.
 
     k_codes, v_codes (batch, heads, capacity, head_dim / 2) uint8; scales and zeros fp16: k_scales
@@ -170,31 +169,10 @@ class Int4KvAppend(warpwatch_benchmark.OperatorBenchmark):
         rows = int4_dequantize_keys(k_codes, k_scales), int4_dequantize_values(v_codes, v_scales)
         return (*rows, *(other.double() for other in others))
 
-    @baseline(binds=True)
-    def eager(self, **inputs: torch.Tensor) -> Callable[[], None]:
+    @staticmethod
+    def formula(k: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
         """The formula and indexed assignments in plain PyTorch."""
-        return self.call_of(_formula(inputs["k"]), **inputs)
-
-    @baseline(binds=True, devices=["cuda"])
-    def torch_compile(self, **inputs: torch.Tensor) -> Callable[[], None]:
-        """The same through torch.compile."""
-        return self.call_of(compiled(_formula(inputs["k"]), inputs["k_codes"], inputs["k"]), **inputs)
-
-    def call_of(
-        self,
-        append: Callable[..., object],
-        k: torch.Tensor,
-        v: torch.Tensor,
-        lengths: torch.Tensor,
-        **cache: torch.Tensor,
-    ) -> Callable[[], None]:
-        """What is timed."""
-        written = tuple(cache[name] for name in Int4KvAppend.writes)
-
-        def run() -> None:
-            append(k, v, *written, lengths)
-
-        return run
+        return _one_token(k, *others) if k.shape[2] == 1 else _from_a_group_on(k, *others)
 
 
 def _lengths(case: Case, draw: Draw) -> torch.Tensor:
@@ -229,10 +207,6 @@ def _scale_and_zero(scale: torch.Tensor, zero: torch.Tensor, dim: int) -> tuple[
 def _put(bounds: Bounds, at: tuple[int | slice, ...], values: torch.Tensor, slack: torch.Tensor) -> None:
     bounds.values[at] = values
     bounds.slack[at] = slack
-
-
-def _formula(k: torch.Tensor) -> Callable[..., torch.Tensor]:
-    return _one_token if k.shape[2] == 1 else _from_a_group_on
 
 
 def _from_a_group_on(

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, Prepared, UnavailableError, baseline, kernel
+from warpbench import Case, Prepared, UnavailableError, baseline
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
 from warpbench.torch_compile import compiled
@@ -14,8 +14,7 @@ from warpbench.torch_compile import compiled
 from .. import warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
 from ..language_models import LLAMA_2_7B, LLAMA_2_13B, LLAMA_2_70B, LLAMA_3_8B, LanguageModel
-from ..libraries import library
-from ..warpwatch_operators import triton_operator, warpwatch_operator
+from ..warpwatch_operators import library
 
 if TYPE_CHECKING:
     from warpbench.draw import Draw
@@ -118,7 +117,7 @@ def _layer(
     )
 
 
-class Int4Linear(warpwatch_benchmark.WarpwatchBenchmark):
+class Int4Linear(warpwatch_benchmark.OperatorBenchmark):
     """out (rows, N) = x @ dequantised(weight)^T.
 
     x (rows, K); packed (N, K / 2) uint8, low nibble at even k; scales (N, K / group_size) in x's dtype; zero_points
@@ -193,39 +192,32 @@ class Int4Linear(warpwatch_benchmark.WarpwatchBenchmark):
             "group_size": case.group_size,
         }
 
-    def reference(
-        self,
-        x: torch.Tensor,
-        packed: torch.Tensor,
-        scales: torch.Tensor,
-        zero_points: torch.Tensor | None,
-        group_size: int,
-    ) -> torch.Tensor:
+    def reference(self, **inputs: Any) -> torch.Tensor:
         """The product with the dequantised weight."""
-        return int4_linear(x, packed, scales, group_size, zero_points)
+        return int4_linear(**inputs)
 
-    @kernel(binds=True)
-    def warpwatch(self, **inputs: Any) -> Callable[[], Any]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        return _bound(warpwatch_operator("int4_linear"), **inputs)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, **inputs: Any) -> Callable[[], Any]:
-        """Its Triton twin."""
-        return _bound(triton_operator("int4_linear"), **inputs)
-
-    @baseline(binds=True, devices=["cuda"])
-    def cublas(
+    def call_of(
         self,
+        linear: Callable[..., torch.Tensor],
         x: torch.Tensor,
         packed: torch.Tensor,
         scales: torch.Tensor,
         zero_points: torch.Tensor | None,
         group_size: int,
     ) -> Callable[[], Any]:
+        """What is timed."""
+        weight = _in_kernel_order(packed)
+        if zero_points is None:  # as every commit takes it
+            return lambda: linear(x, weight, scales, group_size=group_size)
+        if "zero_points" not in inspect.signature(linear).parameters:
+            raise UnavailableError("int4_linear of this commit takes no zero points")
+        return lambda: linear(x, weight, scales, zero_points, group_size=group_size)
+
+    @baseline(binds=True, devices=["cuda"])
+    def cublas(self, x: torch.Tensor, **weight: Any) -> Callable[[], Any]:
         """The product with the weight dequantised ahead, in x's dtype: four times the bytes."""
-        weight = dequantised(packed, scales, group_size, zero_points).to(x.dtype)
-        return lambda: torch.nn.functional.linear(x, weight)
+        wide = dequantised(**weight).to(x.dtype)
+        return lambda: torch.nn.functional.linear(x, wide)
 
     @baseline
     def eager(self, **inputs: Any) -> torch.Tensor:
@@ -233,32 +225,19 @@ class Int4Linear(warpwatch_benchmark.WarpwatchBenchmark):
         return _formula(**inputs)
 
     @baseline(binds=True, devices=["cuda"])
-    def torch_compile(
-        self,
-        x: torch.Tensor,
-        packed: torch.Tensor,
-        scales: torch.Tensor,
-        zero_points: torch.Tensor | None,
-        group_size: int,
-    ) -> Callable[[], Any]:
+    def torch_compile(self, **inputs: Any) -> Callable[[], Any]:
         """The same through torch.compile."""
-        formula = compiled(_formula, x, packed, scales)
-        return lambda: formula(x, packed, scales, zero_points, group_size)
+        formula = compiled(_formula, inputs["x"], inputs["packed"], inputs["scales"])
+        return lambda: formula(**inputs)
 
     @baseline(binds=True, devices=["cuda"])
-    def marlin(
-        self,
-        x: torch.Tensor,
-        packed: torch.Tensor,
-        scales: torch.Tensor,
-        zero_points: torch.Tensor | None,
-        group_size: int,
-    ) -> Prepared:
+    def marlin(self, **inputs: Any) -> Prepared:
         """Marlin as vLLM ships it, the weight repacked ahead. Raises UnavailableError for zero points and fp32."""
         from vllm._custom_ops import gptq_marlin_repack
         from vllm.model_executor.layers.quantization.utils import marlin_utils
         from vllm.scalar_type import scalar_types
 
+        x, packed, scales, zero_points, group_size = inputs.values()
         if zero_points is not None or x.dtype == torch.float32:
             raise UnavailableError("Marlin is called in fp16 and bf16, and without zero points")
         outputs, depth = packed.shape[0], 2 * packed.shape[1]
@@ -273,22 +252,6 @@ class Int4Linear(warpwatch_benchmark.WarpwatchBenchmark):
             run=lambda: linear(x, weight, of_groups, none, none, none, workspace, dtype, outputs, depth, True),
             backend=library("vllm"),
         )
-
-
-def _bound(
-    linear: Callable[..., torch.Tensor],
-    x: torch.Tensor,
-    packed: torch.Tensor,
-    scales: torch.Tensor,
-    zero_points: torch.Tensor | None,
-    group_size: int,
-) -> Callable[[], Any]:
-    weight = _in_kernel_order(packed)
-    if zero_points is None:  # as every commit takes it
-        return lambda: linear(x, weight, scales, group_size=group_size)
-    if "zero_points" not in inspect.signature(linear).parameters:
-        raise UnavailableError("int4_linear of this commit takes no zero points")
-    return lambda: linear(x, weight, scales, zero_points, group_size=group_size)
 
 
 def _in_kernel_order(packed: torch.Tensor) -> torch.Tensor:

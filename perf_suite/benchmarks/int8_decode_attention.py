@@ -99,25 +99,23 @@ class QuantizedDecodeAttention(warpwatch_benchmark.OperatorBenchmark, ABC):
     @kernel(binds=True, devices=["cuda"])
     def unquantized(self, **inputs: torch.Tensor) -> Callable[[], Any]:
         """The commit's decode_attention over the same keys and values in the dtype of q: what the format saves."""
-        return decode_attention.DecodeAttention().warpwatch(*self._unquantized(**inputs))
+        return decode_attention.DecodeAttention().warpwatch(**self._unquantized(**inputs))
 
     @baseline(binds=True)
     def sdpa(self, **inputs: torch.Tensor) -> Prepared:
         """scaled_dot_product_attention over the same keys and values in the dtype of q, dequantized untimed."""
-        return decode_attention.DecodeAttention().sdpa(*self._unquantized(**inputs))
+        return decode_attention.DecodeAttention().sdpa(**self._unquantized(**inputs))
 
     @baseline(binds=True)
     def eager(self, **inputs: torch.Tensor) -> Callable[[], Any]:
         """Plain PyTorch over the same keys and values in the dtype of q, dequantized untimed."""
-        return decode_attention.DecodeAttention().eager(*self._unquantized(**inputs))
+        return decode_attention.DecodeAttention().eager(**self._unquantized(**inputs))
 
-    def _unquantized(
-        self, q: torch.Tensor, lengths: torch.Tensor, **cache: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def _unquantized(self, q: torch.Tensor, lengths: torch.Tensor, **cache: torch.Tensor) -> dict[str, torch.Tensor]:
         """q, keys and values in the dtype of q, as decode_attention takes them."""
         length = int(lengths[0])  # that of all
         k, v = (x[:, :, :length].to(q.dtype).contiguous() for x in self.dequantized(lengths=lengths, **cache))
-        return q, k, v
+        return {"q": q, "k": k, "v": v}
 
 
 class Int8DecodeAttention(QuantizedDecodeAttention):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline
+from warpbench import Case
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
-from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
@@ -62,7 +62,27 @@ def case(
     )
 
 
-class Int8KvAppend(warpwatch_benchmark.OperatorBenchmark):
+class QuantizedKvAppend(warpwatch_benchmark.FormulaBenchmark, ABC):
+    """An append to caches of codes; the operator takes the written tensors in their order between v and lengths."""
+
+    def call_of(
+        self,
+        append: Callable[..., object],
+        k: torch.Tensor,
+        v: torch.Tensor,
+        lengths: torch.Tensor,
+        **cache: torch.Tensor,
+    ) -> Callable[[], None]:
+        """What is timed."""
+        written = tuple(cache[name] for name in self.writes)
+
+        def run() -> None:
+            append(k, v, *written, lengths)
+
+        return run
+
+
+class Int8KvAppend(QuantizedKvAppend):
     """New keys and values into caches of 8-bit codes with a scale a token and head, in place.
 
     k_codes, v_codes (batch, heads, capacity, head_dim) int8; k_scales, v_scales (batch, heads, capacity) fp32;
@@ -126,31 +146,22 @@ class Int8KvAppend(warpwatch_benchmark.OperatorBenchmark):
         rows = int8_dequantize(k_codes, k_scales), int8_dequantize(v_codes, v_scales)
         return (*rows, k_scales.double(), v_scales.double())
 
-    @baseline(binds=True)
-    def eager(self, **inputs: torch.Tensor) -> Callable[[], None]:
-        """The formula and indexed assignments in plain PyTorch."""
-        return self.call_of(_assigned, **inputs)
-
-    @baseline(binds=True, devices=["cuda"])
-    def torch_compile(self, **inputs: torch.Tensor) -> Callable[[], None]:
-        """The same through torch.compile."""
-        return self.call_of(compiled(_assigned, inputs["k_codes"], inputs["k"]), **inputs)
-
-    def call_of(
-        self,
-        append: Callable[..., object],
+    @staticmethod
+    def formula(
         k: torch.Tensor,
         v: torch.Tensor,
+        k_codes: torch.Tensor,
+        v_codes: torch.Tensor,
+        k_scales: torch.Tensor,
+        v_scales: torch.Tensor,
         lengths: torch.Tensor,
-        **cache: torch.Tensor,
-    ) -> Callable[[], None]:
-        """What is timed."""
-        written = tuple(cache[name] for name in Int8KvAppend.writes)
-
-        def run() -> None:
-            append(k, v, *written, lengths)
-
-        return run
+    ) -> torch.Tensor:
+        """The formula and indexed assignments in plain PyTorch."""
+        tokens = k.shape[2]
+        new = rows_of(k_codes, lengths - tokens, tokens)
+        k_codes[new], k_scales[new] = _quantized(k)
+        v_codes[new], v_scales[new] = _quantized(v)
+        return k_codes
 
 
 def _appended(
@@ -171,22 +182,6 @@ def _appended(
         of_rows.values[b, :, new] = scale
         of_rows.slack[b, :, new] = scale * _FP32
     return rows, of_rows
-
-
-def _assigned(
-    k: torch.Tensor,
-    v: torch.Tensor,
-    k_codes: torch.Tensor,
-    v_codes: torch.Tensor,
-    k_scales: torch.Tensor,
-    v_scales: torch.Tensor,
-    lengths: torch.Tensor,
-) -> torch.Tensor:
-    tokens = k.shape[2]
-    new = rows_of(k_codes, lengths - tokens, tokens)
-    k_codes[new], k_scales[new] = _quantized(k)
-    v_codes[new], v_scales[new] = _quantized(v)
-    return k_codes
 
 
 def _quantized(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

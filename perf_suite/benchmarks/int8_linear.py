@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, Prepared, UnavailableError, baseline, kernel
+from warpbench import Case, Prepared, UnavailableError, baseline
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
-from warpbench.torch_compile import compiled
 
 from .. import int8_weights, warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
-from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 if TYPE_CHECKING:
     from warpbench.draw import Draw
@@ -75,7 +73,7 @@ def quantised(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return steps.nan_to_num(0).clamp(-127, 127).to(torch.int8), largest / most
 
 
-class Int8Linear(warpwatch_benchmark.WarpwatchBenchmark):
+class Int8Linear(warpwatch_benchmark.FormulaBenchmark):
     """out (rows, N) = quantised(x) @ dequantised(weight)^T.
 
     x (rows, K); weight (N, K padded to a multiple of 16) int8; weight_scales (N,) fp32.
@@ -128,34 +126,22 @@ class Int8Linear(warpwatch_benchmark.WarpwatchBenchmark):
         """The product with the dequantised weight."""
         return int8_linear(x, weight, weight_scales)
 
-    @kernel(binds=True)
-    def warpwatch(self, x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> Callable[[], Any]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        linear = warpwatch_operator("int8_linear")
-        return lambda: linear(x, weight, weight_scales)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> Callable[[], Any]:
-        """Its Triton twin."""
-        linear = triton_operator("int8_linear")
-        return lambda: linear(x, weight, weight_scales)
-
     @baseline(binds=True, devices=["cuda"])
     def cublas(self, x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> Callable[[], Any]:
         """The product with the weight dequantised ahead, all in x's dtype."""
         wide = int8_weights.dequantised(x, weight, weight_scales)
         return lambda: torch.nn.functional.linear(x, wide)
 
-    @baseline
-    def eager(self, x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> torch.Tensor:
+    @staticmethod
+    def formula(x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> torch.Tensor:
         """Quantize, torch._int_mm (cuBLASLt's product of 8-bit integers), scale: in plain PyTorch."""
-        return _formula(x, weight, weight_scales)
-
-    @baseline(binds=True, devices=["cuda"])
-    def torch_compile(self, x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> Callable[[], Any]:
-        """The same through torch.compile."""
-        formula = compiled(_formula, x, weight)
-        return lambda: formula(x, weight, weight_scales)
+        rows, depth = x.shape
+        wide = x.float()
+        scales = wide.abs().amax(dim=-1, keepdim=True).clamp(min=LEAST_MAGNITUDE) / 127
+        values = (wide / scales).round().clamp(-127, 127).to(torch.int8)
+        values = torch.nn.functional.pad(values, (0, weight.shape[1] - depth, 0, max(0, _FEWEST_ROWS - rows)))
+        sums = torch._int_mm(values, weight.t())[:rows]
+        return (sums * scales * weight_scales).to(x.dtype)
 
     @baseline(binds=True, devices=["cuda"])
     def torchao(self, x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> Prepared:
@@ -168,13 +154,3 @@ class Int8Linear(warpwatch_benchmark.WarpwatchBenchmark):
         if x.shape[0] <= 16:
             raise UnavailableError("torch._int_mm, which torchao calls, takes more than 16 rows")
         return int8_weights.torchao_linear(x, weight, weight_scales, Int8DynamicActivationInt8WeightConfig())
-
-
-def _formula(x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> torch.Tensor:
-    rows, depth = x.shape
-    wide = x.float()
-    scales = wide.abs().amax(dim=-1, keepdim=True).clamp(min=LEAST_MAGNITUDE) / 127
-    values = (wide / scales).round().clamp(-127, 127).to(torch.int8)
-    values = torch.nn.functional.pad(values, (0, weight.shape[1] - depth, 0, max(0, _FEWEST_ROWS - rows)))
-    sums = torch._int_mm(values, weight.t())[:rows]
-    return (sums * scales * weight_scales).to(x.dtype)

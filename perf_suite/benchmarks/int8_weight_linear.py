@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, Prepared, baseline, kernel
+from warpbench import Case, Prepared, baseline
 from warpbench.cost import ELEMENT_BYTES
 from warpbench.lazy import torch
-from warpbench.torch_compile import compiled
 
 from .. import int8_weights, warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
-from ..warpwatch_operators import triton_operator, warpwatch_operator
 from .int8_linear import cost
 
 if TYPE_CHECKING:
@@ -50,7 +48,7 @@ def int8_weight_linear(
     return out if bias is None else out + bias.double()
 
 
-class Int8WeightLinear(warpwatch_benchmark.WarpwatchBenchmark):
+class Int8WeightLinear(warpwatch_benchmark.FormulaBenchmark):
     """out (rows, N) = x @ (weight * weight_scales)^T.
 
     x (rows, K); weight (N, K padded to a multiple of 16) int8; weight_scales (N,) fp32.
@@ -96,34 +94,17 @@ class Int8WeightLinear(warpwatch_benchmark.WarpwatchBenchmark):
         """The product with the dequantised weight."""
         return int8_weight_linear(x, weight, weight_scales)
 
-    @kernel(binds=True)
-    def warpwatch(self, x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> Callable[[], Any]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        linear = warpwatch_operator("int8_weight_linear")
-        return lambda: linear(x, weight, weight_scales)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> Callable[[], Any]:
-        """Its Triton twin."""
-        linear = triton_operator("int8_weight_linear")
-        return lambda: linear(x, weight, weight_scales)
-
     @baseline(binds=True, devices=["cuda"])
     def cublas(self, x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> Callable[[], Any]:
         """The product with the weight dequantised ahead, in x's dtype: twice the bytes."""
         wide = int8_weights.dequantised(x, weight, weight_scales)
         return lambda: torch.nn.functional.linear(x, wide)
 
-    @baseline
-    def eager(self, x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> torch.Tensor:
+    @staticmethod
+    def formula(x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> torch.Tensor:
         """Dequantise in every call, then multiply, in plain PyTorch."""
-        return _formula(x, weight, weight_scales)
-
-    @baseline(binds=True, devices=["cuda"])
-    def torch_compile(self, x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> Callable[[], Any]:
-        """The same through torch.compile."""
-        formula = compiled(_formula, x, weight)
-        return lambda: formula(x, weight, weight_scales)
+        wide = weight[:, : x.shape[-1]] * weight_scales[:, None]
+        return torch.nn.functional.linear(x, wide.to(x.dtype))
 
     @baseline(binds=True, devices=["cuda"])
     def torchao(self, x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> Prepared:
@@ -131,8 +112,3 @@ class Int8WeightLinear(warpwatch_benchmark.WarpwatchBenchmark):
         from torchao.quantization import Int8WeightOnlyConfig
 
         return int8_weights.torchao_linear(x, weight, weight_scales, Int8WeightOnlyConfig())
-
-
-def _formula(x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor) -> torch.Tensor:
-    wide = weight[:, : x.shape[-1]] * weight_scales[:, None]
-    return torch.nn.functional.linear(x, wide.to(x.dtype))

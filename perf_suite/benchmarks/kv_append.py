@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline
+from warpbench import Case
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
-from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
@@ -55,7 +54,7 @@ def case(
     )
 
 
-class KvAppend(warpwatch_benchmark.OperatorBenchmark):
+class KvAppend(warpwatch_benchmark.FormulaBenchmark):
     """New keys and values into caches, in place.
 
     caches (2, batch, heads, capacity, head_dim) holds keys and values; k, v (batch, heads, tokens, head_dim);
@@ -101,15 +100,15 @@ class KvAppend(warpwatch_benchmark.OperatorBenchmark):
             out[1, b, :, position : position + tokens] = v[b]
         return out
 
-    @baseline(binds=True)
-    def eager(self, **inputs: torch.Tensor) -> Callable[[], None]:
+    @staticmethod
+    def formula(
+        k_cache: torch.Tensor, v_cache: torch.Tensor, k: torch.Tensor, v: torch.Tensor, positions: torch.Tensor
+    ) -> torch.Tensor:
         """Indexed assignment in plain PyTorch."""
-        return self.call_of(_assigned, **inputs)
-
-    @baseline(binds=True, devices=["cuda"])
-    def torch_compile(self, **inputs: torch.Tensor) -> Callable[[], None]:
-        """The same through torch.compile."""
-        return self.call_of(compiled(_assigned, inputs["caches"], inputs["k"]), **inputs)
+        new = rows_of(k_cache, positions, k.shape[2])
+        k_cache[new] = k
+        v_cache[new] = v
+        return k_cache
 
     def call_of(
         self,
@@ -126,15 +125,6 @@ class KvAppend(warpwatch_benchmark.OperatorBenchmark):
             append(k_cache, v_cache, k, v, positions)
 
         return run
-
-
-def _assigned(
-    k_cache: torch.Tensor, v_cache: torch.Tensor, k: torch.Tensor, v: torch.Tensor, positions: torch.Tensor
-) -> torch.Tensor:
-    new = rows_of(k_cache, positions, k.shape[2])
-    k_cache[new] = k
-    v_cache[new] = v
-    return k_cache
 
 
 def rows_of(cache: torch.Tensor, first: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, Prepared, UnavailableError, baseline, kernel
+from warpbench import Case, Prepared, UnavailableError, baseline
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
-from warpbench.torch_compile import compiled
 
-from .. import warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
-from ..libraries import library
-from ..warpwatch_operators import triton_operator, warpwatch_operator
+from ..warpwatch_operators import library
+from . import rms_norm
 
 if TYPE_CHECKING:
     from warpbench.draw import Draw
     from warpbench.output import Output
-
-# Rounding the result to fp16 costs about 2.8e-4 (bf16: eight times that). The fp32 arithmetic adds far less.
-_TOLERANCE = {"fp16": 1e-3, "bf16": 8e-3, "fp32": 1e-6}
 
 
 def cost(*, rows: int, cols: int, residual: bool, element_bytes: int) -> Cost:
@@ -37,7 +32,7 @@ def case(device: str, dtype: str, *, rows: int, cols: int = 4096, residual: bool
         f"{device}-{dtype}-r{rows}-c{cols}{'-residual' if residual else ''}",
         device=device,
         dtype=dtype,
-        tolerance=_TOLERANCE[dtype],
+        tolerance=rms_norm.TOLERANCE[dtype],
         bytes=work.bytes,
         flops=work.flops,
         rows=rows,
@@ -68,7 +63,7 @@ def add_layer_norm(
     return layer_norm(total, weight, bias, eps), total.double()
 
 
-class LayerNorm(warpwatch_benchmark.WarpwatchBenchmark):
+class LayerNorm(rms_norm.RowNorm):
     """Normalised rows and, where there is a residual, its sum with x.
 
     x, residual, out (rows, cols); weight, bias (cols); all of one dtype.
@@ -96,8 +91,6 @@ class LayerNorm(warpwatch_benchmark.WarpwatchBenchmark):
         case("cpu", "fp32", rows=256, cols=768),
         case("cpu", "fp32", rows=256, cols=768, residual=True),
     )
-    smallest = {"rows": 1, "cols": 128}
-    reference_in_float64 = False  # the sum with the residual is rounded to x's dtype
 
     def inputs(self, case: Case, draw: Draw) -> Mapping[str, Any]:
         """Normal rows, weights between 0.5 and 1.5, normal biases."""
@@ -114,44 +107,13 @@ class LayerNorm(warpwatch_benchmark.WarpwatchBenchmark):
         """layer_norm or add_layer_norm, in float64."""
         return layer_norm(x, weight, bias) if residual is None else add_layer_norm(x, residual, weight, bias)
 
-    @kernel(binds=True)
-    def warpwatch(
-        self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor, bias: torch.Tensor
-    ) -> Callable[[], Any]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        if residual is None:
-            norm = warpwatch_operator("layer_norm")
-            return lambda: norm(x, weight, bias)
-        add_norm = warpwatch_operator("add_layer_norm")
-        return lambda: add_norm(x, residual, weight, bias)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(
-        self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor, bias: torch.Tensor
-    ) -> Callable[[], Any]:
-        """Its Triton twin."""
-        if residual is None:
-            norm = triton_operator("layer_norm")
-            return lambda: norm(x, weight, bias)
-        add_norm = triton_operator("layer_norm", "add_layer_norm")
-        return lambda: add_norm(x, residual, weight, bias)
-
-    @baseline
-    def eager(self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor, bias: torch.Tensor) -> Output:
+    @staticmethod
+    def formula(
+        x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor, bias: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """PyTorch's own layer_norm, after an addition where there is a residual."""
-        outputs = _formula(x, residual, weight, bias)
-        return outputs[0] if residual is None else outputs
-
-    @baseline(binds=True, devices=["cuda"])
-    def torch_compile(
-        self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor, bias: torch.Tensor
-    ) -> Callable[[], Any]:
-        """The same through torch.compile."""
-        if residual is None:
-            norm = compiled(_formula, x)
-            return lambda: norm(x, None, weight, bias)[0]
-        add_norm = compiled(_formula, x, residual)
-        return lambda: add_norm(x, residual, weight, bias)
+        total = x if residual is None else x + residual
+        return torch.nn.functional.layer_norm(total, weight.shape, weight, bias, 1e-5), total
 
     @baseline(binds=True, devices=["cuda"])
     def liger(
@@ -164,10 +126,3 @@ class LayerNorm(warpwatch_benchmark.WarpwatchBenchmark):
             raise UnavailableError("Liger-Kernel's layer norm adds no residual")
         norm = LigerLayerNormFunction.apply
         return Prepared(run=lambda: norm(x, weight, bias, 1e-5), backend=library("liger-kernel"))
-
-
-def _formula(
-    x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor, bias: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    total = x if residual is None else x + residual
-    return torch.nn.functional.layer_norm(total, weight.shape, weight, bias, 1e-5), total

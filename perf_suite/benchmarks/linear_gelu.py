@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline, kernel
+from warpbench import Case
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
-from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
-from ..warpwatch_operators import triton_operator, warpwatch_operator
 
 if TYPE_CHECKING:
     from warpbench.draw import Draw
@@ -61,7 +59,7 @@ def linear_gelu(
     return 0.5 * v * torch.special.erfc(-v * 0.5**0.5)
 
 
-class LinearGelu(warpwatch_benchmark.WarpwatchBenchmark):
+class LinearGelu(warpwatch_benchmark.FormulaBenchmark):
     """out (rows, N) = gelu(x @ weight^T + bias); x (rows, K), weight (N, K), bias (N,), all in the case's dtype."""
 
     watched = Watched(
@@ -98,33 +96,13 @@ class LinearGelu(warpwatch_benchmark.WarpwatchBenchmark):
         """The formula in float64."""
         return linear_gelu(x, weight, bias, approximate)
 
-    @kernel(binds=True)
-    def warpwatch(
-        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, approximate: str
-    ) -> Callable[[], Any]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        linear = warpwatch_operator("linear_gelu")
-        return lambda: linear(x, weight, bias, approximate=approximate)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, approximate: str) -> Callable[[], Any]:
-        """Its Triton twin."""
-        linear = triton_operator("linear_gelu")
-        return lambda: linear(x, weight, bias, approximate=approximate)
-
-    @baseline
-    def eager(self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, approximate: str) -> torch.Tensor:
+    @staticmethod
+    def formula(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, *, approximate: str) -> torch.Tensor:
         """cuBLAS's product with its bias, then a gelu, in plain PyTorch."""
-        return _formula(x, weight, bias, approximate)
+        return torch.nn.functional.gelu(torch.nn.functional.linear(x, weight, bias), approximate=approximate)
 
-    @baseline(binds=True, devices=["cuda"])
-    def torch_compile(
-        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, approximate: str
+    def call_of(
+        self, function: Callable[..., Any], x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, approximate: str
     ) -> Callable[[], Any]:
-        """The same through torch.compile."""
-        formula = compiled(_formula, x, weight)
-        return lambda: formula(x, weight, bias, approximate)
-
-
-def _formula(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, approximate: str) -> torch.Tensor:
-    return torch.nn.functional.gelu(torch.nn.functional.linear(x, weight, bias), approximate=approximate)
+        """What is timed."""
+        return lambda: function(x, weight, bias, approximate=approximate)

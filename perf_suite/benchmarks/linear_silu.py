@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline
+from warpbench import Case
 from warpbench.cost import ELEMENT_BYTES
 from warpbench.lazy import torch
-from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
 from .linear_gelu import cost
@@ -47,7 +46,7 @@ def linear_silu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
     return v * torch.sigmoid(v)
 
 
-class LinearSilu(warpwatch_benchmark.OperatorBenchmark):
+class LinearSilu(warpwatch_benchmark.FormulaBenchmark):
     """out (rows, N) = silu(x @ weight^T); x (rows, K), weight (N, K), both in the case's dtype."""
 
     case = staticmethod(case)
@@ -70,17 +69,7 @@ class LinearSilu(warpwatch_benchmark.OperatorBenchmark):
         """The formula in float64."""
         return linear_silu(x, weight)
 
-    @baseline
-    def eager(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    @staticmethod
+    def formula(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         """cuBLAS's product, then a SiLU, in plain PyTorch."""
-        return _formula(x, weight)
-
-    @baseline(binds=True, devices=["cuda"])
-    def torch_compile(self, x: torch.Tensor, weight: torch.Tensor) -> Callable[[], Any]:
-        """The same through torch.compile."""
-        formula = compiled(_formula, x, weight)
-        return lambda: formula(x, weight)
-
-
-def _formula(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    return torch.nn.functional.silu(torch.nn.functional.linear(x, weight))
+        return torch.nn.functional.silu(torch.nn.functional.linear(x, weight))

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, Prepared, UnavailableError, baseline, kernel
+from warpbench import Case, Prepared, UnavailableError, baseline
 from warpbench.cost import ELEMENT_BYTES
 from warpbench.lazy import torch
 
 from .. import warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
-from ..libraries import library
-from ..warpwatch_operators import triton_operator, warpwatch_operator
+from ..warpwatch_operators import library
 from . import decode_attention
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def case(
     )
 
 
-class PagedDecodeAttention(warpwatch_benchmark.WarpwatchBenchmark):
+class PagedDecodeAttention(warpwatch_benchmark.OperatorBenchmark):
     """decode_attention over keys and values in pages; out like q.
 
     q (batch, heads_q, seq_q, head_dim); k_pages, v_pages (pages, heads_kv, page_size, head_dim) in any order;
@@ -112,43 +111,19 @@ class PagedDecodeAttention(warpwatch_benchmark.WarpwatchBenchmark):
             "lengths": draw.constant(lengths),
         }
 
-    def reference(
-        self,
-        q: torch.Tensor,
-        k_pages: torch.Tensor,
-        v_pages: torch.Tensor,
-        block_table: torch.Tensor,
-        lengths: torch.Tensor,
-    ) -> torch.Tensor:
+    def reference(self, **inputs: torch.Tensor) -> torch.Tensor:
         """The reference of decode_attention over the gathered pages, in float64."""
+        q, k_pages, v_pages, block_table, lengths = inputs.values()
         k, v = _gathered(k_pages, block_table), _gathered(v_pages, block_table)
         return decode_attention.decode_attention(q, k, v, lengths)
 
-    @kernel(binds=True)
-    def warpwatch(self, **inputs: torch.Tensor) -> Callable[[], Any]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        attention = warpwatch_operator("paged_decode_attention")
-        return lambda: attention(**inputs)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, **inputs: torch.Tensor) -> Callable[[], Any]:
-        """Its Triton twin."""
-        attention = triton_operator("paged_decode_attention")
-        return lambda: attention(**inputs)
-
     @baseline(binds=True)
-    def sdpa(
-        self,
-        q: torch.Tensor,
-        k_pages: torch.Tensor,
-        v_pages: torch.Tensor,
-        block_table: torch.Tensor,
-        lengths: torch.Tensor,
-    ) -> Prepared:
+    def sdpa(self, **inputs: torch.Tensor) -> Prepared:
         """What PyTorch has for pages: gathering them by the table, then scaled_dot_product_attention.
 
         It gets a mask where not every token sees every place of the pages, and chooses its backend by itself.
         """
+        q, k_pages, v_pages, block_table, lengths = inputs.values()
         hidden = _hidden(q, k_pages, block_table, lengths)
         mask = None if hidden is None else ~hidden
         grouped = q.shape[1] != k_pages.shape[1]
@@ -163,15 +138,9 @@ class PagedDecodeAttention(warpwatch_benchmark.WarpwatchBenchmark):
         return Prepared(run=run, backend=torch.nn.attention.SDPBackend(choice).name.lower())
 
     @baseline(binds=True)
-    def eager(
-        self,
-        q: torch.Tensor,
-        k_pages: torch.Tensor,
-        v_pages: torch.Tensor,
-        block_table: torch.Tensor,
-        lengths: torch.Tensor,
-    ) -> Callable[[], Any]:
+    def eager(self, **inputs: torch.Tensor) -> Callable[[], Any]:
         """The same gathering, then scores, mask, softmax and product in plain PyTorch."""
+        q, k_pages, v_pages, block_table, lengths = inputs.values()
         batch, heads_q, seq_q, head_dim = q.shape
         heads_kv = k_pages.shape[1]
         group = heads_q // heads_kv
@@ -189,15 +158,9 @@ class PagedDecodeAttention(warpwatch_benchmark.WarpwatchBenchmark):
         return run
 
     @baseline(binds=True, devices=["cuda"])
-    def flash_attn(
-        self,
-        q: torch.Tensor,
-        k_pages: torch.Tensor,
-        v_pages: torch.Tensor,
-        block_table: torch.Tensor,
-        lengths: torch.Tensor,
-    ) -> Prepared:
+    def flash_attn(self, **inputs: torch.Tensor) -> Prepared:
         """flash_attn_with_kvcache of the package flash-attn. Raises UnavailableError for fp32 and smaller pages."""
+        q, k_pages, v_pages, block_table, lengths = inputs.values()
         from flash_attn import flash_attn_with_kvcache
 
         if q.dtype == torch.float32 or k_pages.shape[2] % 256:
@@ -209,15 +172,9 @@ class PagedDecodeAttention(warpwatch_benchmark.WarpwatchBenchmark):
         )
 
     @baseline(binds=True, devices=["cuda"])
-    def flashinfer(
-        self,
-        q: torch.Tensor,
-        k_pages: torch.Tensor,
-        v_pages: torch.Tensor,
-        block_table: torch.Tensor,
-        lengths: torch.Tensor,
-    ) -> Prepared:
+    def flashinfer(self, **inputs: torch.Tensor) -> Prepared:
         """FlashInfer's BatchDecodeWithPagedKVCacheWrapper, planned ahead. Raises UnavailableError for more tokens."""
+        q, k_pages, v_pages, block_table, lengths = inputs.values()
         from flashinfer import BatchDecodeWithPagedKVCacheWrapper
 
         if q.shape[2] != 1 or q.dtype == torch.float32:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline
+from warpbench import Case
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
-from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
@@ -76,7 +75,7 @@ def paged_kv_append(
     return out
 
 
-class PagedKvAppend(warpwatch_benchmark.OperatorBenchmark):
+class PagedKvAppend(warpwatch_benchmark.FormulaBenchmark):
     """New keys and values into pages, in place.
 
     pages (2, pages, heads, page_size, head_dim) holds keys and values; k, v (batch, heads, tokens, head_dim);
@@ -106,26 +105,14 @@ class PagedKvAppend(warpwatch_benchmark.OperatorBenchmark):
         """Those of `draw_pages`."""
         return draw_pages(case, draw)
 
-    def reference(
-        self,
-        pages: torch.Tensor,
-        k: torch.Tensor,
-        v: torch.Tensor,
-        block_table: torch.Tensor,
-        lengths: torch.Tensor,
-    ) -> torch.Tensor:
+    def reference(self, **inputs: torch.Tensor) -> torch.Tensor:
         """paged_kv_append, in float64."""
-        return paged_kv_append(pages, k, v, block_table, lengths)
+        return paged_kv_append(**inputs)
 
-    @baseline(binds=True)
-    def eager(self, **inputs: torch.Tensor) -> Callable[[], None]:
-        """Indexed assignment in plain PyTorch."""
-        return self.call_of(assigned, **inputs)
-
-    @baseline(binds=True, devices=["cuda"])
-    def torch_compile(self, **inputs: torch.Tensor) -> Callable[[], None]:
-        """The same through torch.compile."""
-        return self.call_of(compiled(assigned, inputs["pages"], inputs["k"]), **inputs)
+    @staticmethod
+    def formula(*inputs: torch.Tensor) -> torch.Tensor:
+        """`assigned`."""
+        return assigned(*inputs)
 
     def call_of(
         self,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline
+from warpbench import Case
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
-from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
@@ -82,7 +81,7 @@ def paged_kv_gather(
     return gathered[0], gathered[1]
 
 
-class PagedKvGather(warpwatch_benchmark.OperatorBenchmark):
+class PagedKvGather(warpwatch_benchmark.FormulaBenchmark):
     """Keys and values of sequences out of their pages.
 
     k_pages, v_pages (pages, heads, page_size, head_dim); block_table (batch, pages of a sequence) int32;
@@ -114,35 +113,19 @@ class PagedKvGather(warpwatch_benchmark.OperatorBenchmark):
             "seq": case.seq_kv,
         }
 
-    def reference(
-        self,
-        k_pages: torch.Tensor,
-        v_pages: torch.Tensor,
-        block_table: torch.Tensor,
-        lengths: torch.Tensor,
-        seq: int,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def reference(self, **inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """paged_kv_gather, in float64."""
-        return paged_kv_gather(k_pages, v_pages, block_table, lengths, seq)
+        return paged_kv_gather(**inputs)
 
-    @baseline
-    def eager(self, **inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    @staticmethod
+    def formula(
+        k_pages: torch.Tensor, v_pages: torch.Tensor, block_table: torch.Tensor, lengths: torch.Tensor, seq: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Whole pages by the table and a transposed copy, in plain PyTorch: all sequences are full."""
-        return _indexed(**inputs)
+        heads, page_size, head_dim = k_pages.shape[1:]
+        batch, each = block_table.shape
 
-    @baseline(binds=True, devices=["cuda"])
-    def torch_compile(self, **inputs: Any) -> Callable[[], Any]:
-        """The same through torch.compile."""
-        return self.call_of(compiled(_indexed, inputs["k_pages"]), **inputs)
+        def rows(pages: torch.Tensor) -> torch.Tensor:
+            return pages[block_table].transpose(1, 2).reshape(batch, heads, each * page_size, head_dim)
 
-
-def _indexed(
-    k_pages: torch.Tensor, v_pages: torch.Tensor, block_table: torch.Tensor, lengths: torch.Tensor, seq: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    heads, page_size, head_dim = k_pages.shape[1:]
-    batch, each = block_table.shape
-
-    def rows(pages: torch.Tensor) -> torch.Tensor:
-        return pages[block_table].transpose(1, 2).reshape(batch, heads, each * page_size, head_dim)
-
-    return rows(k_pages), rows(v_pages)
+        return rows(k_pages), rows(v_pages)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline
+from warpbench import Case
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
-from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
@@ -49,7 +48,7 @@ def reduce_sum(x: torch.Tensor, dim: tuple[int, ...], keepdim: bool = False) -> 
     return x.double().sum(dim=dim, keepdim=keepdim)
 
 
-class ReduceSum(warpwatch_benchmark.OperatorBenchmark):
+class ReduceSum(warpwatch_benchmark.FormulaBenchmark):
     """Sum over the middle dimension; x (outer, reduced, inner), out (outer, 1, inner).
 
     The summed dimension stays, with a size of 1, so that out has one where all others are 1 too.
@@ -93,21 +92,11 @@ class ReduceSum(warpwatch_benchmark.OperatorBenchmark):
         """The sum in float64."""
         return reduce_sum(x, (_DIM,), keepdim=True)
 
-    @baseline
-    def eager(self, x: torch.Tensor) -> torch.Tensor:
+    @staticmethod
+    def formula(x: torch.Tensor, dim: int, keepdim: bool) -> torch.Tensor:
         """PyTorch's own sum."""
-        return _formula(x)
-
-    @baseline(binds=True, devices=["cuda"])
-    def torch_compile(self, x: torch.Tensor) -> Callable[[], Any]:
-        """The same through torch.compile."""
-        total = compiled(_formula, x)
-        return lambda: total(x)
+        return x.sum(dim=dim, keepdim=keepdim)
 
     def call_of(self, function: Callable[..., Any], x: torch.Tensor) -> Callable[[], Any]:
         """What is timed."""
         return lambda: function(x, _DIM, keepdim=True)
-
-
-def _formula(x: torch.Tensor) -> torch.Tensor:
-    return x.sum(dim=_DIM, keepdim=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +14,14 @@ from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
-from ..libraries import library
-from ..warpwatch_operators import triton_operator, warpwatch_operator
+from ..warpwatch_operators import library, triton_operator, warpwatch_operator
 
 if TYPE_CHECKING:
     from warpbench.draw import Draw
     from warpbench.output import Output
 
 # Rounding the result to fp16 costs about 2.8e-4 (bf16: eight times that). The fp32 arithmetic adds far less.
-_TOLERANCE = {"fp16": 1e-3, "bf16": 8e-3, "fp32": 1e-6}
+TOLERANCE = {"fp16": 1e-3, "bf16": 8e-3, "fp32": 1e-6}
 
 
 def cost(*, rows: int, cols: int, residual: bool, element_bytes: int) -> Cost:
@@ -37,7 +38,7 @@ def case(device: str, dtype: str, *, rows: int, cols: int = 4096, residual: bool
         f"{device}-{dtype}-r{rows}-c{cols}{'-residual' if residual else ''}",
         device=device,
         dtype=dtype,
-        tolerance=_TOLERANCE[dtype],
+        tolerance=TOLERANCE[dtype],
         bytes=work.bytes,
         flops=work.flops,
         rows=rows,
@@ -60,7 +61,51 @@ def add_rms_norm(
     return rms_norm(total, weight, eps), total.double()
 
 
-class RmsNorm(warpwatch_benchmark.WarpwatchBenchmark):
+class RowNorm(warpwatch_benchmark.WarpwatchBenchmark, ABC):
+    """A normalisation of rows, of whose sum with a residual where there is one: the operator add_..., two outputs."""
+
+    smallest = {"rows": 1, "cols": 128}
+    reference_in_float64 = False  # the sum with the residual is rounded to x's dtype
+
+    @staticmethod
+    @abstractmethod
+    def formula(*unnamed: Any, **inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """The normalised rows and the sum, in plain PyTorch."""
+
+    @kernel(binds=True)
+    def warpwatch(self, **inputs: Any) -> Callable[[], Any]:
+        """The CUDA C++ or CPU kernel of the commit."""
+        return self._call_of(warpwatch_operator, **inputs)
+
+    @kernel(binds=True, devices=["cuda"])
+    def triton(self, **inputs: Any) -> Callable[[], Any]:
+        """Its Triton twin."""
+        return self._call_of(functools.partial(triton_operator, self.operator), **inputs)
+
+    @baseline
+    def eager(self, *unnamed: Any, **inputs: Any) -> Output:
+        """The formula in plain PyTorch."""
+        outputs = self.formula(*unnamed, **inputs)
+        return outputs[0] if inputs["residual"] is None else outputs
+
+    @baseline(binds=True, devices=["cuda"])
+    def torch_compile(self, **inputs: Any) -> Callable[[], Any]:
+        """The formula through torch.compile."""
+        formula = compiled(self.formula, *(value for value in inputs.values() if value is not None))
+        if inputs["residual"] is None:
+            return lambda: formula(**inputs)[0]
+        return lambda: formula(**inputs)
+
+    def _call_of(
+        self, operator: Callable[[str], Any], x: torch.Tensor, residual: torch.Tensor | None, **rest: torch.Tensor
+    ) -> Callable[[], Any]:
+        adds = residual is not None
+        function = operator(f"add_{self.operator}" if adds else self.operator)
+        arguments = (x, residual, *rest.values()) if adds else (x, *rest.values())
+        return lambda: function(*arguments)
+
+
+class RmsNorm(RowNorm):
     """Normalised rows and, where there is a residual, its sum with x; x, residual, out (rows, cols), weight (cols)."""
 
     watched = Watched(
@@ -86,8 +131,6 @@ class RmsNorm(warpwatch_benchmark.WarpwatchBenchmark):
         case("cpu", "fp32", rows=256, cols=1024),
         case("cpu", "fp32", rows=256, cols=1024, residual=True),
     )
-    smallest = {"rows": 1, "cols": 128}
-    reference_in_float64 = False  # the sum with the residual is rounded to x's dtype
 
     def inputs(self, case: Case, draw: Draw) -> Mapping[str, Any]:
         """Normal rows, and weights between 0.5 and 1.5."""
@@ -101,24 +144,6 @@ class RmsNorm(warpwatch_benchmark.WarpwatchBenchmark):
         """rms_norm or add_rms_norm, in float64."""
         return rms_norm(x, weight) if residual is None else add_rms_norm(x, residual, weight)
 
-    @kernel(binds=True)
-    def warpwatch(self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor) -> Callable[[], Any]:
-        """The CUDA C++ or CPU kernel of the commit."""
-        if residual is None:
-            norm = warpwatch_operator("rms_norm")
-            return lambda: norm(x, weight)
-        add_norm = warpwatch_operator("add_rms_norm")
-        return lambda: add_norm(x, residual, weight)
-
-    @kernel(binds=True, devices=["cuda"])
-    def triton(self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor) -> Callable[[], Any]:
-        """Its Triton twin."""
-        if residual is None:
-            norm = triton_operator("rms_norm")
-            return lambda: norm(x, weight)
-        add_norm = triton_operator("rms_norm", "add_rms_norm")
-        return lambda: add_norm(x, residual, weight)
-
     @baseline
     def eager(self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor) -> Output:
         """PyTorch's own rms_norm, after an addition where there is a residual."""
@@ -126,14 +151,15 @@ class RmsNorm(warpwatch_benchmark.WarpwatchBenchmark):
         out = torch.nn.functional.rms_norm(total, weight.shape, weight, 1e-6)
         return out if residual is None else (out, total)
 
-    @baseline(binds=True, devices=["cuda"])
-    def torch_compile(self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor) -> Callable[[], Any]:
-        """The formula in plain PyTorch, fp32 inside, through torch.compile."""
-        if residual is None:
-            norm = compiled(_formula, x)
-            return lambda: norm(x, None, weight)[0]
-        add_norm = compiled(_formula, x, residual)
-        return lambda: add_norm(x, residual, weight)
+    @staticmethod
+    def formula(
+        x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """In plain PyTorch, fp32 inside."""
+        total = x if residual is None else x + residual
+        wide = total.float()
+        scale = torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + 1e-6)
+        return (wide * scale * weight.float()).to(x.dtype), total
 
     @baseline(binds=True, devices=["cuda"])
     def liger(self, x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor) -> Prepared:
@@ -171,10 +197,3 @@ class RmsNorm(warpwatch_benchmark.WarpwatchBenchmark):
             return out
 
         return Prepared(run=run, backend=library("vllm"))
-
-
-def _formula(x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    total = x if residual is None else x + residual
-    wide = total.float()
-    scale = torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + 1e-6)
-    return (wide * scale * weight.float()).to(x.dtype), total

@@ -180,23 +180,19 @@ def _new_rows(k: torch.Tensor, lengths: torch.Tensor) -> slice:
 def _fused(
     append: Callable[..., object],
     pages: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
     cos: torch.Tensor,
     sin: torch.Tensor,
     positions: torch.Tensor | None,
     interleaved: bool,
+    **rows: torch.Tensor,
 ) -> Callable[[], None]:
-    k_pages, v_pages = pages
-    rows = (k, v, k_pages, v_pages, block_table, lengths)
+    arguments = (rows["k"], rows["v"], *pages, rows["block_table"], rows["lengths"])
 
     def run() -> None:
         if positions is None:
-            append(*rows, cos, sin, interleaved=interleaved)
+            append(*arguments, cos, sin, interleaved=interleaved)
         else:
-            append(*rows, base=BASE, interleaved=interleaved)
+            append(*arguments, base=BASE, interleaved=interleaved)
 
     return run
 
@@ -206,20 +202,18 @@ def _rotated_first(
     append: Callable[..., object],
     pages: torch.Tensor,
     k: torch.Tensor,
-    v: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
     cos: torch.Tensor,
     sin: torch.Tensor,
     positions: torch.Tensor | None,
     interleaved: bool,
+    **rows: torch.Tensor,
 ) -> Callable[[], None]:
-    k_pages, v_pages = pages
-    new = _new_rows(k, lengths)
+    arguments = (rows["v"], *pages, rows["block_table"], rows["lengths"])
+    new = _new_rows(k, rows["lengths"])
     rotated = bound(rotate, positions, k, cos[new], sin[new], interleaved)
 
     def run() -> None:
-        append(rotated(), v, k_pages, v_pages, block_table, lengths)
+        append(rotated(), *arguments)
 
     return run
 
@@ -227,48 +221,31 @@ def _rotated_first(
 def _compiled_step(
     step: Callable[..., torch.Tensor],
     pages: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
     cos: torch.Tensor,
     sin: torch.Tensor,
     positions: torch.Tensor | None,
     interleaved: bool,
+    **rows: torch.Tensor,
 ) -> Callable[[], None]:
-    k_pages, v_pages = pages
-    new = _new_rows(k, lengths)
+    arguments = (rows["k"], rows["v"], *pages, rows["block_table"], rows["lengths"])
+    new = _new_rows(rows["k"], rows["lengths"])
     turn = (cos[new], sin[new]) if positions is None else (positions, BASE)
 
     def run() -> None:
-        step(k, v, k_pages, v_pages, block_table, lengths, *turn, interleaved)
+        step(*arguments, *turn, interleaved)
 
     return run
 
 
 def _assigned_by_table(
-    k: torch.Tensor,
-    v: torch.Tensor,
-    k_pages: torch.Tensor,
-    v_pages: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
-    cos: torch.Tensor,
-    sin: torch.Tensor,
-    interleaved: bool,
+    k: torch.Tensor, v: torch.Tensor, k_pages: torch.Tensor, v_pages: torch.Tensor, *rest: Any
 ) -> torch.Tensor:
+    block_table, lengths, cos, sin, interleaved = rest
     return assigned(turned(k, cos, sin, interleaved), v, k_pages, v_pages, block_table, lengths)
 
 
 def _assigned_by_position(
-    k: torch.Tensor,
-    v: torch.Tensor,
-    k_pages: torch.Tensor,
-    v_pages: torch.Tensor,
-    block_table: torch.Tensor,
-    lengths: torch.Tensor,
-    positions: torch.Tensor,
-    base: float,
-    interleaved: bool,
+    k: torch.Tensor, v: torch.Tensor, k_pages: torch.Tensor, v_pages: torch.Tensor, *rest: Any
 ) -> torch.Tensor:
+    block_table, lengths, positions, base, interleaved = rest
     return assigned(turned_by_position(k, positions, base, interleaved), v, k_pages, v_pages, block_table, lengths)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline
+from warpbench import Case
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
-from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
@@ -62,7 +61,7 @@ def swiglu(
     return gate * torch.sigmoid(gate) * up
 
 
-class Swiglu(warpwatch_benchmark.OperatorBenchmark):
+class Swiglu(warpwatch_benchmark.FormulaBenchmark):
     """out (rows, N) = silu(x @ gate_weight^T) * (x @ up_weight^T).
 
     x (rows, K), gate_weight and up_weight (N, K), in the case's dtype; no bias, as in Llama.
@@ -93,18 +92,8 @@ class Swiglu(warpwatch_benchmark.OperatorBenchmark):
         """The formula in float64."""
         return swiglu(x, gate_weight, up_weight)
 
-    @baseline
-    def eager(self, x: torch.Tensor, gate_weight: torch.Tensor, up_weight: torch.Tensor) -> torch.Tensor:
+    @staticmethod
+    def formula(x: torch.Tensor, gate_weight: torch.Tensor, up_weight: torch.Tensor) -> torch.Tensor:
         """Two products of cuBLAS, silu and a product of elements, in plain PyTorch."""
-        return _formula(x, gate_weight, up_weight)
-
-    @baseline(binds=True, devices=["cuda"])
-    def torch_compile(self, x: torch.Tensor, gate_weight: torch.Tensor, up_weight: torch.Tensor) -> Callable[[], Any]:
-        """The same through torch.compile."""
-        formula = compiled(_formula, x, gate_weight)
-        return lambda: formula(x, gate_weight, up_weight)
-
-
-def _formula(x: torch.Tensor, gate_weight: torch.Tensor, up_weight: torch.Tensor) -> torch.Tensor:
-    gate = torch.nn.functional.linear(x, gate_weight)
-    return torch.nn.functional.silu(gate) * torch.nn.functional.linear(x, up_weight)
+        gate = torch.nn.functional.linear(x, gate_weight)
+        return torch.nn.functional.silu(gate) * torch.nn.functional.linear(x, up_weight)

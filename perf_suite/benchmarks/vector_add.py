@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpbench import Case, baseline
+from warpbench import Case
 from warpbench.cost import ELEMENT_BYTES, Cost
 from warpbench.lazy import torch
-from warpbench.torch_compile import compiled
 
 from .. import warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
@@ -39,7 +38,7 @@ def case(device: str, dtype: str, *, elements: int) -> Case:
     )
 
 
-class VectorAdd(warpwatch_benchmark.OperatorBenchmark):
+class VectorAdd(warpwatch_benchmark.FormulaBenchmark):
     """out = a + b; a, b, out (elements)."""
 
     watched = Watched(
@@ -70,17 +69,7 @@ class VectorAdd(warpwatch_benchmark.OperatorBenchmark):
         """a + b in float64."""
         return a + b
 
-    @baseline
-    def eager(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    @staticmethod
+    def formula(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         """PyTorch's own addition."""
         return a + b
-
-    @baseline(binds=True, devices=["cuda"])
-    def torch_compile(self, a: torch.Tensor, b: torch.Tensor) -> Callable[[], Any]:
-        """The same through torch.compile."""
-        add = compiled(_formula, a, b)
-        return lambda: add(a, b)
-
-
-def _formula(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return a + b

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from warpwatch.kernels.building.host_code import host_code_sha256
+from warpwatch.kernels.building.build_record import host_code_sha256
 
 # Which kernel is launched need not stand in any code: here code reads it from tables.
 DISPATCH = """

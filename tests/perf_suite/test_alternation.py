@@ -7,9 +7,9 @@ from itertools import groupby
 import pytest
 
 from perf_suite.catalogue import catalogue_jobs
-from warpbench.alternation import alternated, combined
 from warpbench.protocol import Outcome, blank_record, jobs_from_json, jobs_to_json
 from warpbench.records import Status, from_line, to_line
+from warpbench.visits import alternated, combined
 
 JOBS = [job for job in catalogue_jobs(("flash_attention", "rope")) if job.workload.device == "cuda"]
 

@@ -4,10 +4,10 @@ import statistics
 from dataclasses import replace
 
 from perf_suite.catalogue import catalogue_jobs
-from warpbench.controls import interleaved, is_control, merged
 from warpbench.protocol import Outcome, blank_record
 from warpbench.records import Status
 from warpbench.samples import RECORDED_SAMPLES
+from warpbench.visits import interleaved, is_control, merged
 
 JOBS = [job for job in catalogue_jobs(("flash_attention", "int4_linear", "rope")) if job.workload.device == "cuda"]
 CONTROLS = [job for job in catalogue_jobs(("control",)) if job.workload.device == "cuda"]

@@ -10,8 +10,7 @@ import pytest
 from perf_suite.benchmarks.host_overhead import HostOverhead
 from perf_suite.catalogue import BENCHMARKS
 from warpbench import asv_values
-from warpbench.host_overhead.session import Limits, measure_host_overhead
-from warpbench.host_overhead.smallest import smallest
+from warpbench.host_overhead.session import Limits, measure_host_overhead, smallest
 from warpbench.jobs import QUICK_VARIABLE, SELECTION_VARIABLE
 from warpbench.records import Failure, RunRecord, Status, WorkloadRecord, from_line
 from warpbench.spool import FOLDER_VARIABLE

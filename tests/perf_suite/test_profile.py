@@ -8,7 +8,7 @@ import pytest
 
 from warpbench.profiling import result_file
 from warpbench.profiling.result_file import NoResultFileError, ResultFile
-from warpbench.profiling.tools import ProfilerError, find_tool
+from warpbench.profiling.watched_call import ProfilerError, find_tool
 from warpbench.records import Cpu, ProfiledKernel, ProfileRecord, RunRecord, from_line, to_line
 
 from .warpbench_command import run_warpbench

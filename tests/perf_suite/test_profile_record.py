@@ -9,9 +9,8 @@ from rich.console import Console
 
 from perf_suite.catalogue import workload_named
 from warpbench.profiling import counters
-from warpbench.profiling.nsight_compute import refused_counters
+from warpbench.profiling.nsight_compute import read_raw_page, refused_counters
 from warpbench.profiling.profile_record import function_name, profile_record
-from warpbench.profiling.raw_page import read_raw_page
 from warpbench.profiling.table import kernel_table, traffic_table
 from warpbench.records import from_line, to_line
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from warpbench.commands.repeatability import table
-from warpbench.repeatability import Series, absences, agreements, read_run, share_within
+from warpbench.commands.repeatability import Series, absences, agreements, read_run, share_within, table
 
 ROOT = Path(__file__).resolve().parents[2]
 LATENCY = "benchmarks.rope.Rope.track_latency"

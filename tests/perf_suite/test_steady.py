@@ -14,7 +14,7 @@ from warpbench.measurement import Bench, measure
 from warpbench.protocol import Job, blank_record, outcome_from_line, outcome_to_line
 from warpbench.records import Status
 from warpbench.setting import set_up
-from warpbench.timing import Stopwatch, steady
+from warpbench.timing import Stopwatch, replays
 
 ROPE = workload_named("rope", "cpu-fp32-b1-h8-s256-d128")
 COPIES = 4
@@ -90,14 +90,14 @@ def test_a_replay_that_writes_over_an_input_is_found(copies):
 @pytest.mark.parametrize("latency_s", [1e-6, 5e-6, 40e-6, 1e-3, 20e-3])
 @pytest.mark.parametrize("copies", [1, 2, 8])
 def test_a_replay_is_whole_rounds_of_a_millisecond_or_one_round(latency_s, copies):
-    calls = copies * steady.rounds(latency_s, copies)
+    calls = copies * replays.rounds(latency_s, copies)
     assert calls % copies == 0
-    assert calls <= steady._MOST_CALLS
+    assert calls <= replays._MOST_CALLS
     assert calls == copies or calls * latency_s <= 2e-3
-    count = steady.samples(calls * latency_s, quick=False)
-    assert steady._FEWEST <= count <= steady._SAMPLES
-    assert count == steady._FEWEST or count * calls * latency_s <= 0.11
-    assert steady.samples(calls * latency_s, quick=True) < steady._FEWEST
+    count = replays.samples(calls * latency_s, quick=False)
+    assert replays._FEWEST <= count <= replays._SAMPLES
+    assert count == replays._FEWEST or count * calls * latency_s <= 0.11
+    assert replays.samples(calls * latency_s, quick=True) < replays._FEWEST
 
 
 def job_of(metrics=("steady_latency",), **more):
@@ -187,7 +187,7 @@ def test_every_right_implementation_has_a_steady_latency_on_a_gpu(measured):
         assert record.steady_latency_s is not None, record.steady_reason
         assert record.steady_latency_s > 0
         assert record.steady_copies >= 1
-        assert len(outcome.steady_samples_s) == steady._QUICK_SAMPLES
+        assert len(outcome.steady_samples_s) == replays._QUICK_SAMPLES
 
 
 @pytest.mark.gpu
@@ -203,12 +203,12 @@ def test_a_graph_over_copies_replays_each_with_its_own_inputs():
             gate.Gate(run, one, setting.questions, workload.tolerance)
             for run, one in zip(runs, setting.copies, strict=True)
         ]
-        calls = [steady.TimedCall(run=run, after=lambda out: None) for run in runs]
+        calls = [replays.TimedCall(run=run, after=lambda out: None) for run in runs]
         check = functools.partial(gate.check_rotated_replay, gates)
-        samples = steady.sample_steady_latency(calls, 10e-6, quick=False, check=check)
-        assert len(samples) == steady._SAMPLES
+        samples = replays.sample_steady_latency(calls, 10e-6, quick=False, check=check)
+        assert len(samples) == replays._SAMPLES
         assert all(1e-7 < sample < 1e-3 for sample in samples)
-        waits = [steady.TimedCall(run=lambda: torch.ones(1, device="cuda") * runs[0]().max().item(), after=print)]
+        waits = [replays.TimedCall(run=lambda: torch.ones(1, device="cuda") * runs[0]().max().item(), after=print)]
         with pytest.raises(NotCapturableError):
-            steady.sample_steady_latency(waits, 10e-6, quick=True, check=lambda replay: None)
+            replays.sample_steady_latency(waits, 10e-6, quick=True, check=lambda replay: None)
     torch.cuda.synchronize()

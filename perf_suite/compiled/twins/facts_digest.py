@@ -22,7 +22,7 @@ _COMPUTED_BY = (
     (_SUITE, "compiled/twins/under_triton/compiler.py"),
     (_WARPBENCH, "compiled/machine_code.py"),
     (_WARPBENCH, "compiled/triton_cache.py"),
-    (_WARPBENCH, "declared_inputs.py"),
+    (_WARPBENCH, "inputs.py"),
     (_WARPBENCH, "draw.py"),
 )
 _NOT_TRITONS_OUTPUT = {"TRITON_CACHE_DIR", "TRITON_INTERPRET"}  # set for the compiler, whatever they are here

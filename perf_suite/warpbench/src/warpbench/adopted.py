@@ -78,7 +78,7 @@ class AdoptedBenchmark(KernelBenchmark):
 
     def make_inputs(self, workload: Workload, generator: torch.Generator) -> Inputs:
         """No tensors: each call of the file's function draws its own."""
-        from .declared_inputs import DeclaredInputs
+        from .inputs import DeclaredInputs
 
         return DeclaredInputs({}, frozenset(), self.reference, in_float64=False)
 

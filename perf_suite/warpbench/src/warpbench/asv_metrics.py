@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from . import benchmark_root
+from .cost import bound_s
 from .jobs import classes_wanted, jobs_wanted, selection_wanted
 from .protocol import Outcome
 from .records import Ceilings, RunRecord, Status
-from .roofline import bound_s
 
 if TYPE_CHECKING:
     from .compiled.code_metrics import ReadCode

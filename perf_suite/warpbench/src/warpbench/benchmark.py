@@ -145,8 +145,8 @@ class KernelBenchmark(AsvMetrics, ABC):
 
     def make_inputs(self, workload: Workload, generator: torch.Generator) -> Inputs:
         """Draw the inputs of a workload on the generator's device."""
-        from .declared_inputs import DeclaredCodedInputs, DeclaredInputs, DeclaredWrittenInputs
         from .draw import Draw
+        from .inputs import DeclaredCodedInputs, DeclaredInputs, DeclaredWrittenInputs
 
         draw = Draw(workload, generator)
         values = self.inputs(case_of(workload), draw)
@@ -165,7 +165,7 @@ class KernelBenchmark(AsvMetrics, ABC):
 
     def prepare(self, workload: Workload, implementation: str, inputs: Inputs) -> Prepared:
         """Bind an implementation to inputs. Raises UnavailableError where it is missing here."""
-        from .declared_inputs import DeclaredInputs, DeclaredWrittenInputs
+        from .inputs import DeclaredInputs, DeclaredWrittenInputs
 
         assert isinstance(inputs, DeclaredInputs)
         mark = implementations_of(type(self)).get(implementation)

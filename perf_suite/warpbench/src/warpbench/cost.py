@@ -1,6 +1,8 @@
-"""The work of one call: floating-point operations, and the least bytes that must move. No torch here."""
+"""The work of one call: floating-point operations, the least bytes that must move, and their bound."""
 
 from dataclasses import dataclass
+
+from .records import Ceilings
 
 ELEMENT_BYTES = {
     "fp64": 8,
@@ -28,3 +30,17 @@ class Cost:
 
     flops: int  # 0 for what only moves data: such a call has a bandwidth, but no throughput and no place on a roofline
     bytes: int
+
+
+def bound_s(cost: Cost, dtype: str, ceilings: Ceilings) -> float | None:
+    """Speed of light, the shortest latency that a machine allows, in seconds.
+
+    The larger of bytes over bandwidth and FLOPs over the throughput of the dtype: Williams, Waterman and Patterson,
+    "Roofline" (CACM 52:4, 2009). Overlap is taken for perfect, so a latency below it means that the byte count is wrong
+    or that the data sat in the L2. None if the ceilings name no throughput of the dtype, or the cost is nothing.
+    """
+    throughput = ceilings.flops.get(dtype)
+    if not throughput and cost.flops:
+        return None
+    compute_s = cost.flops / throughput if throughput else 0.0
+    return max(cost.bytes / ceilings.bandwidth_bps, compute_s) or None

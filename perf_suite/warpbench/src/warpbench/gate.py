@@ -126,10 +126,10 @@ class Gate:
         self._pose_any()
 
     def after_timed_call(self, out: Output) -> None:
-        """Between two timed calls: spoil this question's output of before, keep this one, pose another at random."""
+        """Between two timed calls: poison this question's output of before, keep this one, pose another at random."""
         earlier = self._timed.get(self._posed)
         if earlier is not None:
-            _spoil(earlier)
+            _poison(earlier)
         self._refuse_memory(out)
         # In place there is one memory for all outputs, and the next question is about to be written to it.
         self._timed[self._posed] = tuple(tensor.clone() for tensor in parts(out)) if self._written else out
@@ -164,7 +164,7 @@ class Gate:
         for tensor, values in zip(self._inputs.activations(), question.activations, strict=True):
             if not any(tensor is each for each in self._written) and not _equal(tensor, values):
                 raise WrongResultError("it wrote over its inputs")
-        _spoil(out)
+        _poison(out)
         return error
 
     def _error(self, out: Output, question: Question) -> float:
@@ -245,7 +245,7 @@ def _place(tensor: torch.Tensor) -> tuple[int, tuple[int, ...]]:
     return tensor.data_ptr(), tensor.stride()
 
 
-def _spoil(out: Output) -> None:
+def _poison(out: Output) -> None:
     for tensor in parts(out):
         values = tensor.data  # autograd forbids to write to a view that a backward pass returned, and counts writes
         if values.dtype is torch.bool:

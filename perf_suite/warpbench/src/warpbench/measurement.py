@@ -20,9 +20,8 @@ from .protocol import Job, Outcome
 from .records import ClockEventReasons, MeasurementRecord, Status
 from .setting import Setting
 from .timing import Stopwatch
-from .timing.steady import sample_steady_latency
+from .timing.replays import sample_steady_latency, sample_warm_latency
 from .timing.timing import TimedCall, Timing
-from .timing.warm import sample_warm_latency
 
 # NVML looks at one process at a time, some five times a second: where there are others, wait for it to look again.
 _LOOKS = 3

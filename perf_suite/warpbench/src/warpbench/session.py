@@ -6,17 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .ahead import compile_ahead
-from .alternation import alternated, combined
 from .control import Control
-from .controls import interleaved, is_control, merged
 from .jobs import control_benchmark, jobs_of
 from .protocol import STARTED, Job, Outcome, Stage, blank_record, outcome_from_line
 from .records import Failure, RunRecord, Status
 from .spool import Spool
 from .unchanged import digests, unchanged
+from .visits import alternated, combined, interleaved, is_control, merged
 from .watched_worker import Limits, WatchedWorker, WorkerStartError
-from .workload import ANY_DEVICE
-from .workload_record import workload_record
+from .workload import ANY_DEVICE, workload_record
 
 _MOST_TRIES = 3  # of a combination whose measurement is invalid
 _REST_S = 5.0  # before another try: clocks recover within a second, the temperature takes longer

@@ -1,8 +1,8 @@
 """The process that measures: `python -m warpbench.worker FD RUN BEGUN`, started and watched by session.py.
 
 On FD it writes a run record, then one outcome a line. From standard input it reads the jobs, on one line, and begins
-when that is closed. Whatever it survives it reports itself. What it does not survive (a crash, a hang, a CUDA context
-that works no longer) its watcher reports, and starts another worker for the rest.
+when that is closed. It reports every error it can catch. What it cannot (a crash, a hang, a CUDA context that works no
+longer) its watcher reports, and starts another worker for the rest.
 """
 
 import contextlib

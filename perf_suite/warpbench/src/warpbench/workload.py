@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .cost import Cost
+from .records import WorkloadRecord
 
 ANY_DEVICE = "any"
 
@@ -37,3 +38,20 @@ class Workload:
     def kernels(self) -> tuple[str, ...]:
         """The implementations that are ours."""
         return tuple(name for name in self.implementations if name not in (*self.baselines, *self.controls))
+
+
+def workload_record(run: str, benchmark: str, workload: Workload) -> WorkloadRecord:
+    """The record of `workload` in the run of this name, measured under the asv class `benchmark`."""
+    return WorkloadRecord(
+        run=run,
+        benchmark=benchmark,
+        operator=workload.operator,
+        workload=workload.name,
+        parameters=workload.parameters,
+        dtype=workload.products,
+        flops=workload.cost.flops,
+        bytes=workload.cost.bytes,
+        kernels=workload.kernels,
+        baselines=workload.baselines,
+        controls=workload.controls,
+    )

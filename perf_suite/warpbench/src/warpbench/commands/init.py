@@ -63,14 +63,11 @@ def run(arguments: argparse.Namespace) -> None:
         ]
         configuration["uninstall_command"] = []
     _write(folder / _CONFIGURATION, json.dumps(configuration, indent=4) + "\n")
-    templates = resources.files("warpbench") / "templates"
     (folder / name).mkdir(exist_ok=True)
-    for template, target in (
-        ("__init__.txt", "__init__.py"),
-        ("rms_norm.txt", "rms_norm.py"),
-        ("control.txt", "control.py"),
-    ):
-        _write(folder / name / target, (templates / template).read_text())
+    _write(folder / name / "__init__.py", '"""Benchmarks of this project, run by asv with warpbench."""\n')
+    for module in ("rms_norm", "control"):
+        template = resources.files("warpbench") / "templates" / f"{module}.txt"
+        _write(folder / name / f"{module}.py", template.read_text())
 
 
 def _write(file: Path, text: str) -> None:

@@ -15,8 +15,7 @@ from ..profiling import nsight_compute, nsight_systems, result_file
 from ..profiling.profile_record import profile_record
 from ..profiling.result_file import NoResultFileError, ResultFile
 from ..profiling.table import kernel_table, traffic_table
-from ..profiling.tools import ProfilerError, find_tool
-from ..profiling.watched_call import Call, NotProfiledError
+from ..profiling.watched_call import Call, NotProfiledError, ProfilerError, find_tool
 from ..project import project_here
 from ..records import ProfileRecord, RunRecord
 from ..workload import ANY_DEVICE, Workload

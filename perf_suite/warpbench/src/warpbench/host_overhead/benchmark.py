@@ -8,8 +8,7 @@ from .. import benchmark_root
 from ..benchmark import KernelBenchmark
 from ..jobs import asv_name, quick_wanted, selection_wanted
 from ..records import Status
-from .session import HostOverheadResults, measure_host_overhead
-from .smallest import implementations
+from .session import HostOverheadResults, implementations, measure_host_overhead
 
 
 class HostOverheadBenchmark(ABC):

@@ -20,7 +20,7 @@ from .. import context, run_record
 from ..gate import WrongResultError
 from ..protocol import Job, jobs_from_json
 from ..records import Failure, RunRecord, to_line
-from .smallest import Order, case
+from .session import Order, case
 
 _FILE = Path(__file__).with_name("dispatch.py")
 

@@ -17,7 +17,7 @@ from ..output import Output
 from ..prepared import UnavailableError
 from ..protocol import Job
 from ..setting import set_up
-from .smallest import case
+from .session import case
 
 # A GPU takes about 1000 launches ahead of time. The longest call here, eager attention, enqueues about ten kernels.
 CALLS = 50

@@ -1,5 +1,7 @@
 """Measure every operator's host overhead in one process that may crash or hang, and write the records. No torch."""
 
+from __future__ import annotations
+
 import contextlib
 import importlib.util
 import json
@@ -8,8 +10,8 @@ import statistics
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,7 @@ from ..protocol import Job, Outcome, jobs_to_json
 from ..records import Failure, MeasurementRecord, RunRecord, Status, from_line
 from ..samples import thinned
 from ..spool import Spool
-from ..workload import Workload
-from ..workload_record import workload_record
-from .smallest import Order, case, smallest
+from ..workload import Workload, workload_record
 
 _REASON_LENGTH, _LAST_WORDS = 500, 300
 
@@ -213,3 +213,37 @@ def _outcome(run: str, benchmark: str, workload: Workload, implementation: str, 
     )
     calls = visits[0]["extra_info"]["calls"] if visits else 1
     return Outcome(measurement=measurement, samples_s=samples_s, calls_per_sample=calls)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One process's work, and where it writes."""
+
+    run: str
+    quick: bool
+    jobs: str  # as JSON; those of this machine's device are measured
+    journal: int  # a file descriptor
+    report: str
+
+
+# Compiling it anew takes longer than measuring all the others.
+_LEFT_OUT = {"torch_compile"}
+_DEVICES = ("cuda", "cpu")
+
+
+def smallest(kind: type[KernelBenchmark], device: str) -> Workload:
+    """The operator's smallest workload, called like the operator."""
+    workload = kind.workload_of(kind.smallest_case(device))
+    implementations = tuple(name for name in workload.implementations if name not in _LEFT_OUT)
+    return replace(workload, name=kind.operator, implementations=implementations)
+
+
+def implementations(kinds: Iterable[type[KernelBenchmark]]) -> tuple[str, ...]:
+    """Those of any operator on any device."""
+    workloads = [smallest(kind, device) for kind in kinds for device in _DEVICES]
+    return tuple(dict.fromkeys(name for workload in workloads for name in workload.implementations))
+
+
+def case(operator: str, implementation: str) -> str:
+    """How a combination is called between the processes: "rope-warpwatch"."""
+    return f"{operator}-{implementation}"

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..protocol import outcome_to_line
 from ..records import to_line
-from ..workload_record import workload_record
+from ..workload import workload_record
 from .ad_hoc import BadRequestError
 from .result import BenchmarkResult
 

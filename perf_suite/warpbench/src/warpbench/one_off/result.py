@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..cost import bound_s
 from ..protocol import Outcome
 from ..records import Ceilings, MeasurementRecord, RunRecord, Status
-from ..roofline import bound_s
 from ..workload import Workload
 
 

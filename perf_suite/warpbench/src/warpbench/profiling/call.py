@@ -19,7 +19,7 @@ from ..protocol import jobs_from_json
 from ..run_record import describe
 from ..setting import set_up
 from ..workload import Workload
-from .report import CallReport, write_report
+from .watched_call import CallReport, write_report
 
 _WARM_UP_CALLS = 3  # the first may load a library, compile or choose an algorithm
 

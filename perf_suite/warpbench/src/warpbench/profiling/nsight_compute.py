@@ -4,18 +4,20 @@ Caches are flushed before each kernel and again before each replay of it, as NVB
 kernel that would find its predecessor's output in the L2 does not find it here. Clocks are left as they are.
 """
 
+from __future__ import annotations
+
+import csv
+import math
 import os
 import re
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import counters
-from .raw_page import KernelRow, read_raw_page
-from .report import CallReport
-from .tools import ProfilerError
-from .watched_call import Call, NotProfiledError, Ran, run_under
+from .watched_call import Call, CallReport, NotProfiledError, ProfilerError, Ran, run_under
 
 _OPTIONS = (
     *("--profile-from-start", "off"),
@@ -93,3 +95,45 @@ def _kernels(tool: Path, report: Path, ran: Ran) -> tuple[KernelRow, ...]:
             f"Nsight Compute saw no kernel: {(page.stderr or page.stdout or ran.output).strip()[-300:]}"
         )
     return kernels
+
+
+_KERNEL = "Kernel Name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRow:
+    """One kernel's numbers, by Nsight Compute's own names and in the units of its CSV."""
+
+    signature: str  # as Nsight Compute demangles it
+    counters: Mapping[str, float]
+    units: Mapping[str, str]
+
+
+def read_raw_page(text: str) -> tuple[KernelRow, ...]:
+    """The kernels in the order they ran, none if the text holds no table; what is no number has no entry.
+
+    Nsight Compute writes its own lines before and behind the table. Raises ValueError for another of its pages.
+    """
+    lines = text.splitlines()
+    start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
+    if start is None:
+        return ()
+    names, units, *rows = list(csv.reader(lines[start:]))
+    if _KERNEL not in names or "Metric Name" in names:
+        raise ValueError(f"wanted Nsight Compute's raw page (--page raw), got columns {', '.join(names[:15])}")
+    return tuple(
+        KernelRow(
+            signature=row[names.index(_KERNEL)],
+            counters={name: float(value) for name, value in zip(names, row, strict=True) if _is_number(value)},
+            units=dict(zip(names, units, strict=True)),
+        )
+        for row in rows
+        if len(row) == len(names)
+    )
+
+
+def _is_number(value: str) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except ValueError:  # n/a, or a word
+        return False

@@ -7,7 +7,7 @@ from ..records import ProfiledKernel, ProfileRecord
 from ..workload import Workload
 from . import counters
 from .counters import Spellings
-from .raw_page import KernelRow
+from .nsight_compute import KernelRow
 
 _SECONDS = {
     "ns": 1e-9,

@@ -1,6 +1,11 @@
-"""Run `call.py` under a profiler and hear what came of it. No torch here."""
+"""Find a profiler, run `call.py` under it and hear what came of it. No torch here."""
 
+from __future__ import annotations
+
+import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -10,8 +15,8 @@ from pathlib import Path
 
 from ..child_process import python_running
 from ..protocol import Job, jobs_to_json
+from ..records import RunRecord, from_line, to_line
 from ..workload import Workload
-from .report import CallReport, read_report
 
 _CALL = "warpbench.profiling.call"
 _LIMIT_S = 600.0  # torch from a cold disk, torch.compile, and a long call replayed some forty times
@@ -90,3 +95,64 @@ def _output(command: list[str], environment: Mapping[str, str] | None) -> str:
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallReport:
+    """The machine, and how the calls went."""
+
+    run: RunRecord
+    reason: str | None = None  # why there is nothing to profile; None if the calls were made and right
+    backend: str | None = None  # the library kernel family taken, where the implementation chooses one
+
+
+def write_report(report: CallReport, path: Path) -> None:
+    """The run's line, then the rest as one JSON object."""
+    path.write_text(f"{to_line(report.run)}\n{json.dumps({'reason': report.reason, 'backend': report.backend})}\n")
+
+
+def read_report(path: Path) -> CallReport:
+    """The inverse of write_report. Raises ValueError if the file holds no run."""
+    first, second = path.read_text().splitlines()
+    run = from_line(first)
+    if not isinstance(run, RunRecord):
+        raise ValueError(f"wanted a run record in {path}, got {first[:80]!r}")
+    return CallReport(run=run, **json.loads(second))
+
+
+_FOLDERS = {
+    "ncu": ("usr/local/cuda/bin", "usr/local/cuda-*/bin", "opt/nvidia/nsight-compute/*"),
+    "nsys": (
+        "usr/local/cuda/bin",
+        "usr/local/cuda-*/bin",
+        "opt/nvidia/nsight-systems/*/bin",
+        "opt/nvidia/nsight-systems/*/target-linux-x64",
+        "opt/nvidia/nsight-compute/*/host/target-linux-x64",  # Nsight Compute brings one
+    ),
+}
+_NAMES = {"ncu": "Nsight Compute", "nsys": "Nsight Systems"}
+
+
+class ProfilerError(Exception):
+    """No profile can be made here; the message says what to do about it."""
+
+
+def find_tool(name: str, root: Path = Path("/")) -> Path:
+    """`ncu` or `nsys`: the one on PATH, else the newest under CUDA's or its own folder. Raises ProfilerError."""
+    found = shutil.which(name)
+    if found:
+        return Path(found)
+    for folder in _FOLDERS[name]:
+        for tool in sorted(root.glob(f"{folder}/{name}"), key=_version, reverse=True):
+            if tool.is_file():
+                return tool
+    places = ", ".join(f"/{folder}" for folder in _FOLDERS[name])
+    raise ProfilerError(
+        f"{_NAMES[name]} ({name}) is neither on PATH nor in {places}; it comes with the CUDA toolkit, or from "
+        f"https://developer.nvidia.com/{_NAMES[name].lower().replace(' ', '-')}"
+    )
+
+
+def _version(tool: Path) -> tuple[int, ...]:
+    """The numbers in its path, so that 2025.10 is newer than 2025.3."""
+    return tuple(map(int, re.findall(r"\d+", str(tool))))

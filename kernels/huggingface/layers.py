@@ -1,4 +1,4 @@
-"""rope in the attention of Llama models."""
+"""The layers of transformers' models by our operators: norms, feed-forward networks, rotary embeddings."""
 
 from __future__ import annotations
 
@@ -6,11 +6,91 @@ from typing import Any
 
 import torch
 from torch import nn
+from transformers.activations import NewGELUActivation, SiLUActivation
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers.models.gpt2.modeling_gpt2 import GPT2MLP
 from transformers.models.llama import modeling_llama
+from transformers.models.llama.modeling_llama import LlamaMLP, LlamaRMSNorm
+from transformers.pytorch_utils import Conv1D
 
 from ..modules.gradient import refuse_gradient
+from ..modules.linear_activation import LinearGELU
+from ..operators.layer_norm import layer_norm
+from ..operators.linear_activation import swiglu
+from ..operators.rms_norm import rms_norm
 from ..operators.rope import rope
+
+
+def replace_norms(model: nn.Module) -> nn.Module:
+    """Put rms_norm in the place of each LlamaRMSNorm and layer_norm in that of each nn.LayerNorm; the model.
+
+    In place, and only for norms over one dimension that have a weight; the modules keep their names and weights. Ours
+    rounds once, where transformers rounds before the weight too.
+    Raises ValueError for a model that has none to replace.
+    """
+    replaced = 0
+    for module in model.modules():
+        if type(module) is LlamaRMSNorm:
+            module.__class__ = _RMSNorm
+        elif type(module) is nn.LayerNorm and module.elementwise_affine and len(module.normalized_shape) == 1:
+            module.__class__ = _LayerNorm
+        else:
+            continue
+        replaced += 1
+    if not replaced:
+        raise ValueError("replace_norms: the model has no LlamaRMSNorm and no nn.LayerNorm to replace")
+    return model
+
+
+class _RMSNorm(LlamaRMSNorm):
+    def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        out = rms_norm(hidden_states, self.weight, eps=self.variance_epsilon)
+        return refuse_gradient(out, "rms_norm", "train without replace_norms")
+
+
+class _LayerNorm(nn.LayerNorm):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        out = layer_norm(input, self.weight, self.bias, eps=self.eps)
+        return refuse_gradient(out, "layer_norm", "train without replace_norms")
+
+
+def replace_mlp(model: nn.Module) -> nn.Module:
+    """Put swiglu into each LlamaMLP with a silu, and linear_gelu into each GPT2MLP with gelu_new; the model.
+
+    In place. A LlamaMLP keeps its weights and names. Of a GPT2MLP, `c_fc` becomes a LinearGELU, whose weight is the
+    Conv1D's transposed, in memory of its own. Layers that were quantized before stay, with PyTorch's activation.
+    Raises ValueError for a model that has none to replace.
+    """
+    replaced = 0
+    for module in model.modules():
+        if type(module) is LlamaMLP and isinstance(module.act_fn, nn.SiLU | SiLUActivation):
+            module.__class__ = _GatedMLP
+        elif type(module) is GPT2MLP and type(module.c_fc) is Conv1D and isinstance(module.act, NewGELUActivation):
+            module.add_module("c_fc", _linear_gelu(module.c_fc))
+            module.act = nn.Identity()
+        else:
+            continue
+        replaced += 1
+    if not replaced:
+        raise ValueError("replace_mlp: the model has no LlamaMLP with a silu and no GPT2MLP with gelu_new to replace")
+    return model
+
+
+class _GatedMLP(LlamaMLP):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        gate, up = self.gate_proj, self.up_proj
+        if type(gate) is not nn.Linear or type(up) is not nn.Linear:
+            return super().forward(x)
+        out = swiglu(x, gate.weight, up.weight, gate.bias, up.bias)
+        return self.down_proj(refuse_gradient(out, "swiglu", "train without replace_mlp"))
+
+
+def _linear_gelu(layer: Conv1D) -> LinearGELU:
+    depth, outputs = layer.weight.shape
+    made = LinearGELU(depth, outputs, approximate="tanh", dtype=layer.weight.dtype, device="meta")
+    made.weight = nn.Parameter(layer.weight.detach().t().contiguous(), layer.weight.requires_grad)
+    made.bias = layer.bias
+    return made.train(layer.training)
 
 
 def replace_rotary(model: nn.Module) -> nn.Module:
