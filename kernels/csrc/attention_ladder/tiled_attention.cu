@@ -98,9 +98,9 @@ __global__ void __launch_bounds__(Shape::kThreads) tiled_attention_kernel(const 
     // A row that has seen no key has the maximum -inf. Subtracting 0 then gives weights 0, not -inf + inf.
     // The maximum comes off before the scale goes on: multiplied first, large scores are rounded by more than they differ.
     const float base = top == -INFINITY ? 0.0f : top;
-    const float shrink = expf((row_max - base) * p.scale);
+    const float factor = expf((row_max - base) * p.scale);
     row_max = top;
-    row_sum *= shrink;
+    row_sum *= factor;
 #pragma unroll
     for (int j = 0; j < kKeysPerLane; ++j) {
       const float weight = expf((scores[j] - base) * p.scale);
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(Shape::kThreads) tiled_attention_kernel(const 
       tiles.weights[row][x + kLanes * j] = weight;
     }
 #pragma unroll
-    for (int c = 0; c < kColumns; ++c) out[c] *= shrink;
+    for (int c = 0; c < kColumns; ++c) out[c] *= factor;
 
     __syncthreads();  // weights are stored, and nobody reads the keys
     load_rows(tiles.keys_or_values, v + first_key * p.v_strides.row, p.v_strides.row, p.seq_kv - first_key);

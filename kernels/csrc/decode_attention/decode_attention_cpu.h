@@ -58,10 +58,10 @@ struct DecodeCpuBlock {
     // A row whose scores are all NaN keeps the maximum -inf; its weights are then NaN too, as they should be.
     const float base = top == kDecodeCpuNothing ? 0.0f : top;
     // The maximum comes off before the scale goes on: multiplied first, large scores are rounded by more than they differ.
-    const float shrink = std::exp((row_max[r] - base) * scale);  // 0 for the first keys: exp(-inf)
+    const float factor = std::exp((row_max[r] - base) * scale);  // 0 for the first keys: exp(-inf)
     float* row = &out[size_t(r) * head_dim];
-    for (int d = 0; d < head_dim; ++d) row[d] *= shrink;
-    float sum = row_sum[r] * shrink;
+    for (int d = 0; d < head_dim; ++d) row[d] *= factor;
+    float sum = row_sum[r] * factor;
     for (int j = 0; j < seen; ++j) {
       const float weight = std::exp((scores[j] - base) * scale);
       sum += weight;

@@ -27,9 +27,9 @@ struct DecodeMma16x8x16 {
   }
 };
 
-// A cache streams by: L2 is told that its lines make room first, so that they do not drive out, and have written back, what
-// kernels before this one wrote. On Hopper not where it is larger than this, many times the L2. One H200, behind an L2 flush,
-// told / not, us: 134 MB 43.8 / 46.7, 268 MB 74.5 / 75.3, 537 MB 142.0 / 136.3.
+// A cache streams by with an L2 evict_first hint, so that it does not evict, and have written back, what kernels before this one
+// wrote. On Hopper not where it is larger than this, many times the L2. One H200, behind an L2 flush,
+// with the hint / without, us: 134 MB 43.8 / 46.7, 268 MB 74.5 / 75.3, 537 MB 142.0 / 136.3.
 constexpr int64_t kDecodeAttentionLongCacheBytes = int64_t{400} << 20;
 
 template <typename Element, int HeadDim, int RowTiles, typename Cache>

@@ -91,14 +91,16 @@ cudaError_t flash_attention_tf32_hbm(const FlashAttentionPackedParams& p, cudaSt
 
 cudaError_t flash_attention_sm75(const FlashAttentionBiasedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_sm80(const FlashAttentionBiasedParams& p, cudaStream_t stream);
+cudaError_t flash_attention_sm90a(const FlashAttentionBiasedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_fp32_sm75(const FlashAttentionBiasedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_fp32_sm80(const FlashAttentionBiasedParams& p, cudaStream_t stream);
 cudaError_t flash_attention_tf32_hbm(const FlashAttentionBiasedParams& p, cudaStream_t stream);
 
-// Whether flash_attention_sm90a does: 16-bit elements, of packed sequences up to head_dim 128, at least one query and one key,
-// and no stride of 0, which TMA has not. The rest is flash_attention_hbm's and flash_attention_sm80's.
+// Whether flash_attention_sm90a does: 16-bit elements, of packed sequences and with a bias up to head_dim 128, at least one
+// query and one key, and no stride of 0, which TMA has not. The rest is flash_attention_hbm's and flash_attention_sm80's.
 bool flash_attention_sm90a_takes(const FlashAttentionParams& p);
 bool flash_attention_sm90a_takes(const FlashAttentionPackedParams& p);
+bool flash_attention_sm90a_takes(const FlashAttentionBiasedParams& p);
 
 // Whether flash_attention_hbm does, on the current device.
 cudaError_t flash_attention_hbm_takes(int head_dim, bool& takes);

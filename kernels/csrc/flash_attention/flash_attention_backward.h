@@ -57,5 +57,8 @@ bool flash_attention_backward_sm90a_takes(const FlashAttentionBackwardParams& p)
 int64_t flash_attention_backward_sm90a_room(const FlashAttentionBackwardParams& p);
 cudaError_t flash_attention_backward_sm90a(const FlashAttentionBackwardParams& p, void* room, cudaStream_t stream);
 
+// Its kernels for head_dim 256: fp16 and bf16, the parameters with a window (with_window).
+cudaError_t flash_attention_backward_wide_sm90a(const FlashAttentionBackwardParams& p, cudaStream_t stream);
+
 }  // namespace warpwatch
 #endif

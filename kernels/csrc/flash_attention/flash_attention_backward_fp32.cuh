@@ -333,5 +333,28 @@ cudaError_t launch_dkdv_fp32(const FlashAttentionBackwardParams& p, cudaStream_t
       flash_attention_dkdv_fp32_kernel<HeadDim, Warps, Sharing, Rows, Columns, Async, Shape>, p, G::kOwned, stream);
 }
 
+template <auto DqTile, auto DkdvTile, bool Async, int HeadDim>
+cudaError_t launch_backward_fp32_head_dim(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
+  if (cudaError_t error = launch_delta<float>(p, stream); error != cudaSuccess) return error;
+  constexpr FlashAttentionBackwardFp32Tile dq = DqTile(HeadDim);
+  cudaError_t error = launch_dq_fp32<HeadDim, dq.warps, dq.sharing, dq.rows, dq.columns, Async>(p, stream);
+  if (error != cudaSuccess) return error;
+  constexpr FlashAttentionBackwardFp32Tile dkdv = DkdvTile(HeadDim);
+  return launch_dkdv_fp32<HeadDim, dkdv.warps, dkdv.sharing, dkdv.rows, dkdv.columns, Async>(p, stream);
+}
+
+// DqTile and DkdvTile are functions of flash_attention_backward_tiles.h: head_dim's tile of each kernel.
+template <auto DqTile, auto DkdvTile, bool Async>
+cudaError_t launch_backward_fp32(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
+  if (p.forward.dtype != Dtype::kFloat32) return cudaErrorInvalidValue;
+  switch (p.forward.head_dim) {
+    case 64: return launch_backward_fp32_head_dim<DqTile, DkdvTile, Async, 64>(p, stream);
+    case 96: return launch_backward_fp32_head_dim<DqTile, DkdvTile, Async, 96>(p, stream);
+    case 128: return launch_backward_fp32_head_dim<DqTile, DkdvTile, Async, 128>(p, stream);
+    case 256: return launch_backward_fp32_head_dim<DqTile, DkdvTile, Async, 256>(p, stream);
+    default: return cudaErrorInvalidValue;
+  }
+}
+
 }  // namespace
 }  // namespace warpwatch

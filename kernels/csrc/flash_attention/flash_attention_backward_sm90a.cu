@@ -1,6 +1,5 @@
 // flash_attention_backward for Hopper, fp16 and bf16. Kernels follow each other on the stream.
 #include "flash_attention/flash_attention_backward_sm90a.cuh"
-#include "flash_attention/flash_attention_backward_wide_sm90a.h"
 #include "flash_attention/flash_attention_dkdv_sm90a.cuh"
 #include "flash_attention/flash_attention_dq_sm90a.cuh"
 

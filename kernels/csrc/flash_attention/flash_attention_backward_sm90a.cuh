@@ -1,8 +1,8 @@
 // What the backward kernels for Hopper share (fp16 and bf16, by wgmma and TMA; sm_90a alone).
 //
 // As on the other architectures, one kernel owns queries and sums dq over the keys, another owns keys and sums dk and dv over
-// the queries of all heads that share them. A block is some groups of four warps, which own 64 rows each, and one warp that
-// copies by TMA into rings of shared memory. As many blocks as fit on the GPU share the tiles.
+// the queries of all heads that share them. A block is some consumer warpgroups, which own 64 rows each, and one
+// producer warp, which copies by TMA into rings of shared memory. As many blocks as fit on the GPU share the tiles.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,7 +12,6 @@
 
 #include "flash_attention/flash_attention_backward.h"
 #include "flash_attention/flash_attention_backward_launch.cuh"
-#include "flash_attention/flash_attention_backward_sm90a_tiles.h"
 #include "flash_attention/flash_attention_schedule.cuh"
 #include "flash_attention/flash_attention_sm90a_rounds.h"
 #include "flash_attention/flash_attention_split_softmax.cuh"
@@ -26,6 +25,43 @@
 #include "primitives/wgmma_heads.cuh"
 
 namespace warpwatch {
+
+// How much of the problem a block holds.
+//
+// Registers per thread, in 32 bits: each gradient head_dim / 2, weights and their gradients columns / 2 each, columns / 4 for
+// each of them that is packed, head_dim / 4 for each tensor of owned rows that is held. A thread of two groups has 240.
+// Shared memory, in bytes: 4 * head_dim * (64 * groups * owned_stages + columns * stages), for dk and dv 1 KB a stage more.
+struct FlashAttentionBackwardSm90aTile {
+  int groups;        // of four warps, which own 64 rows each: queries for dq, keys for dk and dv
+  int columns;       // of the others in one step
+  int stages;        // of a step's tiles
+  int owned_stages;  // with 2, the next tile's own rows arrive during all of this one's work
+  int blocks;        // on an SM
+};
+
+// One H100, cold L2, us, fp16, head_dim 64, {16 x 32 heads of 512 full, causal; 32 heads of 2048 causal}. Both kernels by three
+// groups, one owned stage, dk and dv waiting for each query tile: 398, 313, 179. dk and dv by two groups, two query tiles under
+// way: 395, 309, 178; two owned stages: 375, 289, 172; rows in registers and dq by two groups, two owned stages: 368, 273, 166.
+// Both by one group, two blocks on an SM: 427, 296, 152. A block's delta kernel with as many lanes a query as it has pieces, and
+// each kernel launched while the one before it ends: 336, 239, 159.
+// Head_dim 128, 32 heads of 2048 full, causal; 4096 causal: 434, 286, 812 before; all of it but for two query tiles under way in
+// dk and dv 432, 272, 810, with them 440, 275, 821. dq without queries in registers 433, 278, 833, with two owned stages alone
+// 435, 277, 816. More columns or groups do not fit: ptxas then waits for each product.
+// Since then, cold L2, us, before / after: dq's tiles of causal problems are one section, those of full ones come in rounds of
+// heads (flash_attention_sm90a_rounds.h): 32 heads of 2048 of 128, causal, 276 / 250, full 430 / 427. ds of head_dim 128 is left
+// in memory for dq's kernel (flash_attention_dkdv_sm90a.cuh): full 431 / 400, causal 274 / 250 (bf16 279 / 256) and of 4096
+// 815 / 785, with dq by tiles of 256 queries alone 871. Stored before dk's product instead of beside it, in another run, 394.
+// Head_dim 256 has kernels of its own, flash_attention_wide_gradient_sm90a.cuh: 16 heads of 2048, causal, 588 by sm_80's, 268.
+constexpr FlashAttentionBackwardSm90aTile flash_attention_dq_sm90a_tile(int head_dim) {
+  if (head_dim == 64) return {2, 64, 4, 2, 1};
+  return {2, 64, 3, 2, 1};
+}
+
+constexpr FlashAttentionBackwardSm90aTile flash_attention_dkdv_sm90a_tile(int head_dim) {
+  if (head_dim == 64) return {2, 64, 5, 2, 1};
+  return {2, 64, 4, 1, 1};
+}
+
 namespace {
 
 // What both kernels read of a query: its log-sum-exp in two parts, `high` in fp32 and what is left of it in powers of two, and
@@ -115,15 +151,10 @@ struct BackwardSm90a {
   static constexpr int kLeft = (kAtLaunch * (kGroups + 1) - kOfCopier) / kGroups / 8 * 8;
   static constexpr int kOfGroups = kLeft > 240 ? 240 : kLeft;
 
-  // Block b's tile of round r: there and back again, as long tiles come first.
-  static __device__ __forceinline__ unsigned tile_of_round(unsigned round) {
-    return round * gridDim.x + (round % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x);
-  }
-
   // The rows that a block owns, of two tensors: 64 of each group, slab after slab.
   static __device__ __forceinline__ void copy_owned(const OwnedRing& ring, int round, const CUtensorMap& first,
                                                     const CUtensorMap& second, int row, int head, int batch) {
-    ring.begin_filling(round);
+    ring.producer_acquire(round);
 #pragma unroll
     for (int group = 0; group < kGroups; ++group) {
 #pragma unroll
@@ -138,7 +169,7 @@ struct BackwardSm90a {
   template <typename Ring>
   static __device__ __forceinline__ void copy_columns(const Ring& ring, int use, const CUtensorMap& first,
                                                       const CUtensorMap& second, int row, int head, int batch) {
-    ring.begin_filling(use);
+    ring.producer_acquire(use);
 #pragma unroll
     for (int slab = 0; slab < kSlabs; ++slab) {
       ring.copy(use, slab * kColumns * 128, first, slab * 64, row, head, batch);

@@ -19,7 +19,7 @@
 
 namespace warpwatch {
 
-// The gradients of one query or one key by one warp on the ordinary units, for rows in which the tensor cores met what is
+// The gradients of one query or one key by one warp on the CUDA cores, for rows in which the tensor cores met what is
 // not finite. Lane l has the others l, l + 32, ... and head_dim's l + 32 c. Slow: it is there for infinities and NaN alone.
 
 namespace {

@@ -38,23 +38,23 @@ constexpr FlashAttentionBackwardTile flash_attention_dkdv_sm75_tile(int head_dim
 // owns 16 * row_tiles * warps rows. Shared memory, in bytes: 8 * (owned + columns) * (head_dim + 4).
 // Evidence: one H200, 32 heads of 2048 queries, full, and of 1024, causal (16 of head_dim 64), us, all in one step (the tile's two
 // came after):
-//   dq, 64: {4, 1, 64, 1, 2} 1108 and 120, {4, 1, 32, 1, 3} 1176 and 145; ordinary units 176 at 1024
-//   dq, 128: {4, 1, 32, 1, 2} 1951 and 282, {8, 1, 32, 1, 1} 364 and {4, 2, 32, 1, 1} 436 at 1024; ordinary units 3653 and 508
+//   dq, 64: {4, 1, 64, 1, 2} 1108 and 120, {4, 1, 32, 1, 3} 1176 and 145; CUDA cores 176 at 1024
+//   dq, 128: {4, 1, 32, 1, 2} 1951 and 282, {8, 1, 32, 1, 1} 364 and {4, 2, 32, 1, 1} 436 at 1024; CUDA cores 3653 and 508
 //   dkdv, 64: {4, 1, 64, 1, 2} 1532 and 171, {4, 1, 32, 1, 3} 1602 and 200
-//   dkdv, 128: {4, 1, 32, 1, 2} 2796 and 400, {4, 1, 16, 1, 2} 3210 and 460, {8, 1, 32, 1, 1} 500 at 1024; ordinary units 5191
+//   dkdv, 128: {4, 1, 32, 1, 2} 2796 and 400, {4, 1, 16, 1, 2} 3210 and 460, {8, 1, 32, 1, 1} 500 at 1024; CUDA cores 5191
 //       and 674
 struct FlashAttentionBackwardTf32Tile {
   int warps;
   int row_tiles;
   int columns;
   int steps;   // of 8 products that a tensor core adds up before fp32 does: 1 or 2
-  int blocks;  // that the registers shall let onto an SM
+  int blocks;  // minimum per SM (__launch_bounds__)
 };
 constexpr FlashAttentionBackwardTf32Tile flash_attention_backward_tf32_tile(int head_dim) {
   return {4, 1, head_dim == 64 ? 64 : 32, 2, 2};
 }
 
-// fp32 on the ordinary units: a block of `warps` owns 4 * rows * warps / sharing rows and walks over
+// fp32 on the CUDA cores: a block of `warps` owns 4 * rows * warps / sharing rows and walks over
 // 8 * columns * sharing of the others at a time. Registers per thread: each gradient rows * head_dim / (8 * sharing), weights
 // and ds rows * columns each. Shared memory, in bytes, about 4 * (2 * (owned + step) * (head_dim + 4) + owned * (step + 8)).
 struct FlashAttentionBackwardFp32Tile {

@@ -1,6 +1,4 @@
 // flash_attention for Hopper, fp16 and bf16: with a bias added to the scores.
-#include "flash_attention/flash_attention_biased_sm90a.h"
-
 #include "flash_attention/flash_attention_sm90a.cuh"
 
 namespace warpwatch {

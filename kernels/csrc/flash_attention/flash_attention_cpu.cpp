@@ -56,10 +56,10 @@ void add_keys(Block& block, int r, int first, int end, int head_dim, float scale
   for (int j = first; j < end; ++j) top = std::max(top, scores[j]);
   // Where a bias of -inf has hidden all keys so far, subtracting 0 gives weights 0, not -inf + inf.
   const float base = top == kNothing ? 0.0f : top;
-  const float shrink = std::exp((block.row_max[r] - base) * scale);  // 0 for the first keys: exp(-inf)
+  const float factor = std::exp((block.row_max[r] - base) * scale);  // 0 for the first keys: exp(-inf)
   float* out = &block.out[r * head_dim];
-  for (int d = 0; d < head_dim; ++d) out[d] *= shrink;
-  float sum = block.row_sum[r] * shrink;
+  for (int d = 0; d < head_dim; ++d) out[d] *= factor;
+  float sum = block.row_sum[r] * factor;
   for (int j = first; j < end; ++j) {
     const float weight = std::exp((scores[j] - base) * scale);
     sum += weight;

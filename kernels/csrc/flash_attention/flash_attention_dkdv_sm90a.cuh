@@ -83,10 +83,6 @@ struct QueryGradientOfScores {
     }
   };
 
-  static __device__ __forceinline__ unsigned tile_of_round(unsigned round) {
-    return round * gridDim.x + (round % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x);
-  }
-
   static __device__ __forceinline__ void run(const FlashAttentionBackwardParams& p, const ScoreGradients& ds, int heads,
                                              int tiles_of_head, const CUtensorMap& k) {
     extern __shared__ __align__(1024) unsigned char shared[];
@@ -102,7 +98,7 @@ struct QueryGradientOfScores {
       for (int round = 0; tile_of_round(round) < tiles; ++round) {
         const Tile tile(f, ds, heads, tiles_of_head, tile_of_round(round));
         for (int key_tile = 0; key_tile < tile.key_tiles; ++key_tile, ++use) {
-          keys.begin_filling(use);
+          keys.producer_acquire(use);
           for (int slab = 0; slab < kHeadDim / 64; ++slab) {
             keys.copy(use, slab * kKeys * 128, k, slab * 64, key_tile * kKeys, tile.head_kv, tile.batch);
           }
@@ -149,17 +145,17 @@ struct QueryGradientOfScores {
           }
         }
       };
-      const auto settle = [&](Share& share) {
+      const auto fence_operand = [&](Share& share) {
 #pragma unroll
         for (int part = 0; part < kParts; ++part) {
-          wgmma_settle(dq[part][0]);
-          share.of[part].settle();
+          warpgroup_fence_operand(dq[part][0]);
+          share.of[part].fence_operand();
         }
       };
       const auto step = [&](Share& share, Share& asked, int i) {
         ask(asked, i + 3);
-        if (i % kSteps == 0) keys.wait_full(use);
-        settle(share);
+        if (i % kSteps == 0) keys.consumer_wait(use);
+        fence_operand(share);
         wgmma_fence();
         const uint64_t b = wgmma_columns(keys.stage(use), kKeys * 128) + i % kSteps * (kPieces * 128);
 #pragma unroll
@@ -169,8 +165,8 @@ struct QueryGradientOfScores {
         }
         wgmma_commit();
         wgmma_wait<0>();
-        settle(share);
-        if (i % kSteps == kSteps - 1) keys.release(use++);
+        fence_operand(share);
+        if (i % kSteps == kSteps - 1) keys.consumer_release(use++);
       };
 #pragma unroll
       for (int i = 0; i < 3; ++i) ask(shares[i], i);
@@ -184,8 +180,8 @@ struct QueryGradientOfScores {
         step(shares[3], shares[2], i + 3);
       }
       for (int key_tile = here; key_tile < tile.key_tiles; ++key_tile) {  // what the other group reads
-        keys.wait_full(use);
-        keys.release(use++);
+        keys.consumer_wait(use);
+        keys.consumer_release(use++);
       }
 #pragma unroll
       for (int part = 0; part < kParts; ++part) {
@@ -250,7 +246,7 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
   static constexpr int kRingBytes = (QueryRing::kBytes + 1023) / 1024 * 1024;
   using Shape = LaunchShape<Base::kThreads, kRingBytes + OwnedRing::kBytes>;
   // Whether ds^T q of one query tile is under way while a group works on the weights of the next. Of head_dim 128 a tile is work
-  // enough for the tensor cores, and it is slower: flash_attention_backward_sm90a_tiles.h has the figures.
+  // enough for the tensor cores, and it is slower: flash_attention_backward_sm90a.cuh has the figures.
   static constexpr bool kDefers = kHeadDim == 64;
 
   static __device__ __forceinline__ void run(const FlashAttentionBackwardParams& p, const KeySchedule& schedule,
@@ -281,8 +277,8 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
                                               const CUtensorMap& v, const QueryRing& queries, const OwnedRing& keys) {
     const int sharing = p.forward.heads_q / p.forward.heads_kv;
     int use = 0;
-    for (int round = 0; Base::tile_of_round(round) < static_cast<unsigned>(schedule.tiles); ++round) {
-      const KeyWork work = schedule.work(p.forward, Base::tile_of_round(round), Base::kOwned, kColumns);
+    for (int round = 0; tile_of_round(round) < static_cast<unsigned>(schedule.tiles); ++round) {
+      const KeyWork work = schedule.work(p.forward, tile_of_round(round), Base::kOwned, kColumns);
       Base::copy_owned(keys, round, k, v, work.first_key, work.head_kv, work.batch);
       for (int head = work.head_kv * sharing; head < (work.head_kv + 1) * sharing; ++head) {
         for (int query = work.begin; query < work.end; query += kColumns, ++use) {
@@ -322,12 +318,12 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
     const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // known to be the same in the warp
     const int sharing = f.heads_q / f.heads_kv;
     int use = 0;
-    for (int round = 0; Base::tile_of_round(round) < static_cast<unsigned>(schedule.tiles); ++round) {
-      const KeyWork work = schedule.work(f, Base::tile_of_round(round), Base::kOwned, kColumns);
+    for (int round = 0; tile_of_round(round) < static_cast<unsigned>(schedule.tiles); ++round) {
+      const KeyWork work = schedule.work(f, tile_of_round(round), Base::kOwned, kColumns);
       const int first_key = work.first_key + 16 * warp;
       float dk[1][kHeadDim / 8][4] = {};
       float dv[1][kHeadDim / 8][4] = {};
-      keys.wait_full(round);
+      keys.consumer_wait(round);
       // Of head_dim 64 in registers; of 128 there are none left for them.
       const uint32_t keys_at_group = keys.stage(round) + group * kGroupBytes;
       std::conditional_t<kHeadDim == 64, typename Base::Rows, typename Base::RowsInShared> key_rows, value_rows;
@@ -338,57 +334,57 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
         constexpr bool kIsFirst = decltype(is_first)::value || !kDefers;
         float weights[1][kColumnTiles][4], d_weights[1][kColumnTiles][4];
         PackedWeights<kColumnTiles> packed;
-        queries.wait_full(use);
+        queries.consumer_wait(use);
         const uint32_t queries_here = queries.stage(use);
         const float* numbers =
             reinterpret_cast<const float*>(queries_at + use % kTile.stages * kStageBytes + 2 * kColumnBytes) +
             2 * (lane % 4);
-        wgmma_settle(weights[0]);
-        wgmma_settle(d_weights[0]);
-        wgmma_settle(dk[0]);
-        if constexpr (!kIsFirst) d_scores.settle();
+        warpgroup_fence_operand(weights[0]);
+        warpgroup_fence_operand(d_weights[0]);
+        warpgroup_fence_operand(dk[0]);
+        if constexpr (!kIsFirst) d_scores.fence_operand();
         wgmma_fence();
         Base::multiply_rows(weights, key_rows, queries_here);
         if constexpr (!kIsFirst) Base::add_product(dk, d_scores, queries.stage(use - 1));
         Base::multiply_rows(d_weights, value_rows, queries_here + kColumnBytes);
         wgmma_wait<kIsFirst ? 1 : 2>();
-        wgmma_settle(weights[0]);
+        warpgroup_fence_operand(weights[0]);
         if (f.causal) Base::mask_keys(weights, first_key, first_query, work.diagonal, f.window);
         Base::weigh_columns(weights, numbers, f.scale);
         packed.template take<Element>(weights);
-        wgmma_settle(dv[0]);
-        packed.settle();
+        warpgroup_fence_operand(dv[0]);
+        packed.fence_operand();
         wgmma_fence();
         Base::add_product(dv, packed, queries_here + kColumnBytes);
         wgmma_wait<1>();
-        wgmma_settle(d_weights[0]);
-        wgmma_settle(dk[0]);
+        warpgroup_fence_operand(d_weights[0]);
+        warpgroup_fence_operand(dk[0]);
         if constexpr (!kIsFirst) {
-          d_scores.settle();
-          queries.release(use - 1);
+          d_scores.fence_operand();
+          queries.consumer_release(use - 1);
         }
         Base::differentiate_columns(weights, d_weights, numbers);
         d_scores.template take<Element>(weights);
         if constexpr (!kDefers) {
-          wgmma_settle(dk[0]);
-          d_scores.settle();
+          warpgroup_fence_operand(dk[0]);
+          d_scores.fence_operand();
           wgmma_fence();
           Base::add_product(dk, d_scores, queries_here);
         }
         if constexpr (kLeavesScores) {  // while the products are under way, so out of other registers
-          wgmma_settle(weights[0]);
+          warpgroup_fence_operand(weights[0]);
           PackedWeights<kColumnTiles> leaving;
           leaving.template take<Element>(weights);
           leave(left, leaving, head, first_query, first_key, f.seq_kv);
         }
         wgmma_wait<0>();
-        wgmma_settle(dv[0]);
-        packed.settle();
+        warpgroup_fence_operand(dv[0]);
+        packed.fence_operand();
         __syncwarp();  // all lanes have read the numbers
         if constexpr (!kDefers) {
-          wgmma_settle(dk[0]);
-          d_scores.settle();
-          queries.release(use);
+          warpgroup_fence_operand(dk[0]);
+          d_scores.fence_operand();
+          queries.consumer_release(use);
         }
         ++use;
       };
@@ -405,14 +401,14 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
         }
       }
       if (kDefers && !is_first) {
-        wgmma_settle(dk[0]);
-        d_scores.settle();
+        warpgroup_fence_operand(dk[0]);
+        d_scores.fence_operand();
         wgmma_fence();
         Base::add_product(dk, d_scores, queries.stage(use - 1));
         wgmma_wait<0>();
-        wgmma_settle(dk[0]);
-        d_scores.settle();
-        queries.release(use - 1);
+        warpgroup_fence_operand(dk[0]);
+        d_scores.fence_operand();
+        queries.consumer_release(use - 1);
       }
 
       // All of the group have read its keys and values; each warp writes its rows over a quarter of them.
@@ -429,7 +425,7 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
                                    columns);
       asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // TMA writes there next
       __syncwarp();
-      keys.release(round);
+      keys.consumer_release(round);
     }
   }
 };

@@ -48,9 +48,9 @@ struct QueryGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
                                               const CUtensorMap& q, const CUtensorMap& d_out, const CUtensorMap& k,
                                               const CUtensorMap& v, const KeyRing& keys, const OwnedRing& queries) {
     int use = 0;
-    for (int round = 0; Base::tile_of_round(round) < static_cast<unsigned>(schedule.blocks); ++round) {
+    for (int round = 0; tile_of_round(round) < static_cast<unsigned>(schedule.blocks); ++round) {
       const FlashAttentionWork work =
-          work_of_block<true>(p.forward, schedule, Base::tile_of_round(round), Base::kOwned);
+          work_of_block<true>(p.forward, schedule, tile_of_round(round), Base::kOwned);
       const int last = last_key_tile(work), first = work.first_key / kColumns;
       const auto copy_keys = [&](int tile) {
         Base::copy_columns(keys, use++, k, v, tile * kColumns, work.head_kv, work.batch);
@@ -69,8 +69,8 @@ struct QueryGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
     const int lane = threadIdx.x % 32;
     const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // known to be the same in the warp
     int use = 0;
-    for (int round = 0; Base::tile_of_round(round) < static_cast<unsigned>(schedule.blocks); ++round) {
-      const FlashAttentionWork work = work_of_block<true>(f, schedule, Base::tile_of_round(round), Base::kOwned);
+    for (int round = 0; tile_of_round(round) < static_cast<unsigned>(schedule.blocks); ++round) {
+      const FlashAttentionWork work = work_of_block<true>(f, schedule, tile_of_round(round), Base::kOwned);
       const int last = last_key_tile(work), first = work.first_key / kColumns;
       const int first_query = work.first_query + 16 * warp;
       float high[2], rest[2], delta[2];  // of the lane's two rows
@@ -83,7 +83,7 @@ struct QueryGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
         delta[half] = query < f.seq_q ? numbers[2 * QueryNumbers::kQueries] : 0.0f;
       }
       float dq[1][kHeadDim / 8][4] = {};
-      queries.wait_full(round);
+      queries.consumer_wait(round);
       // For both of head_dim 128 there are not registers enough.
       typename Base::Rows q_rows;
       std::conditional_t<kHeadDim == 64, typename Base::Rows, typename Base::RowsInShared> d_out_rows;
@@ -93,27 +93,27 @@ struct QueryGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
       const auto step = [&](auto is_first, int tile) {
         constexpr bool kIsFirst = decltype(is_first)::value;
         float scores[1][kColumnTiles][4], d_weights[1][kColumnTiles][4];
-        keys.wait_full(use);
+        keys.consumer_wait(use);
         const uint32_t keys_here = keys.stage(use);
-        wgmma_settle(scores[0]);
-        wgmma_settle(d_weights[0]);
-        wgmma_settle(dq[0]);
-        if constexpr (!kIsFirst) d_scores.settle();
+        warpgroup_fence_operand(scores[0]);
+        warpgroup_fence_operand(d_weights[0]);
+        warpgroup_fence_operand(dq[0]);
+        if constexpr (!kIsFirst) d_scores.fence_operand();
         wgmma_fence();
         Base::multiply_rows(scores, q_rows, keys_here);
         if constexpr (!kIsFirst) Base::add_product(dq, d_scores, keys.stage(use - 1));
         Base::multiply_rows(d_weights, d_out_rows, keys_here + kColumnBytes);
         wgmma_wait<kIsFirst ? 1 : 2>();
-        wgmma_settle(scores[0]);
+        warpgroup_fence_operand(scores[0]);
         mask_scores<true>(scores, first_query, tile * kColumns, work.seq_kv, work.diagonal, f.causal, f.window);
         Base::weigh_rows(scores, high, rest, f.scale);
-        wgmma_settle(scores[0]);
+        warpgroup_fence_operand(scores[0]);
         wgmma_wait<0>();
-        wgmma_settle(d_weights[0]);
-        wgmma_settle(dq[0]);
+        warpgroup_fence_operand(d_weights[0]);
+        warpgroup_fence_operand(dq[0]);
         if constexpr (!kIsFirst) {
-          d_scores.settle();
-          keys.release(use - 1);
+          d_scores.fence_operand();
+          keys.consumer_release(use - 1);
         }
         Base::differentiate_rows(scores, d_weights, delta);
         d_scores.template take<Element>(scores);
@@ -122,14 +122,14 @@ struct QueryGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
       if (last >= first) {
         step(std::true_type{}, last);
         for (int tile = last - 1; tile >= first; --tile) step(std::false_type{}, tile);
-        wgmma_settle(dq[0]);
-        d_scores.settle();
+        warpgroup_fence_operand(dq[0]);
+        d_scores.fence_operand();
         wgmma_fence();
         Base::add_product(dq, d_scores, keys.stage(use - 1));
         wgmma_wait<0>();
-        wgmma_settle(dq[0]);
-        d_scores.settle();
-        keys.release(use - 1);
+        warpgroup_fence_operand(dq[0]);
+        d_scores.fence_operand();
+        keys.consumer_release(use - 1);
       }
 
       // All of the group have read its queries; each warp writes its rows over a quarter of them.
@@ -141,7 +141,7 @@ struct QueryGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
                                    kHeadDim == 128 ? f.head_dim : kHeadDim);
       asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // TMA writes there next
       __syncwarp();
-      queries.release(round);
+      queries.consumer_release(round);
     }
   }
 };

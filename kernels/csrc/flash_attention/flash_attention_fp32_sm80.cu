@@ -1,4 +1,4 @@
-// flash_attention in fp32 on the ordinary units of sm_86 and newer: rows by cp.async, tiles within the 99 KB of a block.
+// flash_attention in fp32 on the CUDA cores of sm_86 and newer: rows by cp.async, tiles within the 99 KB of a block.
 #include <cuda_runtime.h>
 
 #include "flash_attention/flash_attention.h"
@@ -11,7 +11,7 @@
 
 namespace warpwatch {
 
-// flash_attention in fp32 on the ordinary units, for GPUs whose tensor cores make too few products of tf32 to replace them:
+// flash_attention in fp32 on the CUDA cores, for GPUs whose tensor cores make too few products of tf32 to replace them:
 // compute capability 8.6, 8.9 and 12.0 (flash_attention_tf32.cuh has the others).
 //
 // Two matrix products in registers. `Sharing` warps have the same 4 Rows queries: each scores its part of a tile's keys, and

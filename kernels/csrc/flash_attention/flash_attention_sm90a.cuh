@@ -1,7 +1,7 @@
 // flash_attention by wgmma and TMA, fp16 and bf16; Hopper alone (sm_90a). head_dim 96 is a tile of 128 whose last columns TMA
 // fills with zeros.
 //
-// A block is some groups of four warps, which own 64 queries each, and one warp that copies: queries, keys and values by TMA
+// A block is some consumer warpgroups, which own 64 queries each, and one TMA producer warp: queries, keys and values by TMA
 // into rings of shared memory. A block walks over query tiles as the schedule numbers them (flash_attention_schedule.cuh)
 // and, for each, over its key tiles from the last to the first, so that the masked ones come first. While the tensor cores
 // multiply the weights of one key tile with its values, a group works on the scores of the next.
@@ -49,17 +49,13 @@ struct Sm90aKernel {
   using Shape = LaunchShape<kThreads, kSharedBytes>;
   using Wgmma = HeadWgmma<Element>;
 
-  // Registers of a thread: those of a block, shared out anew. They are multiples of 8.
+  // Register reallocation (setmaxnreg) between producer and consumers: registers of a thread, multiples of 8.
   static constexpr int kAtLaunch = 65536 / kTile.blocks / kThreads / 8 * 8;
   static constexpr int kOfCopier = kGroups == 1 ? 40 : kGroups == 2 ? 24 : 32;
   static constexpr int kLeft = (kAtLaunch * (kGroups + 1) - kOfCopier) / kGroups / 8 * 8;
   static constexpr int kOfGroups = kLeft > 240 ? 240 : kLeft;
   static constexpr bool kShareOut = kAtLaunch < 240;
 
-  // Block b's tile of round r: there and back again, as long tiles come first.
-  static __device__ __forceinline__ unsigned tile_of_round(unsigned round) {
-    return round * gridDim.x + (round % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x);
-  }
   static __device__ __forceinline__ int last_key_tile(const FlashAttentionWork& work) {
     return (work.keys + kKeys - 1) / kKeys - 1;
   }
@@ -118,7 +114,7 @@ struct Sm90aKernel {
       const int batch = kPacked<Params> ? 0 : work.batch;
       const int last = last_key_tile(work), first = first_key_tile(work);
       const auto copy_keys = [&](const KeyRing& ring, const CUtensorMap& map, int tile) {
-        ring.begin_filling(use);
+        ring.producer_acquire(use);
 #pragma unroll
         for (int slab = 0; slab < kSlabs; ++slab) {
           ring.copy(use, slab * kKeys * 128, map, slab * 64, work.key_row + tile * kKeys, work.head_kv, batch);
@@ -126,7 +122,7 @@ struct Sm90aKernel {
       };
       // The first keys may have a stage to go to before the queries have.
       if (last >= first) copy_keys(keys, k, last);
-      queries.begin_filling(query_use);
+      queries.producer_acquire(query_use);
 #pragma unroll
       for (int group = 0; group < kGroups; ++group) {
 #pragma unroll
@@ -179,7 +175,7 @@ struct Sm90aKernel {
 
       float out[1][kHeadDim / 8][4] = {};
       SplitSoftmax softmax;
-      queries.wait_full(query_use);
+      queries.consumer_wait(query_use);
       if (last >= first) {
         const uint32_t group_queries = queries.stage(query_use) + group * kGroupBytes;
         typename BiasOf<Params, Element, kKeyTiles>::Type bias(p, work, first_query);
@@ -189,61 +185,61 @@ struct Sm90aKernel {
         };
         float scores[1][kKeyTiles][4] = {};
         PackedWeights<kKeyTiles> weights;
-        keys.wait_full(use);
-        wgmma_settle(scores[0]);
+        keys.consumer_wait(use);
+        warpgroup_fence_operand(scores[0]);
         wgmma_fence();
         multiply_keys(scores, group_queries, keys.stage(use));
         bias.ask_for(last * kKeys);
         wgmma_wait<0>();
-        wgmma_settle(scores[0]);
-        keys.release(use);
+        warpgroup_fence_operand(scores[0]);
+        keys.consumer_release(use);
         mask(scores, last);
-        softmax.weigh(scores, exponents);
+        softmax.exp_and_sum(scores, exponents);
         weights.template take<Element>(scores);
 
         for (int tile = last - 1; tile >= first; --tile) {
           ++use;
-          keys.wait_full(use);
-          wgmma_settle(scores[0]);
-          wgmma_settle(out[0]);
-          weights.settle();
+          keys.consumer_wait(use);
+          warpgroup_fence_operand(scores[0]);
+          warpgroup_fence_operand(out[0]);
+          weights.fence_operand();
           wgmma_fence();
           multiply_keys(scores, group_queries, keys.stage(use));
           bias.ask_for(tile * kKeys);
-          values.wait_full(use - 1);
+          values.consumer_wait(use - 1);
           if (kPacked<Params> && tile == last - 1) clear_values(work, last, values.stage(use - 1), group);
           wgmma_fence();
           multiply_values(out, weights, values.stage(use - 1));
           wgmma_wait<1>();
-          wgmma_settle(scores[0]);
-          keys.release(use);
+          warpgroup_fence_operand(scores[0]);
+          keys.consumer_release(use);
           mask(scores, tile);
           // Weights first, then the wait: the compiler would have it earlier, and moves it over no branch.
-          if (softmax.weigh(scores, exponents)) {
-            wgmma_settle(scores[0]);
+          if (softmax.exp_and_sum(scores, exponents)) {
+            warpgroup_fence_operand(scores[0]);
             wgmma_wait<0>();
-            wgmma_settle(out[0]);
+            warpgroup_fence_operand(out[0]);
             softmax.rescale(out);
           } else {
-            wgmma_settle(scores[0]);
+            warpgroup_fence_operand(scores[0]);
             wgmma_wait<0>();
-            wgmma_settle(out[0]);
+            warpgroup_fence_operand(out[0]);
           }
-          weights.settle();
-          values.release(use - 1);
+          weights.fence_operand();
+          values.consumer_release(use - 1);
           weights.template take<Element>(scores);
         }
 
-        values.wait_full(use);
+        values.consumer_wait(use);
         if (kPacked<Params> && last == first) clear_values(work, last, values.stage(use), group);
-        wgmma_settle(out[0]);
-        weights.settle();
+        warpgroup_fence_operand(out[0]);
+        weights.fence_operand();
         wgmma_fence();
         multiply_values(out, weights, values.stage(use));
         wgmma_wait<0>();
-        wgmma_settle(out[0]);
-        weights.settle();
-        values.release(use);
+        warpgroup_fence_operand(out[0]);
+        weights.fence_operand();
+        values.consumer_release(use);
         ++use;
       }
 
@@ -259,7 +255,7 @@ struct Sm90aKernel {
       }
       asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // TMA writes there next
       __syncwarp();
-      queries.release(query_use);
+      queries.consumer_release(query_use);
       ++query_use;
     }
   }

@@ -10,9 +10,15 @@
 
 namespace warpwatch {
 
+// Block b's tile of round r: static boustrophedon (snake) order, since the schedule puts the longest tiles first.
+__device__ __forceinline__ unsigned tile_of_round(unsigned round) {
+  return round * gridDim.x + (round % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x);
+}
+
+
 // The rows of attention's operands as TMA copies them: which strides it takes, and their tensor maps.
 
-// Rows that show one memory twice are not TMA's.
+// Overlapping and broadcast rows are not TMA's.
 inline bool takes_strides(const FlashAttentionStrides& strides, const HeadSizes& sizes) {
   return (sizes.rows == 1 || strides.row >= sizes.head_dim) && (sizes.heads == 1 || strides.head > 0) &&
          (sizes.batch == 1 || strides.batch > 0);

@@ -27,7 +27,7 @@ struct PackedWeights {
   }
 
   // Behind a wait: until then wgmma reads them, which the compiler does not know.
-  __device__ __forceinline__ void settle() {
+  __device__ __forceinline__ void fence_operand() {
 #pragma unroll
     for (int n = 0; n < kKeyTiles / 2; ++n) {
 #pragma unroll
@@ -46,14 +46,14 @@ struct PackedWeights {
 struct SplitSoftmax : OnlineSoftmax<1> {
   static constexpr float kSmallRise = 6.0f;
   ExponentLine line[2] = {{1.0f, 0.0f}, {1.0f, 0.0f}};  // of row_max; until a row sees a key, any that leaves -inf as it is
-  float factor[2];                                      // of what was summed before, where weigh() is true
+  float factor[2];                                      // of what was summed before, where exp_and_sum() is true
 
   static __device__ __forceinline__ float scale_log2(const RawScores& exponents) { return exponents.scale_log2; }
   static __device__ __forceinline__ float scale_log2(const BiasedScores&) { return kLog2E; }
 
   // scores become weights; true where the warp's output is to be rescaled.
   template <int kKeyTiles, typename Exponents>
-  __device__ __forceinline__ bool weigh(float (&scores)[1][kKeyTiles][4], const Exponents& exponents) {
+  __device__ __forceinline__ bool exp_and_sum(float (&scores)[1][kKeyTiles][4], const Exponents& exponents) {
     float top[2];  // of the lane
     bool rose = false;
 #pragma unroll

@@ -1,6 +1,6 @@
 // flash_attention in fp32 by way of tensor cores, for GPUs on which three of their products take less time than one of the
-// ordinary units: compute capability 8.0 and 9.0 (A100, H100, H200), where they make 5 to 8 products of tf32 in that time. On
-// 8.6, 8.9 and 12.0 they make one or two, and the ordinary units are used.
+// CUDA cores: compute capability 8.0 and 9.0 (A100, H100, H200), where they make 5 to 8 products of tf32 in that time. On
+// 8.6, 8.9 and 12.0 they make one or two, and the CUDA cores are used.
 //
 // Products are of two pieces a value (primitives/mma_tf32.cuh), sums of fp32. A warp owns 16 RowTiles queries and keeps
 // scores, weights and output in registers. Keys and values have a buffer each: values arrive while scores are computed, the
@@ -24,7 +24,7 @@
 
 namespace warpwatch {
 
-// One query's attention by one warp on the ordinary units, for a row in which the tensor cores met what is not finite.
+// One query's attention by one warp on the CUDA cores, for a row in which the tensor cores met what is not finite.
 //
 // Lane l scores keys l, l + 32, ... and sums output columns l + 32 c. Slow: it is there for infinities and NaN alone, and
 // ends where nothing but NaN can come of it.

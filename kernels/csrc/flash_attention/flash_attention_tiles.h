@@ -53,7 +53,7 @@ constexpr FlashAttentionTile flash_attention_biased_sm80_tile(int head_dim) {
   return {4, 32, 32, false};                         // 48 KB
 }
 
-// fp32 on the ordinary units. On sm_75 a block is (queries / 2) x 8 threads: 8 lanes share a pair of query rows.
+// fp32 on the CUDA cores. On sm_75 a block is (queries / 2) x 8 threads: 8 lanes share a pair of query rows.
 constexpr int kFlashAttentionFp32Sm75Queries = 32;
 constexpr int flash_attention_fp32_sm75_keys(int head_dim) {
   return head_dim == 256 ? 16 : 32;  // 52 KB of 256: a block on sm_75 may take 64
@@ -66,22 +66,22 @@ struct FlashAttentionTf32Tile {
   int row_tiles;
   int keys;
   int steps;   // of 8 products that a tensor core adds up before fp32 does: 1 or 2
-  int blocks;  // that the registers shall let onto an SM
+  int blocks;  // minimum per SM (__launch_bounds__)
 };
 
 // Evidence: one H200, 32 heads (16 of head_dim 256) of 2048 queries, full, and of 1024, causal (16 of head_dim 64), us:
-//   64: {4, 1, 32, 2, 3} 590 and 69, {4, 2, 32, 2, 2} 555 and 89, {4, 1, 64, 2, 3} 634 and 83; ordinary units 788 and 130
-//   96: {4, 2, 32, 2, 2} 805, {4, 1, 32, 2, 3} 899, {4, 1, 64, 2, 2} 947; ordinary units 1177
-//   128: {4, 1, 32, 2, 2} 1160 and 178, {8, 1, 32, 2, 1} 1174 and 180, {4, 2, 32, 2, 1} 1089 and 288; ordinary units 1577
+//   64: {4, 1, 32, 2, 3} 590 and 69, {4, 2, 32, 2, 2} 555 and 89, {4, 1, 64, 2, 3} 634 and 83; CUDA cores 788 and 130
+//   96: {4, 2, 32, 2, 2} 805, {4, 1, 32, 2, 3} 899, {4, 1, 64, 2, 2} 947; CUDA cores 1177
+//   128: {4, 1, 32, 2, 2} 1160 and 178, {8, 1, 32, 2, 1} 1174 and 180, {4, 2, 32, 2, 1} 1089 and 288; CUDA cores 1577
 //       and 238
-//   256: {8, 1, 32, 2, 1} 1320, which sm_80 has no room for, {4, 1, 32, 2, 1} 1960; ordinary units 1659
+//   256: {8, 1, 32, 2, 1} 1320, which sm_80 has no room for, {4, 1, 32, 2, 1} 1960; CUDA cores 1659
 constexpr FlashAttentionTf32Tile flash_attention_tf32_tile(int head_dim, bool biased) {
   if (head_dim == 64) return {4, 1, 32, 2, biased ? 2 : 3};  // three blocks have no registers to spare for a bias
   if (head_dim == 256) return {8, 1, 16, 2, 1};
   return {4, 1, 32, 2, 2};
 }
 
-// fp32 on the ordinary units of sm_86 and newer: a block of `warps` owns 4 * rows * warps / sharing queries and walks over
+// fp32 on the CUDA cores of sm_86 and newer: a block of `warps` owns 4 * rows * warps / sharing queries and walks over
 // 8 * keys * sharing keys at a time. Shared memory, in bytes: 4 * (queries * (head_dim + tile + sharing) +
 // tile * (2 * head_dim + 8) + 4 * head_dim), tile being those keys.
 struct FlashAttentionFp32Tile {

@@ -122,8 +122,8 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
     const CUtensorMap& first_map = kOfQueries ? maps.k : maps.q;
     const CUtensorMap& second_map = kOfQueries ? maps.v : maps.d_out;
     int use = 0;
-    for (int round = 0; Base::tile_of_round(round) < tiles_of(schedule); ++round) {
-      const Tile tile(f, schedule, Base::tile_of_round(round));
+    for (int round = 0; tile_of_round(round) < tiles_of(schedule); ++round) {
+      const Tile tile(f, schedule, tile_of_round(round));
       const int batch = tile.work.batch;
       const auto copy_owned = [&] {
         int head;
@@ -132,7 +132,7 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
         } else {
           head = tile.work.head_kv;
         }
-        owned.begin_filling(round);
+        owned.producer_acquire(round);
 #pragma unroll
         for (int group = 0; group < kGroups; ++group) {
           copy_rows(owned, round, group * kGroupBytes, kOfQueries ? maps.q : maps.k, tile.row + 64 * group, head, batch);
@@ -145,11 +145,11 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
       bool has_owned = false;
       for_each_step(f, tile, [&](int member, int column) {
         const int head = kOfQueries ? tile.work.head_kv : tile.work.head_kv * (f.heads_q / f.heads_kv) + member;
-        first.begin_filling(use);  // the first columns may have a stage to go to before the rows have
+        first.producer_acquire(use);  // the first columns may have a stage to go to before the rows have
         copy_rows(first, use, 0, first_map, column, head, batch);
         if (!has_owned) copy_owned();
         has_owned = true;
-        second.begin_filling(use);
+        second.producer_acquire(use);
         copy_rows(second, use, 0, second_map, column, head, batch);
         if constexpr (!kOfQueries) {
           const int to = kNumbersAt + use % kSecondStages * kNumberBytes - kSecondAt - use % kSecondStages * kColumnBytes;
@@ -169,8 +169,8 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
     const int lane = threadIdx.x % 32;
     const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // known to be the same in the warp
     int use = 0;
-    for (int round = 0; Base::tile_of_round(round) < tiles_of(schedule); ++round) {
-      const Tile tile(f, schedule, Base::tile_of_round(round));
+    for (int round = 0; tile_of_round(round) < tiles_of(schedule); ++round) {
+      const Tile tile(f, schedule, tile_of_round(round));
       const int first_row = tile.row + 16 * warp;
       float high[2], rest[2], delta[2];  // where rows are queries, of the lane's two
       if constexpr (kOfQueries) {
@@ -184,7 +184,7 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
         }
       }
       float sums[1][kHeadDim / 8][4] = {};
-      owned.wait_full(round);
+      owned.consumer_wait(round);
       const typename Base::RowsInShared rows{owned.stage(round) + group * kGroupBytes};
       const typename Base::RowsInShared other_rows{rows.rows + kOwnedBytes};
       for_each_step(f, tile, [&](int, int column) {
@@ -192,22 +192,22 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
         PackedWeights<kColumnTiles> packed;
         const float* numbers =
             reinterpret_cast<const float*>(shared + kNumbersAt + use % kSecondStages * kNumberBytes) + 2 * (lane % 4);
-        first.wait_full(use);
-        wgmma_settle(scores[0]);
-        wgmma_settle(sums[0]);
+        first.consumer_wait(use);
+        warpgroup_fence_operand(scores[0]);
+        warpgroup_fence_operand(sums[0]);
         wgmma_fence();
         Base::multiply_rows(scores, rows, first.stage(use));
-        second.wait_full(use);
+        second.consumer_wait(use);
         if constexpr (kOfValues) {
           wgmma_wait<0>();
         } else {
-          wgmma_settle(d_weights[0]);
+          warpgroup_fence_operand(d_weights[0]);
           wgmma_fence();
           Base::multiply_rows(d_weights, other_rows, second.stage(use));
           wgmma_wait<1>();
         }
-        wgmma_settle(scores[0]);
-        if constexpr (kOfValues) first.release(use);
+        warpgroup_fence_operand(scores[0]);
+        if constexpr (kOfValues) first.consumer_release(use);
         if constexpr (kOfQueries) {
           mask_scores<true>(scores, first_row, column, tile.work.seq_kv, tile.work.diagonal, f.causal, f.window);
           Base::weigh_rows(scores, high, rest, f.scale);
@@ -216,11 +216,11 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
           Base::weigh_columns(scores, numbers, f.scale);
         }
         if constexpr (!kOfValues) {
-          wgmma_settle(scores[0]);
+          warpgroup_fence_operand(scores[0]);
           wgmma_wait<0>();
-          wgmma_settle(d_weights[0]);
+          warpgroup_fence_operand(d_weights[0]);
           if constexpr (kOfQueries) {
-            second.release(use);
+            second.consumer_release(use);
             Base::differentiate_rows(scores, d_weights, delta);
           } else {
             Base::differentiate_columns(scores, d_weights, numbers);
@@ -228,22 +228,22 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
         }
         packed.template take<Element>(scores);
         if constexpr (kWhich == Gradient::kKeys) {
-          packed.settle();  // and with it all that was computed of the numbers
+          packed.fence_operand();  // and with it all that was computed of the numbers
           __syncwarp();
-          second.release(use);
+          second.consumer_release(use);
         }
-        wgmma_settle(sums[0]);
-        packed.settle();
+        warpgroup_fence_operand(sums[0]);
+        packed.fence_operand();
         wgmma_fence();
         Base::add_product(sums, packed, kOfValues ? second.stage(use) : first.stage(use));
         wgmma_wait<0>();
-        wgmma_settle(sums[0]);
-        packed.settle();
+        warpgroup_fence_operand(sums[0]);
+        packed.fence_operand();
         if constexpr (kOfValues) {
           __syncwarp();  // all lanes have read the numbers
-          second.release(use);
+          second.consumer_release(use);
         } else {
-          first.release(use);
+          first.consumer_release(use);
         }
         ++use;
       });
@@ -264,7 +264,7 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
       }
       asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // TMA writes there next
       __syncwarp();
-      owned.release(round);
+      owned.consumer_release(round);
     }
   }
 };

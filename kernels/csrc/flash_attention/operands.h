@@ -5,7 +5,6 @@
 #include <type_traits>
 
 #include "flash_attention/flash_attention.h"
-#include "flash_attention/flash_attention_biased_sm90a.h"
 #include "framework/checks.h"
 #include "framework/cuda.h"
 
@@ -33,7 +32,7 @@ Tensor empty_like_queries(const Tensor& q);
 
 void check_head_dim_on_cuda(const char* op, int64_t head_dim);
 
-// Whether fp32 goes through the tensor cores: on GPUs that make three products of tf32 in less time than the ordinary units
+// Whether fp32 goes through the tensor cores: on GPUs that make three products of tf32 in less time than the CUDA cores
 // one of fp32, and that have the shared memory (others, told to take the paths of 8.0, have less than an A100's).
 constexpr int kTf32SharedBytes = 163 * 1024;
 cudaError_t takes_tf32(int compute_capability, bool& takes);

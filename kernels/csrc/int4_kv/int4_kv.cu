@@ -118,7 +118,7 @@ __device__ __forceinline__ void quantize_values(const Element* x, int head_dim, 
     uint32_t words[4] = {};  // of eight codes
 #pragma unroll
     for (int n = 0; n < kPieces; ++n) {
-      held[n].widen_anew();
+      held[n].reload_from_packed();
 #pragma unroll
       for (int i = 0; i < P::kPairs; ++i) {
         const float2 values = widen(held[n].pairs[i]);

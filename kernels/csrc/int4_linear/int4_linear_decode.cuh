@@ -79,17 +79,17 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) int4_linear_decode(const
     }
   }
 
-  __shared__ float meeting[kWarps][kSlots][32];
+  __shared__ float partials[kWarps][kSlots][32];
 #pragma unroll
   for (int slot = 0; slot < kSlots; ++slot) {
-    meeting[warp][slot][lane] = sums[slot / 4 / kXTiles][slot / 4 % kXTiles][slot % 4];
+    partials[warp][slot][lane] = sums[slot / 4 / kXTiles][slot / 4 % kXTiles][slot % 4];
   }
   __syncthreads();
   for (int e = threadIdx.x; e < kSlots * 32; e += 32 * kWarps) {
     const int slot = e / 32, of = e % 32;  // the thread whose sum this is, in each warp
     float sum = 0.0f;
 #pragma unroll
-    for (int w = 0; w < kWarps; ++w) sum += meeting[w][slot][of];
+    for (int w = 0; w < kWarps; ++w) sum += partials[w][slot][of];
     // C of the mma: value v of thread (g, t) is weight row g + 8 (v / 2), row 2 t + v % 2 of x.
     const int v = slot % 4, i = slot / 4 % kXTiles, tile = slot / 4 / kXTiles;
     const int n = first_row + 16 * tile + 8 * (v / 2) + of / 4;

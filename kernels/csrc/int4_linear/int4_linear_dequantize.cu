@@ -30,11 +30,11 @@ __global__ void __launch_bounds__(kThreads) int4_linear_dequantize(const Int4Lin
 #pragma unroll
   for (int i = 0; i < kTiles; ++i) {
     if (first + i >= tiles) return;
-    const int64_t strip = (first + i) / row_tiles;
+    const int64_t n16_tile = (first + i) / row_tiles;
     const int k = static_cast<int>((first + i) % row_tiles) * 64 + 16 * s;
 #pragma unroll
     for (int v = 0; v < 2; ++v) {
-      const int64_t n = strip * 16 + 8 * v + g;
+      const int64_t n = n16_tile * 16 + 8 * v + g;
       if (n >= p.n) continue;
       const int64_t group = n * groups + k / p.group_size;
       const float scale = as_float(__ldg(static_cast<const Element*>(p.scales) + group));

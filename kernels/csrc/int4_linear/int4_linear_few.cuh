@@ -1,14 +1,12 @@
 // Hopper, few rows of x: bound by reading the weights once, and so by how many bytes are under way.
 //
-// A block owns 16 * kStrips outputs, and one of its threads keeps a ring of stages of weights and x under way. Teams of
-// kStrips warps take turns at the stages, each warp of a team has 16 outputs. At the end the sums of the teams, and of the
+// A block owns 16 * kN16Tiles outputs, and one of its threads keeps a ring of stages of weights and x under way. kTeams
+// groups of kN16Tiles warps split k by stage (intra-CTA split-K), each warp has 16 outputs. At the end the sums of the teams, and of the
 // cluster's blocks where k is divided between them, are added in their order, so that results are reproducible bit for bit.
 #pragma once
 
 #include "int4_linear/int4_linear_fragments.cuh"
-#include "int4_linear/int4_linear_part.cuh"
 #include "primitives/cluster.cuh"
-#include "primitives/cluster_launch.h"
 #include "primitives/element.cuh"
 #include "primitives/ldmatrix.cuh"
 #include "primitives/swizzle.cuh"
@@ -19,10 +17,10 @@ namespace warpwatch {
 
 // A stage holds kSlabs times 128 of k: for each 16 outputs 1024 bytes of weights a slab as they lie in memory, then for each 64
 // of k kRows swizzled rows of 128 bytes of x. Beyond the ends of k, of the rows and of the outputs lie zeros.
-template <int kStrips, int kRows, int kSlabs, int kStages>
-struct Int4FewRing : TmaRing<kStages, kSlabs * (kStrips * 1024 + kRows * 256), kStrips> {
-  using Base = TmaRing<kStages, kSlabs * (kStrips * 1024 + kRows * 256), kStrips>;
-  static constexpr int kWeightBytes = kStrips * kSlabs * 1024, kXBytes = kRows * 128;
+template <int kN16Tiles, int kRows, int kSlabs, int kStages>
+struct Int4FewRing : TmaRing<kStages, kSlabs * (kN16Tiles * 1024 + kRows * 256), kN16Tiles> {
+  using Base = TmaRing<kStages, kSlabs * (kN16Tiles * 1024 + kRows * 256), kN16Tiles>;
+  static constexpr int kWeightBytes = kN16Tiles * kSlabs * 1024, kXBytes = kRows * 128;
 
   using Base::Base;
 
@@ -31,15 +29,15 @@ struct Int4FewRing : TmaRing<kStages, kSlabs * (kStrips * 1024 + kRows * 256), k
     const int count = (part.end - part.begin + kSlabs - 1) / kSlabs;
     for (int i = 0; i < count; ++i) {
       const int slab = part.begin + i * kSlabs;
-      Base::begin_filling(i);
+      Base::producer_acquire(i);
       Base::copy_once(i, 0, weight, slab * 128, n / 16);
       Base::copy_slabs(i, kWeightBytes, x, 0, slab * 2);
     }
   }
 
-  // A lane's 16 bytes of half a stage (64 of k), of the 16 outputs of number `strip`.
-  __device__ __forceinline__ uint4 weights(int i, int strip, int half, int lane) const {
-    return load_shared_16(Base::stage(i) + strip * (1024 * kSlabs) + half * 512 + lane * 16);
+  // A lane's 16 bytes of half a stage (64 of k), of the 16 outputs of number `n16_tile`.
+  __device__ __forceinline__ uint4 weights(int i, int n16_tile, int half, int lane) const {
+    return load_shared_16(Base::stage(i) + n16_tile * (1024 * kSlabs) + half * 512 + lane * 16);
   }
 
   // B of the mmas over k 32 j to 32 j + 31 of the stage and rows 8 t to 8 t + 7: two registers for each 16 of k.
@@ -50,15 +48,16 @@ struct Int4FewRing : TmaRing<kStages, kSlabs * (kStrips * 1024 + kRows * 256), k
 };
 
 // The sums of one warp of a team, and what it does with the team's stages.
-template <typename Element, int kGroup, bool kZeroPoints, int kStrips, int kRows, int kSlabs, int kTeams, typename Ring>
+template <typename Element, int kGroup, bool kZeroPoints, int kN16Tiles, int kRows, int kSlabs, int kTeams,
+          typename Ring>
 struct Int4FewSums {
   static constexpr int kXTiles = kRows / 8;
   float sums[kXTiles][4] = {};
 
   __device__ __forceinline__ void add(const Int4LinearParams& p, const Ring& ring, int first_n, Int4Part part) {
-    const int team = threadIdx.x / 32 / kStrips, strip = threadIdx.x / 32 % kStrips, lane = threadIdx.x % 32;
+    const int team = threadIdx.x / 32 / kN16Tiles, n16_tile = threadIdx.x / 32 % kN16Tiles, lane = threadIdx.x % 32;
     const int groups = p.k / kGroup, count = (part.end - part.begin + kSlabs - 1) / kSlabs;
-    const Int4StepRows<Element, kGroup, kZeroPoints> rows(p, first_n + 16 * strip, lane);
+    const Int4StepRows<Element, kGroup, kZeroPoints> rows(p, first_n + 16 * n16_tile, lane);
     const uint32_t zero = p.k % 64;  // which the compiler does not know
     // Scales come from as far away as weights do, and are asked for some stages ahead.
     Steps next[kAhead][kSteps], steps[kAhead][kSteps];
@@ -74,7 +73,7 @@ struct Int4FewSums {
 #pragma unroll
       for (int d = 0; d < kAhead; ++d) {
         const int i = first + d * kTeams;
-        if (i < count) add_stage(ring, i, first_group + i * kSteps, end_group, strip, lane, zero, steps[d]);
+        if (i < count) add_stage(ring, i, first_group + i * kSteps, end_group, n16_tile, lane, zero, steps[d]);
       }
     }
   }
@@ -85,9 +84,9 @@ struct Int4FewSums {
   static constexpr int kGroupsAhead = kZeroPoints ? 2 : 4;  // in registers, and zero points take as many again
   static constexpr int kAhead = kSteps > kGroupsAhead ? 1 : kGroupsAhead / kSteps;
 
-  __device__ __forceinline__ void add_stage(const Ring& ring, int i, int group, int end_group, int strip, int lane,
+  __device__ __forceinline__ void add_stage(const Ring& ring, int i, int group, int end_group, int n16_tile, int lane,
                                             uint32_t zero, const Steps (&steps)[kSteps]) {
-    ring.wait_full(i);
+    ring.consumer_wait(i);
     float c[kXTiles][4];
 #pragma unroll
     for (int half = 0; half < 2 * kSlabs; ++half) {
@@ -97,7 +96,7 @@ struct Int4FewSums {
 #pragma unroll
         for (int t = 0; t < kXTiles; ++t) c[t][0] = c[t][1] = c[t][2] = c[t][3] = 0.0f;
       }
-      const uint4 four = ring.weights(i, strip, half, lane);
+      const uint4 four = ring.weights(i, n16_tile, half, lane);
       const uint32_t words[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
@@ -118,7 +117,7 @@ struct Int4FewSums {
     uint32_t read = 0;
 #pragma unroll
     for (int t = 0; t < kXTiles; ++t) read |= __float_as_uint(sums[t][0]);
-    ring.release_behind(i, read & zero);
+    ring.consumer_release_behind(i, read & zero);
   }
 
   static __device__ __forceinline__ void load_steps(const Int4StepRows<Element, kGroup, kZeroPoints>& rows,
@@ -134,13 +133,13 @@ struct Int4FewSums {
   }
 };
 
-template <typename Element, int kGroup, bool kZeroPoints, int kStrips, int kRows, int kSlabs, int kTeams, int kStages,
+template <typename Element, int kGroup, bool kZeroPoints, int kN16Tiles, int kRows, int kSlabs, int kTeams, int kStages,
           int kSplits, int kBlocks, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
     int4_linear_few(const Int4LinearParams p, const __grid_constant__ CUtensorMap weight,
                     const __grid_constant__ CUtensorMap x) {
-  using Ring = Int4FewRing<kStrips, kRows, kSlabs, kStages>;
-  constexpr int kOutputs = 16 * kStrips, kTeamThreads = 32 * kStrips, kSums = kOutputs * kRows;
+  using Ring = Int4FewRing<kN16Tiles, kRows, kSlabs, kStages>;
+  constexpr int kOutputs = 16 * kN16Tiles, kTeamThreads = 32 * kN16Tiles, kSums = kOutputs * kRows;
   // So that each stage has one team for all its uses. Copies may land out of order, and a team that waits for the second
   // use of a stage while another has not seen the first would take the first for it.
   static_assert(kStages % kTeams == 0);
@@ -149,15 +148,15 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
   const int first_n = static_cast<int>(blockIdx.x / kSplits) * kOutputs;
   const int rank = static_cast<int>(blockIdx.x % kSplits);
   const Int4Part part(p.k, kSplits, rank);
-  float* const meeting = reinterpret_cast<float*>(shared + Ring::kBytes);  // kTeams times kSums
+  float* const partials = reinterpret_cast<float*>(shared + Ring::kBytes);  // kTeams times kSums
 
   if (threadIdx.x < kTeams * kTeamThreads) {
-    Int4FewSums<Element, kGroup, kZeroPoints, kStrips, kRows, kSlabs, kTeams, Ring> team;
+    Int4FewSums<Element, kGroup, kZeroPoints, kN16Tiles, kRows, kSlabs, kTeams, Ring> team;
     team.add(p, ring, first_n, part);
     // Value v of thread (g, t) in warp w is output 16 w + 8 (v / 2) + g, row 2 t + v % 2 of the tile of x.
 #pragma unroll
     for (int slot = 0; slot < 4 * (kRows / 8); ++slot) {
-      meeting[threadIdx.x / kTeamThreads * kSums + slot * kTeamThreads + threadIdx.x % kTeamThreads] =
+      partials[threadIdx.x / kTeamThreads * kSums + slot * kTeamThreads + threadIdx.x % kTeamThreads] =
           team.sums[slot / 4][slot % 4];
     }
   } else {
@@ -181,8 +180,8 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
     float sum = 0.0f;
 #pragma unroll
     for (int from = 0; from < kSplits; ++from) {
-      const float* of = meeting;
-      if constexpr (kSplits > 1) of = shared_of_block(meeting, from);
+      const float* of = partials;
+      if constexpr (kSplits > 1) of = shared_of_block(partials, from);
 #pragma unroll
       for (int team = 0; team < kTeams; ++team) sum += of[team * kSums + slot * kTeamThreads + thread];
     }
@@ -191,20 +190,21 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
   if constexpr (kSplits > 1) meet();  // no block may end while others read its sums
 }
 
-template <typename Element, int kGroup, bool kZeroPoints, int kStrips, int kRows, int kSlabs, int kTeams, int kStages,
+template <typename Element, int kGroup, bool kZeroPoints, int kN16Tiles, int kRows, int kSlabs, int kTeams, int kStages,
           int kSplits, int kBlocks>
 cudaError_t launch_int4_few(const Int4LinearParams& p, cudaStream_t stream) {
   if (p.m > kRows) return cudaErrorInvalidValue;
-  constexpr int kBytes = Int4FewRing<kStrips, kRows, kSlabs, kStages>::kBytes + kTeams * 16 * kStrips * kRows * 4;
-  using Shape = LaunchShape<32 * (kTeams * kStrips + 1), kBytes>;
+  constexpr int kBytes = Int4FewRing<kN16Tiles, kRows, kSlabs, kStages>::kBytes + kTeams * 16 * kN16Tiles * kRows * 4;
+  using Shape = LaunchShape<32 * (kTeams * kN16Tiles + 1), kBytes>;
   const auto kernel =
-      int4_linear_few<Element, kGroup, kZeroPoints, kStrips, kRows, kSlabs, kTeams, kStages, kSplits, kBlocks, Shape>;
+      int4_linear_few<Element, kGroup, kZeroPoints, kN16Tiles, kRows, kSlabs, kTeams, kStages, kSplits, kBlocks, Shape>;
   CUtensorMap weight, x;
-  cudaError_t status = map_long_rows(weight, p.packed_weight, (p.n - 1) / 16 + 1, int64_t{8} * p.k, kStrips, 1024 * kSlabs);
+  cudaError_t status = map_long_rows(weight, p.packed_weight, (p.n - 1) / 16 + 1, int64_t{8} * p.k, kN16Tiles,
+                                     1024 * kSlabs);
   if (status != cudaSuccess) return status;
   status = map_slabs(x, p.x, p.m, p.k * int64_t{2}, p.x_stride * 2, kRows, 2 * kSlabs);
   if (status != cudaSuccess) return status;
-  return launch_cluster<kSplits, Shape>(kernel, ((p.n - 1) / (16 * kStrips) + 1) * int64_t{kSplits}, stream, p, weight, x);
+  return launch_cluster<kSplits, Shape>(kernel, ((p.n - 1) / (16 * kN16Tiles) + 1) * int64_t{kSplits}, stream, p, weight, x);
 }
 
 }  // namespace warpwatch

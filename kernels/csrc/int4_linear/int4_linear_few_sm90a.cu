@@ -17,7 +17,7 @@ struct Few {
     } else {
       if (p.tile != kIndex) return run<Element, kGroup, kZeroPoints, kIndex + 1>(p, stream);
       constexpr Int4FewTile kTile = kInt4FewTiles[kIndex];
-      return launch_int4_few<Element, kGroup, kZeroPoints, kTile.strips, kTile.rows, kTile.slabs, kTile.teams,
+      return launch_int4_few<Element, kGroup, kZeroPoints, kTile.n16_tiles, kTile.rows, kTile.slabs, kTile.teams,
                              kTile.stages, kTile.splits, kTile.blocks_per_sm>(p, stream);
     }
   }

@@ -10,11 +10,39 @@
 #include <type_traits>
 
 #include "int4_linear/int4_linear.h"
-#include "int4_linear/int4_linear_bits.cuh"
 #include "primitives/element.cuh"
 #include "primitives/mma.cuh"
 
 namespace warpwatch {
+
+// (word & mask) | bits as one LOP3. From the C++ expression the compiler makes two, since an instruction holds only one
+// constant; here it keeps the other in a register. 0xea is the truth table of (a & b) | c.
+template <uint32_t kMask, uint32_t kBits>
+__device__ __forceinline__ uint32_t masked_or(uint32_t word) {
+  uint32_t result;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;\n" : "=r"(result) : "r"(word), "n"(kMask), "r"(kBits));
+  return result;
+}
+
+// The slabs of 128 of k that one of `splits` blocks takes.
+struct Int4Part {
+  int begin, end;
+
+  __device__ __forceinline__ Int4Part(int k, int splits, int rank) {
+    const int slabs = (k - 1) / 128 + 1, part = (slabs - 1) / splits + 1;
+    begin = min(rank * part, slabs);
+    end = min(begin + part, slabs);
+  }
+};
+
+__device__ __forceinline__ uint4 load_shared_16(uint32_t address) {
+  uint4 words;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+               : "r"(address)
+               : "memory");
+  return words;
+}
 
 // 16 x 8 x 16 as the hardware has it: one instruction from sm_80 on, two on sm_75.
 struct MmaSm75 {
@@ -157,8 +185,8 @@ struct Int4WeightRows {
   __device__ __forceinline__ Int4WeightRows(const Int4LinearParams& p, int first_n, int lane) {
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
-      const int64_t strip = min(first_n / 16 + tile, (p.n - 1) / 16);
-      packed[tile] = p.packed_weight + strip * 8 * p.k + lane * 16;
+      const int64_t n16_tile = min(first_n / 16 + tile, (p.n - 1) / 16);
+      packed[tile] = p.packed_weight + n16_tile * 8 * p.k + lane * 16;
       steps[tile] = Int4StepRows<Element, kGroup, kZeroPoints>(p, first_n + 16 * tile, lane);
     }
   }

@@ -8,9 +8,8 @@
 #pragma once
 
 #include "int4_linear/int4_linear_fragments.cuh"
-#include "int4_linear/int4_linear_part.cuh"
 #include "primitives/block_cluster_sm90a.cuh"
-#include "primitives/cluster_launch.h"
+#include "primitives/cluster.cuh"
 #include "primitives/element.cuh"
 #include "primitives/tensor_map.h"
 #include "primitives/tma_ring.cuh"
@@ -29,16 +28,16 @@ struct Int4ManyRing : TmaRing<kStages, kOutputs * 64 + kRows * 256, kReaders> {
                                        int end) const {
     for (int i = 0; i < end - begin; ++i) {
       const int slab = begin + i;
-      Base::begin_filling(i);
+      Base::producer_acquire(i);
       Base::copy(i, 0, weight, slab * 256, n / 16);
       Base::copy(i, kWeightBytes, x, slab * 256, m);
       Base::copy(i, kWeightBytes + kXBytes, x, slab * 256 + 128, m);
     }
   }
 
-  // A lane's 16 bytes of half a stage (64 of k), of the 16 outputs of number `strip`.
-  __device__ __forceinline__ uint4 weights(int i, int strip, int half, int lane) const {
-    return load_shared_16(Base::stage(i) + strip * 1024 + half * 512 + lane * 16);
+  // A lane's 16 bytes of half a stage (64 of k), of the 16 outputs of number `n16_tile`.
+  __device__ __forceinline__ uint4 weights(int i, int n16_tile, int half, int lane) const {
+    return load_shared_16(Base::stage(i) + n16_tile * 1024 + half * 512 + lane * 16);
   }
 
   __device__ __forceinline__ uint32_t x(int i, int half) const {
@@ -55,39 +54,39 @@ struct Int4ManyBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
   // Adds the slabs of `part`. Of the warps that multiply.
   __device__ __forceinline__ void multiply(const Int4LinearParams& p, const Ring& ring, int first_n, Int4Part part) {
     const int slabs = part.end - part.begin, groups = p.k / kGroup;
-    const int strip = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const Int4StepRows<Element, kGroup, kZeroPoints> rows(p, first_n + 16 * strip, lane);
+    const int n16_tile = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const Int4StepRows<Element, kGroup, kZeroPoints> rows(p, first_n + 16 * n16_tile, lane);
     Steps steps[kSteps], next[kSteps];
     load_steps(rows, part.begin, groups, next);
     for (int i = 0; i < slabs; ++i) {
 #pragma unroll
       for (int s = 0; s < kSteps; ++s) steps[s] = next[s];
       load_steps(rows, part.begin + i + 1, groups, next);
-      ring.wait_full(i);
+      ring.consumer_wait(i);
       float c[kSteps][kXTiles][4];
       uint32_t a[2][4][4];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const uint4 four = ring.weights(i, strip, half, lane);
+        const uint4 four = ring.weights(i, n16_tile, half, lane);
         const uint32_t words[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
         for (int s = 0; s < 4; ++s) dequantize<Element>(words[s], a[half][s], steps[half * kSteps / 2].zeros());
         wgmma_fence();
 #pragma unroll
         for (int s = 0; s < 4; ++s) {
-          const int adds = s == 0 && (kSteps == 2 || half == 0) ? 0 : 1;
-          FloatWgmma<Element>::run(c[half % kSteps], a[half][s], wgmma_rows(ring.x(i, half)) + 2 * s, adds);
+          const int scale_d = s == 0 && (kSteps == 2 || half == 0) ? 0 : 1;
+          FloatWgmma<Element>::run(c[half % kSteps], a[half][s], wgmma_rows(ring.x(i, half)) + 2 * s, scale_d);
         }
         wgmma_commit();
       }
       if constexpr (kSteps == 2) {
         wgmma_wait<1>();
-        wgmma_settle(c[0]);
+        warpgroup_fence_operand(c[0]);
         add_scaled(this->sums[0], steps[0], c[0]);
       }
       wgmma_wait<0>();
-      ring.release(i);
-      wgmma_settle(c[kSteps - 1]);
+      ring.consumer_release(i);
+      warpgroup_fence_operand(c[kSteps - 1]);
       // The last slab may hold one group of 64 alone.
       if (kGroup == 128 || (part.begin + i) * 2 + 1 < groups) {
         add_scaled(this->sums[0], steps[kSteps - 1], c[kSteps - 1]);

@@ -3,7 +3,6 @@
 #include "int4_linear/int4_linear.h"
 #include "int4_linear/int4_linear_formats.cuh"
 #include "int4_linear/int4_linear_fragments.cuh"
-#include "int4_linear/int4_linear_part.cuh"
 #include "primitives/piece.cuh"
 #include "primitives/tall_product_sm90a.cuh"
 

@@ -80,10 +80,10 @@ constexpr Int4Plan int4_linear_plan(int m, int n, int k, int group_size, int mul
   return {index, splits < 1 ? 1 : static_cast<int>(splits)};
 }
 
-// Hopper, few rows of x, by mma from a ring of TMA: a block owns 16 * strips outputs for all of x, `teams` of `strips` warps
+// Hopper, few rows of x, by mma from a ring of TMA: a block owns 16 * n16_tiles outputs for all of x, `teams` of `n16_tiles` warps
 // take turns at `stages` stages of `slabs` times 128 of k. `splits` blocks, a cluster, divide k among them.
 struct Int4FewTile {
-  int strips;
+  int n16_tiles;
   int rows;
   int slabs;
   int teams;
@@ -91,16 +91,16 @@ struct Int4FewTile {
   int splits;
   int blocks_per_sm;
 
-  constexpr int outputs() const { return 16 * strips; }
+  constexpr int outputs() const { return 16 * n16_tiles; }
 };
 
 // Two runs, of up to 8 and up to 16 rows of x. On an H200, fp16, group 128, cold L2, the decode kernel and, for 16 rows,
 // the one by wgmma beside these: 4096 -> 14336, 1 row 17.6 and 16.4 us, 8 rows 17.8 and 16.5 us, 16 rows 20.0 and 17.8 us;
 // 14336 -> 4096, 1 row 20.2 and 16.5 us, 16 rows 24.4 and 18.9 us. A plain read of the 30 MB takes 15.1 us there. Why there are
-// blocks of 6 and of 14 strips: in a kernel for one row that was much like this one, 4096 -> 11008 took 14.3 us with 7
-// strips and 13.7 with 6, 8192 -> 28672 took 45.5 us with 7, in two rounds, and 39.8 with 14. More teams,
-// each with fewer stages: 2 strips, 1 row, 4096 -> 4096 10.2 us with four and 9.9 with eight (groups of 64: 11.9 and 12.1),
-// 14336 -> 4096 18.6, where 4 strips with k divided take 20.2 (H100, fp16, cold L2). Stages of two slabs, {7, 8, 2, 4, 8},
+// blocks of 6 and of 14 n16 tiles: in a kernel for one row that was much like this one, 4096 -> 11008 took 14.3 us with 7
+// n16 tiles and 13.7 with 6, 8192 -> 28672 took 45.5 us with 7, in two rounds, and 39.8 with 14. More teams,
+// each with fewer stages: 2 n16 tiles, 1 row, 4096 -> 4096 10.2 us with four and 9.9 with eight (groups of 64: 11.9 and 12.1),
+// 14336 -> 4096 18.6, where 4 n16 tiles with k divided take 20.2 (H100, fp16, cold L2). Stages of two slabs, {7, 8, 2, 4, 8},
 // would take 18.7 us of 4096 -> 14336 and not 19.4, in groups of 64 20.3 and not 22.1, but spill: 928 threads leave 64
 // registers each.
 constexpr Int4FewTile kInt4FewTiles[] = {
@@ -114,18 +114,18 @@ constexpr int kInt4FewRows = 16;
 
 // An index into kInt4FewTiles: the tile with which the busiest multiprocessor reads the fewest weights, that with the
 // widest blocks among equals. Blocks that cannot run at once begin anew with nothing under way, which costs about as much as
-// one and a half strips. Dividing k pays where it is long, and up to 8 rows only where it makes the busiest read less.
+// one and a half n16 tiles. Dividing k pays where it is long, and up to 8 rows only where it makes the busiest read less.
 constexpr int int4_few_tile(int m, int n, int k, int multiprocessors) {
   const int rows = m <= 8 ? 8 : 16;
-  const long long strips = (n - 1LL) / 16 + 1;
+  const long long n16_tiles = (n - 1LL) / 16 + 1;
   int best = -1;
   long long least = 0;
   for (int tile = 0; tile < kInt4FewTileCount; ++tile) {
     const Int4FewTile& t = kInt4FewTiles[tile];
     if (t.rows != rows || (t.splits > 1 && k < 8192 && m <= 8)) continue;
-    const long long blocks = ((strips - 1) / t.strips + 1) * t.splits;
+    const long long blocks = ((n16_tiles - 1) / t.n16_tiles + 1) * t.splits;
     const long long each = (blocks - 1) / multiprocessors + 1, rounds = (each - 1) / t.blocks_per_sm + 1;
-    const long long cost = each * t.strips * 2 / t.splits + 3 * (rounds - 1);  // in halves of a strip
+    const long long cost = each * t.n16_tiles * 2 / t.splits + 3 * (rounds - 1);  // in halves of a n16_tile
     if (best < 0 || cost < least || (t.splits > 1 && cost == least && m > 8)) best = tile, least = cost;
   }
   return best;

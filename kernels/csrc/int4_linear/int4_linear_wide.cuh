@@ -9,9 +9,8 @@
 #include <algorithm>
 
 #include "int4_linear/int4_linear_fragments.cuh"
-#include "int4_linear/int4_linear_part.cuh"
 #include "primitives/block_cluster_sm90a.cuh"
-#include "primitives/cluster_launch.h"
+#include "primitives/cluster.cuh"
 #include "primitives/element.cuh"
 #include "primitives/tensor_map.h"
 #include "primitives/tile_store.cuh"
@@ -30,15 +29,15 @@ struct Int4WideRing : TmaRing<kStages, kOutputs * 32 + kRows * 128, kOutputs / 1
   __device__ __forceinline__ void fill(const CUtensorMap& weight, const CUtensorMap& x, int n, int m, int begin,
                                        int count) const {
     for (int i = 0; i < count; ++i) {
-      Base::begin_filling(i);
+      Base::producer_acquire(i);
       Base::copy(i, 0, weight, (begin + i) * 128, n / 16);
       Base::copy(i, kWeightBytes, x, (begin + i) * 128, m);
     }
   }
 
-  // A lane's 16 bytes of a stage, of the 16 outputs of number `strip`.
-  __device__ __forceinline__ uint4 weights(int i, int strip, int lane) const {
-    return load_shared_16(Base::stage(i) + strip * 512 + lane * 16);
+  // A lane's 16 bytes of a stage, of the 16 outputs of number `n16_tile`.
+  __device__ __forceinline__ uint4 weights(int i, int n16_tile, int lane) const {
+    return load_shared_16(Base::stage(i) + n16_tile * 512 + lane * 16);
   }
 
   __device__ __forceinline__ uint32_t x(int i) const { return Base::stage(i) + kWeightBytes; }
@@ -60,18 +59,18 @@ struct Int4WideBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
     steps[1].scales[0] = steps[1].scales[1] = rounded<Element>(0.0f);
     uint32_t a[2][kAtOnce][4];
     float c[2][kTiles][4] = {};  // c[1] counts as the sums of a group before the first
-    wgmma_settle(c[1]);
+    warpgroup_fence_operand(c[1]);
     for (int first = 0; first + 1 < count; first += 2) {
       add_group<0>(ring, rows, first, min(begin + first + 1, last), steps, a, c);
       add_group<1>(ring, rows, first + 1, min(begin + first + 2, last), steps, a, c);
       // ptxas follows wgmmas under way within a turn of a loop, but not into the next turn.
       wgmma_wait<0>();
-      wgmma_settle(c[1]);
+      warpgroup_fence_operand(c[1]);
     }
     if (count % 2 == 1) {
       add_group<0>(ring, rows, count - 1, last, steps, a, c);
       wgmma_wait<0>();
-      wgmma_settle(c[0]);
+      warpgroup_fence_operand(c[0]);
       add_scaled(this->sums[0], steps[0], c[0]);
     } else {
       add_scaled(this->sums[0], steps[1], c[1]);
@@ -90,7 +89,7 @@ struct Int4WideBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
 #pragma unroll
     for (int part = 0; part < kGroup / 64; ++part) {
       const int i = group * (kGroup / 64) + part;
-      ring.wait_full(i);
+      ring.consumer_wait(i);
       const uint4 four = ring.weights(i, threadIdx.x / 32, threadIdx.x % 32);
       const uint32_t words[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
@@ -103,14 +102,14 @@ struct Int4WideBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
         wgmma_fence();
 #pragma unroll
         for (int step = 0; step < kAtOnce; ++step) {
-          const int adds = part == 0 && turn == 0 && step == 0 ? 0 : 1;
-          FloatWgmma<Element>::run(c[kBuffer], numbers[step], wgmma_rows(ring.x(i)) + 2 * (turn * kAtOnce + step), adds);
+          const int scale_d = part == 0 && turn == 0 && step == 0 ? 0 : 1;
+          FloatWgmma<Element>::run(c[kBuffer], numbers[step], wgmma_rows(ring.x(i)) + 2 * (turn * kAtOnce + step), scale_d);
         }
         wgmma_commit();
         wgmma_wait<1>();  // for those that read the other numbers
-        if (turn == 0 && i > 0) ring.release(i - 1);
+        if (turn == 0 && i > 0) ring.consumer_release(i - 1);
         if (part == 0 && turn == 0) {
-          wgmma_settle(c[1 - kBuffer]);
+          warpgroup_fence_operand(c[1 - kBuffer]);
           add_scaled(this->sums[0], steps[1 - kBuffer], c[1 - kBuffer]);
           rows.load(next, steps[1 - kBuffer]);
         }

@@ -75,15 +75,15 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) int8_linear_decode(const
     }
   }
 
-  __shared__ int meeting[kWarps][4 * kXTiles][32];
+  __shared__ int partials[kWarps][4 * kXTiles][32];
 #pragma unroll
-  for (int slot = 0; slot < 4 * kXTiles; ++slot) meeting[warp][slot][lane] = sums[slot / 4][slot % 4];
+  for (int slot = 0; slot < 4 * kXTiles; ++slot) partials[warp][slot][lane] = sums[slot / 4][slot % 4];
   __syncthreads();
   for (int e = threadIdx.x; e < 4 * kXTiles * 32; e += 32 * kWarps) {
     const int slot = e / 32, of = e % 32;  // the thread whose sum this is, in each warp
     int sum = 0;
 #pragma unroll
-    for (int w = 0; w < kWarps; ++w) sum += meeting[w][slot][of];
+    for (int w = 0; w < kWarps; ++w) sum += partials[w][slot][of];
     // C of the mma: value v of thread (g, t) is weight row g + 8 (v / 2), row 2 t + v % 2 of x.
     const int v = slot % 4, i = slot / 4;
     const int n = first_n + 8 * (v / 2) + of / 4;

@@ -21,7 +21,7 @@ namespace warpwatch {
 
 // A block's product by wgmma, slabs through a ring that TMA fills; Hopper alone.
 
-// kM / 64 groups of four warps multiply, one warp more copies.
+// kM / 64 consumer warpgroups multiply, one producer warp copies.
 template <typename Wgmma, int kRowsA, int kRowsB, int kStages>
 struct BlockProductSm90a : BlockOfCluster<Wgmma, kRowsA, kRowsB> {
   using Shape = typename BlockOfCluster<Wgmma, kRowsA, kRowsB>::Shape;
@@ -52,13 +52,13 @@ struct BlockProductSm90a : BlockOfCluster<Wgmma, kRowsA, kRowsB> {
       };
       const int first = min(kStages, slabs);
       for (int i = 0; i < first; ++i) {
-        ring.begin_filling(i);
+        ring.producer_acquire(i);
         copy_b(i);
       }
       until_a_is_there();
       for (int i = 0; i < first; ++i) copy_a(i);
       for (int i = first; i < slabs; ++i) {
-        ring.begin_filling(i);
+        ring.producer_acquire(i);
         copy_a(i);
         copy_b(i);
       }
@@ -68,9 +68,9 @@ struct BlockProductSm90a : BlockOfCluster<Wgmma, kRowsA, kRowsB> {
 
  private:
   __device__ __forceinline__ void multiply(const Ring& ring, int slabs) {
-    wgmma_settle(this->sums[0]);  // the zeros are there before the first wgmma is
+    warpgroup_fence_operand(this->sums[0]);  // the zeros are there before the first wgmma is
     for (int i = 0; i < slabs; ++i) {
-      ring.wait_full(i);
+      ring.consumer_wait(i);
       const uint64_t a = wgmma_rows(ring.stage(i) + threadIdx.x / 128 * 64 * kSlabBytes);
       const uint64_t b = wgmma_rows(ring.stage(i) + Shape::kM * kSlabBytes);
       wgmma_fence();
@@ -78,10 +78,10 @@ struct BlockProductSm90a : BlockOfCluster<Wgmma, kRowsA, kRowsB> {
       for (int step = 0; step < kSlabBytes / 32; ++step) Wgmma::run(this->sums[0], a + 2 * step, b + 2 * step);
       wgmma_commit();
       wgmma_wait<1>();  // the slab before is multiplied, this one may go on
-      if (i > 0) ring.release(i - 1);
+      if (i > 0) ring.consumer_release(i - 1);
     }
     wgmma_wait<0>();
-    wgmma_settle(this->sums[0]);
+    warpgroup_fence_operand(this->sums[0]);
   }
 };
 

@@ -44,7 +44,7 @@ struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
       return true;
     } else {
       for (int i = 0; i < slabs && threadIdx.x == Cluster::Shape::kThreads; ++i) {
-        ring.begin_filling(i);
+        ring.producer_acquire(i);
         if (once) {
           ring.copy_once(i, 0, weight, (begin + i) * 128, n);
         } else {
@@ -63,9 +63,9 @@ struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
     // Some of the eight wgmmas of a slab run while the weights of the next ones become numbers.
     constexpr int kAtOnce = 4;
     uint32_t a[2][kAtOnce][4] = {};
-    wgmma_settle(this->sums[0]);  // the zeros are there before the first wgmma is
+    warpgroup_fence_operand(this->sums[0]);  // the zeros are there before the first wgmma is
     for (int i = 0; i < slabs; ++i) {
-      ring.wait_full(i);
+      ring.consumer_wait(i);
 #pragma unroll
       for (int turn = 0; turn < 8 / kAtOnce; ++turn) {
         uint32_t(&numbers)[kAtOnce][4] = a[turn % 2];
@@ -81,12 +81,12 @@ struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
         wgmma_commit();
         wgmma_wait<1>();  // for those that read the other numbers
         // Which ptxas forgets from one turn of the loop over slabs to the next: their registers are in use until here.
-        wgmma_settle(a[1 - turn % 2]);
-        if (turn == 0 && i > 0) ring.release(i - 1);
+        warpgroup_fence_operand(a[1 - turn % 2]);
+        if (turn == 0 && i > 0) ring.consumer_release(i - 1);
       }
     }
     wgmma_wait<0>();
-    wgmma_settle(this->sums[0]);
+    warpgroup_fence_operand(this->sums[0]);
   }
 
   // A of the wgmma over a chunk of 16 of k: rows g and g + 8 of the warp's 16 outputs.

@@ -3,7 +3,6 @@
 #include <cuda_runtime.h>
 
 #include "paged_kv/paged_kv.h"
-#include "paged_kv/paged_kv_places.h"
 #include "paged_kv/paged_kv_rows.cuh"
 
 namespace warpwatch {

@@ -3,7 +3,6 @@
 
 #include "framework/parallel.h"
 #include "paged_kv/paged_kv.h"
-#include "paged_kv/paged_kv_places.h"
 
 namespace warpwatch {
 namespace {

@@ -52,7 +52,7 @@ union Piece {
   __device__ void load_once(const Element* from) { bits = *reinterpret_cast<const Bits*>(from); }
   // For what only reads, many short jobs beside each other: sums of 32768 rows of 8 KB take 69.1 us so, 72.5 with plain
   // loads (H200). One sum cut into parts is the other way round: 138 and 134 us of 537 MB.
-  __device__ void load_past_l1(const Element* from) {
+  __device__ void load_nc_no_allocate(const Element* from) {
     asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
                  : "l"(from));
@@ -60,7 +60,7 @@ union Piece {
   __device__ void load_shared_by_many(const Element* from) { bits = __ldg(reinterpret_cast<const Bits*>(from)); }
   __device__ void zero() { bits = Bits{}; }
   // The compiler may no longer reuse what it widened before: 16 bytes stay in registers, not the 32 of their floats.
-  __device__ void widen_anew() { asm volatile("" : "+r"(bits.x), "+r"(bits.y), "+r"(bits.z), "+r"(bits.w)); }
+  __device__ void reload_from_packed() { asm volatile("" : "+r"(bits.x), "+r"(bits.y), "+r"(bits.z), "+r"(bits.w)); }
   __device__ void store(Element* to) const { *reinterpret_cast<Bits*>(to) = bits; }
 };
 

@@ -79,7 +79,7 @@ struct TallProduct {
     for (int tile = static_cast<int>(blockIdx.x); tile < tiles; tile += static_cast<int>(gridDim.x)) {
       const TileCoord place = place_of(p, tile);
       for (int slab = 0; slab < slabs; ++slab, ++use) {
-        ring.begin_filling(use);
+        ring.producer_acquire(use);
         Format::copy(ring, use, weight, slab, place.n * kOutputs);
         ring.copy(use, Format::kBytes, x, slab * 128, place.m * kRows);
       }
@@ -95,9 +95,9 @@ struct TallProduct {
       Format weights(p, place.n * kOutputs + threadIdx.x / 32 * 16);
       float sums[kRows / 8][4] = {};
       uint32_t a[2][kAtOnce][4] = {};
-      wgmma_settle(sums);  // the zeros are there before the first wgmma is
+      warpgroup_fence_operand(sums);  // the zeros are there before the first wgmma is
       for (int slab = 0; slab < slabs; ++slab, ++use) {
-        ring.wait_full(use);
+        ring.consumer_wait(use);
         weights.load(ring.stage(use), slab);
 #pragma unroll
         for (int turn = 0; turn < 4 / kAtOnce; ++turn) {
@@ -113,13 +113,13 @@ struct TallProduct {
           wgmma_commit();
           wgmma_wait<1>();  // for those that read the other numbers
           // Which ptxas forgets from one turn of the loop over slabs to the next: their registers are in use until here.
-          wgmma_settle(a[1 - turn % 2]);
-          if (turn == 0 && slab > 0) ring.release(use - 1);
+          warpgroup_fence_operand(a[1 - turn % 2]);
+          if (turn == 0 && slab > 0) ring.consumer_release(use - 1);
         }
       }
       wgmma_wait<0>();
-      wgmma_settle(sums);
-      ring.release(use - 1);
+      warpgroup_fence_operand(sums);
+      ring.consumer_release(use - 1);
 #pragma unroll
       for (int part = 0; part < kRows / kStagedRows; ++part) {
         barrier_of_first_threads<kThreads>();  // what was staged before has left

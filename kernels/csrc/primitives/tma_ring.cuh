@@ -57,7 +57,7 @@ struct TmaRing {
   __device__ __forceinline__ uint32_t stage(int i) const { return stages_ + i % kStages * kStageBytes; }
 
   // The thread that copies: until use i may be filled, and that its bytes are to come.
-  __device__ __forceinline__ void begin_filling(int i) const {
+  __device__ __forceinline__ void producer_acquire(int i) const {
     if (i >= kStages) wait(empty(i), i / kStages + 1);
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(full(i)), "n"(kCopiedBytes)
                  : "memory");
@@ -72,7 +72,7 @@ struct TmaRing {
         : "memory");
   }
 
-  // The same, of bytes that nobody reads again soon: with an L2 evict_first hint: streamed data that is not read again.
+  // The same with an L2 evict_first hint: streamed data that is not read again.
   __device__ __forceinline__ void copy_once(int i, int offset, const CUtensorMap& matrix, int k, int row) const {
     uint64_t policy;
     asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\n" : "=l"(policy));
@@ -113,14 +113,14 @@ struct TmaRing {
 
   // The warps that multiply: until use i has landed, and that a warp has read it: what it read must have arrived in
   // registers, since the release overtakes loads that are still under way. That is so behind a wgmma_wait.
-  __device__ __forceinline__ void wait_full(int i) const { wait(full(i), i / kStages); }
-  __device__ __forceinline__ void release(int i) const {
+  __device__ __forceinline__ void consumer_wait(int i) const { wait(full(i), i / kStages); }
+  __device__ __forceinline__ void consumer_release(int i) const {
     if (threadIdx.x % 32 == 0) asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(empty(i)) : "memory");
   }
 
   // The same where loads into registers were the last thing: `zero` is computed from all that was read, in a way that the
   // compiler cannot see through. The address waits for it, and so for the loads.
-  __device__ __forceinline__ void release_behind(int i, uint32_t zero) const {
+  __device__ __forceinline__ void consumer_release_behind(int i, uint32_t zero) const {
     __syncwarp();
     if (threadIdx.x % 32 == 0) {
       asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(empty(i) + zero) : "memory");

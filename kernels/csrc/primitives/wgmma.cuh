@@ -25,17 +25,17 @@ __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(Pending) : "memory");
 }
 
-// Behind a wait, for the registers of C, and of A where it comes from registers: the compiler, which sees no more than the order of instructions, keeps what is
-// computed of them behind the wait too.
-__device__ __forceinline__ void wgmma_settle(float& value) { asm volatile("" : "+f"(value)::"memory"); }
-__device__ __forceinline__ void wgmma_settle(int& value) { asm volatile("" : "+r"(value)::"memory"); }
-__device__ __forceinline__ void wgmma_settle(uint32_t& value) { asm volatile("" : "+r"(value)::"memory"); }
+// Behind a wait, for the accumulators and for A where it comes from registers: keeps reads of them
+// behind wgmma_wait. The compiler sees no more than the order of instructions.
+__device__ __forceinline__ void warpgroup_fence_operand(float& value) { asm volatile("" : "+f"(value)::"memory"); }
+__device__ __forceinline__ void warpgroup_fence_operand(int& value) { asm volatile("" : "+r"(value)::"memory"); }
+__device__ __forceinline__ void warpgroup_fence_operand(uint32_t& value) { asm volatile("" : "+r"(value)::"memory"); }
 template <typename Sum, int kTiles>
-__device__ __forceinline__ void wgmma_settle(Sum (&c)[kTiles][4]) {
+__device__ __forceinline__ void warpgroup_fence_operand(Sum (&c)[kTiles][4]) {
 #pragma unroll
   for (int j = 0; j < kTiles; ++j) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) wgmma_settle(c[j][i]);
+    for (int i = 0; i < 4; ++i) warpgroup_fence_operand(c[j][i]);
   }
 }
 
@@ -71,22 +71,22 @@ __device__ __forceinline__ uint64_t wgmma_rows(uint32_t address) {
 #define WARPWATCH_A(a) "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3])
 
 // `instruction` on C's `count` registers; `sources` are A and B by number, and what the instruction wants behind them;
-// `adds`, the last operand, is 0 where what C held is to be dropped.
-#define WARPWATCH_WGMMA(instruction, count, operands, sources, adds, ...)                            \
-  asm volatile("{\n.reg .pred add;\nsetp.ne.u32 add, " adds ", 0;\n" instruction                     \
+// `scale_d`, the last operand, is 0 where what C held is to be dropped.
+#define WARPWATCH_WGMMA(instruction, count, operands, sources, scale_d, ...)                         \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.u32 add, " scale_d ", 0;\n" instruction                  \
                " {" WARPWATCH_NAMES_##count "}, " sources ";\n}\n"                                 \
                : operands                                                                            \
                : __VA_ARGS__)
 
 struct Int8Wgmma {
   using Sum = int;
-  static __device__ __forceinline__ void run(int (&c)[8][4], uint64_t a, uint64_t b, int adds = 1) {
+  static __device__ __forceinline__ void run(int (&c)[8][4], uint64_t a, uint64_t b, int scale_d = 1) {
     WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8", 32, WARPWATCH_C8("+r", c, 0),
-                    "%32, %33, add", "%34", "l"(a), "l"(b), "r"(adds));
+                    "%32, %33, add", "%34", "l"(a), "l"(b), "r"(scale_d));
   }
-  static __device__ __forceinline__ void run(int (&c)[16][4], uint64_t a, uint64_t b, int adds = 1) {
+  static __device__ __forceinline__ void run(int (&c)[16][4], uint64_t a, uint64_t b, int scale_d = 1) {
     WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8", 64, WARPWATCH_C16("+r", c, 0),
-                    "%64, %65, add", "%66", "l"(a), "l"(b), "r"(adds));
+                    "%64, %65, add", "%66", "l"(a), "l"(b), "r"(scale_d));
   }
 };
 
@@ -96,50 +96,50 @@ struct FloatWgmma;
 template <>
 struct FloatWgmma<__half> {
   using Sum = float;
-  static __device__ __forceinline__ void run(float (&c)[2][4], const uint32_t (&a)[4], uint64_t b, int adds = 1) {
+  static __device__ __forceinline__ void run(float (&c)[2][4], const uint32_t (&a)[4], uint64_t b, int scale_d = 1) {
     WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16", 8, WARPWATCH_C2("+f", c, 0),
-                    "{%8, %9, %10, %11}, %12, add, 1, 1, 0", "%13", WARPWATCH_A(a), "l"(b), "r"(adds));
+                    "{%8, %9, %10, %11}, %12, add, 1, 1, 0", "%13", WARPWATCH_A(a), "l"(b), "r"(scale_d));
   }
-  static __device__ __forceinline__ void run(float (&c)[4][4], const uint32_t (&a)[4], uint64_t b, int adds = 1) {
+  static __device__ __forceinline__ void run(float (&c)[4][4], const uint32_t (&a)[4], uint64_t b, int scale_d = 1) {
     WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16", 16, WARPWATCH_C4("+f", c, 0),
-                    "{%16, %17, %18, %19}, %20, add, 1, 1, 0", "%21", WARPWATCH_A(a), "l"(b), "r"(adds));
+                    "{%16, %17, %18, %19}, %20, add, 1, 1, 0", "%21", WARPWATCH_A(a), "l"(b), "r"(scale_d));
   }
-  static __device__ __forceinline__ void run(float (&c)[8][4], const uint32_t (&a)[4], uint64_t b, int adds = 1) {
+  static __device__ __forceinline__ void run(float (&c)[8][4], const uint32_t (&a)[4], uint64_t b, int scale_d = 1) {
     WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16", 32, WARPWATCH_C8("+f", c, 0),
-                    "{%32, %33, %34, %35}, %36, add, 1, 1, 0", "%37", WARPWATCH_A(a), "l"(b), "r"(adds));
+                    "{%32, %33, %34, %35}, %36, add, 1, 1, 0", "%37", WARPWATCH_A(a), "l"(b), "r"(scale_d));
   }
-  static __device__ __forceinline__ void run(float (&c)[16][4], const uint32_t (&a)[4], uint64_t b, int adds = 1) {
+  static __device__ __forceinline__ void run(float (&c)[16][4], const uint32_t (&a)[4], uint64_t b, int scale_d = 1) {
     WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", 64, WARPWATCH_C16("+f", c, 0),
-                    "{%64, %65, %66, %67}, %68, add, 1, 1, 0", "%69", WARPWATCH_A(a), "l"(b), "r"(adds));
+                    "{%64, %65, %66, %67}, %68, add, 1, 1, 0", "%69", WARPWATCH_A(a), "l"(b), "r"(scale_d));
   }
-  static __device__ __forceinline__ void run(float (&c)[32][4], const uint32_t (&a)[4], uint64_t b, int adds = 1) {
+  static __device__ __forceinline__ void run(float (&c)[32][4], const uint32_t (&a)[4], uint64_t b, int scale_d = 1) {
     WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16", 128, WARPWATCH_C32("+f", c, 0),
-                    "{%128, %129, %130, %131}, %132, add, 1, 1, 0", "%133", WARPWATCH_A(a), "l"(b), "r"(adds));
+                    "{%128, %129, %130, %131}, %132, add, 1, 1, 0", "%133", WARPWATCH_A(a), "l"(b), "r"(scale_d));
   }
 };
 
 template <>
 struct FloatWgmma<__nv_bfloat16> {
   using Sum = float;
-  static __device__ __forceinline__ void run(float (&c)[2][4], const uint32_t (&a)[4], uint64_t b, int adds = 1) {
+  static __device__ __forceinline__ void run(float (&c)[2][4], const uint32_t (&a)[4], uint64_t b, int scale_d = 1) {
     WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16", 8, WARPWATCH_C2("+f", c, 0),
-                    "{%8, %9, %10, %11}, %12, add, 1, 1, 0", "%13", WARPWATCH_A(a), "l"(b), "r"(adds));
+                    "{%8, %9, %10, %11}, %12, add, 1, 1, 0", "%13", WARPWATCH_A(a), "l"(b), "r"(scale_d));
   }
-  static __device__ __forceinline__ void run(float (&c)[4][4], const uint32_t (&a)[4], uint64_t b, int adds = 1) {
+  static __device__ __forceinline__ void run(float (&c)[4][4], const uint32_t (&a)[4], uint64_t b, int scale_d = 1) {
     WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16", 16, WARPWATCH_C4("+f", c, 0),
-                    "{%16, %17, %18, %19}, %20, add, 1, 1, 0", "%21", WARPWATCH_A(a), "l"(b), "r"(adds));
+                    "{%16, %17, %18, %19}, %20, add, 1, 1, 0", "%21", WARPWATCH_A(a), "l"(b), "r"(scale_d));
   }
-  static __device__ __forceinline__ void run(float (&c)[8][4], const uint32_t (&a)[4], uint64_t b, int adds = 1) {
+  static __device__ __forceinline__ void run(float (&c)[8][4], const uint32_t (&a)[4], uint64_t b, int scale_d = 1) {
     WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16", 32, WARPWATCH_C8("+f", c, 0),
-                    "{%32, %33, %34, %35}, %36, add, 1, 1, 0", "%37", WARPWATCH_A(a), "l"(b), "r"(adds));
+                    "{%32, %33, %34, %35}, %36, add, 1, 1, 0", "%37", WARPWATCH_A(a), "l"(b), "r"(scale_d));
   }
-  static __device__ __forceinline__ void run(float (&c)[16][4], const uint32_t (&a)[4], uint64_t b, int adds = 1) {
+  static __device__ __forceinline__ void run(float (&c)[16][4], const uint32_t (&a)[4], uint64_t b, int scale_d = 1) {
     WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16", 64, WARPWATCH_C16("+f", c, 0),
-                    "{%64, %65, %66, %67}, %68, add, 1, 1, 0", "%69", WARPWATCH_A(a), "l"(b), "r"(adds));
+                    "{%64, %65, %66, %67}, %68, add, 1, 1, 0", "%69", WARPWATCH_A(a), "l"(b), "r"(scale_d));
   }
-  static __device__ __forceinline__ void run(float (&c)[32][4], const uint32_t (&a)[4], uint64_t b, int adds = 1) {
+  static __device__ __forceinline__ void run(float (&c)[32][4], const uint32_t (&a)[4], uint64_t b, int scale_d = 1) {
     WARPWATCH_WGMMA("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16", 128, WARPWATCH_C32("+f", c, 0),
-                    "{%128, %129, %130, %131}, %132, add, 1, 1, 0", "%133", WARPWATCH_A(a), "l"(b), "r"(adds));
+                    "{%128, %129, %130, %131}, %132, add, 1, 1, 0", "%133", WARPWATCH_A(a), "l"(b), "r"(scale_d));
   }
 };
 

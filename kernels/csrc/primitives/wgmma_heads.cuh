@@ -21,9 +21,9 @@ template <typename Element>
 struct HeadWgmma;
 
 // One width of each product: kN columns are `tiles` tiles of 8, `count` registers, and a0 .. are the operands behind those.
-#define WARPWATCH_SCORES(type, n, tiles, count, a, b, adds)                                                             \
+#define WARPWATCH_SCORES(type, n, tiles, count, a, b, scale_d)                                                          \
   static __device__ __forceinline__ void scores(float(&c)[tiles][4], uint64_t q, uint64_t k, int adding) {              \
-    asm volatile("{\n.reg .pred add;\nsetp.ne.u32 add, " adds ", 0;\n"                                                  \
+    asm volatile("{\n.reg .pred add;\nsetp.ne.u32 add, " scale_d ", 0;\n"                                               \
                  "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type "." type " {" WARPWATCH_NAMES_##count "}, " a    \
                  ", " b ", add, 1, 1, 0, 0;\n}\n"                                                                       \
                  : WARPWATCH_C##tiles("+f", c, 0)                                                                       \

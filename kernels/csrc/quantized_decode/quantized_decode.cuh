@@ -187,7 +187,7 @@ template <int HeadDim, int RowTiles>
 struct QuantizedDecodeSums {
   float out[RowTiles][HeadDim / 16][4] = {};
 
-  __device__ __forceinline__ void shrink(int r, const float (&factor)[2]) {
+  __device__ __forceinline__ void rescale(int r, const float (&factor)[2]) {
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
 #pragma unroll
@@ -227,7 +227,7 @@ struct QuantizedDecode {
   }
 
   // Scores become weights times the values' scales, packed as B fragments; what was summed shrinks where a maximum rises.
-  __device__ __forceinline__ void weigh(uint32_t (&b)[RowTiles][4], float (&scores)[RowTiles][4][2],
+  __device__ __forceinline__ void exp_and_sum(uint32_t (&b)[RowTiles][4], float (&scores)[RowTiles][4][2],
                                         const float (&scales)[4], const float (&logs)[4], const DecodeAttentionParams& p,
                                         const DecodeAttentionWork& work, int key) {
     const bool all_seen = key + kQuantizedKeys <= work.length - p.seq_q + 1;  // by every row, as in most tiles
@@ -261,16 +261,16 @@ struct QuantizedDecode {
       // A row that has seen no key has the maximum -inf. Subtracting 0 then gives weights 0, not -inf + inf.
 #pragma unroll
       for (int e = 0; e < 2; ++e) base[e] = top[e] == -INFINITY ? 0.0f : top[e];
-      // After the first tiles a maximum seldom rises; where no row of the warp's has a new one, all would shrink by 1.
+      // After the first tiles a maximum seldom rises; where no row of the warp's has a new one, all would be rescaled by 1.
       if (__any_sync(0xffffffffu, top[0] != row_max[r][0] || top[1] != row_max[r][1])) {
-        float shrink[2];
+        float factor[2];
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          shrink[e] = exp2_approximate(row_max[r][e] - base[e]);
-          row_sum[r][e] *= shrink[e];
+          factor[e] = exp2_approximate(row_max[r][e] - base[e]);
+          row_sum[r][e] *= factor[e];
           row_max[r][e] = top[e];
         }
-        sums.shrink(r, shrink);
+        sums.rescale(r, factor);
       }
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
@@ -304,7 +304,7 @@ struct QuantizedDecode {
     float scales[4], logs[4];
     if constexpr (Format::kScaledValues) tile.scales(scales, logs);
     uint32_t b[RowTiles][4];
-    weigh(b, scores, scales, logs, p, work, key);
+    exp_and_sum(b, scores, scales, logs, p, work, key);
     tile.template add_values<Mma>(sums, b);
   }
 

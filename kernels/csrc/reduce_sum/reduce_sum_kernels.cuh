@@ -26,7 +26,7 @@ struct Load {
       piece.zero();
       if (!live) return;
       if constexpr (kPastL1) {
-        piece.load_past_l1(from);
+        piece.load_nc_no_allocate(from);
       } else {
         piece.load_once(from);
       }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "framework/parallel.h"
-#include "rope/rope_row_cpu.h"
+#include "rope/rope.h"
 
 namespace warpwatch {
 namespace {

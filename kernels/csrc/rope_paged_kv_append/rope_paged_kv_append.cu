@@ -3,7 +3,6 @@
 #include <cuda_runtime.h>
 
 #include "paged_kv/paged_kv.h"
-#include "paged_kv/paged_kv_places.h"
 #include "paged_kv/paged_kv_rows.cuh"
 #include "rope/rope_angles.cuh"
 #include "rope_paged_kv_append/rope_paged_kv_append.h"

@@ -6,8 +6,7 @@
 
 #include "framework/parallel.h"
 #include "paged_kv/paged_kv.h"
-#include "paged_kv/paged_kv_places.h"
-#include "rope/rope_row_cpu.h"
+#include "rope/rope.h"
 #include "rope_paged_kv_append/rope_paged_kv_append.h"
 
 namespace warpwatch {
