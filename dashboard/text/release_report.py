@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from ..analysis.release_report import LatencyChange, MetricChange, ReleaseReport
 from ..model.quantities import change, ratio
-from ..model.release_report import LatencyChange, MetricChange, ReleaseReport
 from ..model.schema import CommitSchema
 from .labels import count
 from .markdown import code_span, inert
