@@ -1,11 +1,20 @@
-"""asv's name of this machine, and warnings about uncommitted changes."""
+"""An asv project on this machine: its commits measured and imported, its machine, uncommitted changes."""
 
 import json
 import platform
-from collections.abc import Sequence
+import re
+import subprocess
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+from warpwatch.dashboard.importers.asv_folder import NoResultsError, open_folder
 from warpwatch.dashboard.importers.git import GitError, root_of, uncommitted_files
+from warpwatch.dashboard.importers.import_asv import import_results
+from warpwatch.dashboard.model.schema import SeriesSchema
+from warpwatch.dashboard.store import Store
 
 
 def asv_machine(arguments: Sequence[str] = ()) -> str | None:
@@ -62,3 +71,61 @@ def _is_benchmark(path: Path, folder: Path) -> bool:
 def _names(files: list[str]) -> str:
     more = len(files) - _SHOWN
     return ", ".join(files[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+_SOME_FAILED = 2  # asv's status if a benchmark failed, which it records
+
+
+class GateError(Exception):
+    """A commit could not be measured; the message ends with asv's last lines."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsvRuns:
+    """Runs of one asv project into one store."""
+
+    folder: Path  # with asv.conf.json
+    store: Store
+    project: str
+    patterns: Sequence[str] = ()  # asv's --bench; empty: all
+    arguments: Sequence[str] = ()  # further arguments of asv run
+    python: str = sys.executable  # runs asv
+    lock_descriptors: Sequence[int] = ()  # of the host lock, which asv holds even if the gate is killed
+
+    def import_earlier(self) -> None:
+        """Imports earlier results, which the file of a new run repeats, so that they are not attributed to that run."""
+        with suppress(NoResultsError):
+            import_results(self.store, open_folder(self.folder, project=self.project), workers=1)
+
+    def run(self, commit: str, series: Collection[SeriesSchema] | None = None) -> None:
+        """Measures a commit (full hash) and imports the results. Raises GateError."""
+        patterns = (
+            self.patterns
+            if series is None
+            else sorted({bench_pattern(each.suite, each.parameters.items()) for each in series})
+        )
+        words = ["run", "--record-samples", *self.arguments]
+        for pattern in patterns:
+            words += ["--bench", pattern]
+        done = subprocess.run(
+            [self.python, "-m", "asv", *words, f"{commit}^!"],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            pass_fds=self.lock_descriptors,
+        )
+        if done.returncode not in (0, _SOME_FAILED):
+            last_lines = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
+            raise GateError(f"asv run of {commit[:8]} ended with {done.returncode}:\n{last_lines}")
+        # Now, as the next run of this commit overwrites the file.
+        import_results(self.store, open_folder(self.folder, project=self.project), workers=1)
+
+
+def bench_pattern(suite: str, parameters: Iterable[tuple[str, str]]) -> str:
+    """A pattern for asv's --bench that matches all metrics and implementations of a workload: baselines are controls.
+
+    asv matches it with "name(param, param)", where strings have quotes; the store's parameters have none.
+    """
+    values = [".*" if name == "implementation" else f".?{re.escape(value)}.?" for name, value in parameters]
+    suffix = r"\(" + ", ".join(values) + r"\)$" if values else "$"
+    return f"^{re.escape(suite)}\\.[^.(]*{suffix}"

@@ -36,16 +36,16 @@ _FORGE = {
         "forges",
     ),
     "plan-gate": _Command(
-        "ci.pull_requests.plan_gate_command:plan_gate", "Decide whether a pull request's commit is measured.", "forges"
+        "ci.pull_requests.gate_plan:plan_gate", "Decide whether a pull request's commit is measured.", "forges"
     ),
     "conclude-gate": _Command(
         "ci.pull_requests.conclude_gate_command:conclude_gate", "Set the gate's check of a commit.", "forges"
     ),
     "ok-to-test": _Command(
-        "ci.pull_requests.ok_to_test_command:ok_to_test", "Handle `/ok to test` on a pull request.", "forges"
+        "ci.pull_requests.reply_commands:ok_to_test", "Handle `/ok to test` on a pull request.", "forges"
     ),
     "accept-reply": _Command(
-        "ci.pull_requests.accept_reply_command:accept_reply", "Handle `/warpwatch accept` on a pull request.", "forges"
+        "ci.pull_requests.reply_commands:accept_reply", "Handle `/warpwatch accept` on a pull request.", "forges"
     ),
 }
 _COMMANDS = {

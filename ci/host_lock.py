@@ -17,7 +17,7 @@ from pathlib import Path
 
 import click
 
-from .acceptance.grammar import printable
+from .acceptance import printable
 from .gpus import visible_gpus
 
 # The lock is a flock on a file named after the GPU: the kernel releases it when the last holding process ends. A child

@@ -1,4 +1,4 @@
-"""Options that several commands share; those of the store are in the dashboard's `cli/options.py`."""
+"""Options that several commands share; those of the store are in the dashboard's `cli/output.py`."""
 
 from pathlib import Path
 

@@ -16,7 +16,7 @@ import numpy as np
 from warpwatch.dashboard.analysis.classify import classified
 from warpwatch.dashboard.model.verdict import ChangeKind, Control
 from warpwatch.dashboard.statistics.changepoint import changepoints
-from warpwatch.dashboard.statistics.multiplicity import SIGNIFICANT_Q
+from warpwatch.dashboard.statistics.distributions import SIGNIFICANT_Q
 from warpwatch.dashboard.store.classification import (
     ControlLevels,
     MachineChange,

@@ -23,8 +23,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from warpwatch.ci.gate.alpha_spending import InterimAnalysis, analysis_schedule
-from warpwatch.ci.gate.gate_loop import run_gate
+from warpwatch.ci.gate.gate_loop import InterimAnalysis, analysis_schedule, run_gate
 from warpwatch.dashboard.analysis.compare_commits import commit_comparison, compare_pairs
 from warpwatch.dashboard.importers.asv import read_result
 from warpwatch.dashboard.model.comparison import Comparison

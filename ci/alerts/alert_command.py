@@ -1,16 +1,24 @@
 """`warpwatch alert`: sends alerts for the main branch, or a digest, once per destination."""
 
+import logging
 import os
+import signal
+import sys
+import threading
+import time
 from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import click
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
-from warpwatch.dashboard.cli.options import database_option, project_option
+from warpwatch.dashboard.analysis.series_analysis import analyse
+from warpwatch.dashboard.cli.output import database_option, project_option
 from warpwatch.dashboard.cli.project_choice import choose_project
 from warpwatch.dashboard.cli.store_access import database_failed, open_store, read_settings
+from warpwatch.dashboard.model.error_location import located
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.outbox import revive, undelivered
 from warpwatch.dashboard.store.policy import state_limits
@@ -20,11 +28,11 @@ from ..policy.policy_file import PolicyError, find_policy, read_usable_policy
 from ..policy.policy_model import MOST_DAYS, AlertsTable, Policy
 from .alert_round import Round, now_ms, round_line, unrouted_lines
 from .checks.runner_health import TrustCache
-from .daemon import run_daemon
 from .destinations import Destinations
 from .digest import Period, digest, due
-from .digest_messages import compose_digest, digest_recipients, queue_digest
+from .digest_messages import compose_digest, digest_recipients, queue_digest, queue_digest_if_due
 from .message import DeliveryError, Message
+from .outbox_sender import DeliveryReport
 
 
 @click.command()
@@ -229,3 +237,67 @@ def _send_digest(alert_round: Round, period: Period) -> None:
     click.echo(f"{sent.sent} sent, {sent.failed} not delivered")
     if sent.failed:
         raise SystemExit(1)
+
+
+_log = logging.getLogger(__name__)
+_BETWEEN_DELIVERIES_S = 5.0
+
+
+def run_daemon(alert_round: Round, *, seconds: float) -> None:
+    """Scans at the interval and delivers due messages in between. Returns after SIGTERM or SIGINT."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
+    for noisy in ("apprise", "httpx", "alembic"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    ended = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        ended.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    _log.info("watching %s every %g s", alert_round.project, seconds)
+    next_scan = time.monotonic()
+    unnamed: list[str] = []
+    while not ended.is_set():
+        is_time = time.monotonic() >= next_scan
+        try:
+            _round(alert_round, ended, scan=is_time)
+            if is_time:
+                unnamed = _log_new(alert_round.unnamed_lines(), unnamed)
+        except SQLAlchemyError as error:
+            _log.error("the database is unavailable and is tried again: %s", str(error.args[0]).strip().splitlines()[0])
+        except Exception as error:  # a bug must not end the daemon
+            _log.exception("a round failed and is tried again (%s). Please report this", located(error))
+        if is_time:
+            next_scan = time.monotonic() + seconds
+        ended.wait(max(min(_BETWEEN_DELIVERIES_S, next_scan - time.monotonic()), 0.05))
+    alert_round.store.close()
+    _log.info("ended")
+
+
+def _round(alert_round: Round, ended: threading.Event, *, scan: bool) -> None:
+    if scan:
+        analyse(alert_round.store, only=alert_round.project)
+        found = alert_round.scan()
+        queue_digest_if_due(alert_round)
+        for line in unrouted_lines(found.unrouted):
+            _log.warning(line)
+        sent = alert_round.send(only_due=True, is_stopped=ended.is_set)
+        if found.messages or sent.sent or sent.failed:
+            _log.info(round_line(found, sent))
+    else:
+        sent = alert_round.send(only_due=True, is_stopped=ended.is_set)
+    _say(sent)
+
+
+def _log_new(lines: list[str], before: list[str]) -> list[str]:
+    """Logs the lines that are not in `before`."""
+    for line in lines:
+        if line not in before:
+            _log.warning(line)
+    return lines
+
+
+def _say(sent: DeliveryReport) -> None:
+    for line in sent.lines:
+        _log.warning(line)

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
 from ..policy.policy_model import AlertsTable, Destination, Route
-from .channels.delivery import Delivered, check_address, deliver, deliver_to_github
+from .channels import Delivered, check_address, deliver, deliver_to_github
 from .message import DeliveryError, Message
 
 # Addresses and tokens are read from the environment when a message is sent. The store knows a destination by a name

@@ -27,7 +27,7 @@ from warpwatch.dashboard.store.outbox import (
 )
 
 from ..retries import Backoff, retry
-from .channels.delivery import Delivered
+from .channels import Delivered
 from .destinations import Destinations
 from .message import DeliveryError, Message
 

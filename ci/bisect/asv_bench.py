@@ -14,7 +14,7 @@ from warpwatch.dashboard.statistics.comparison import RunValue, sample_error
 from warpwatch.dashboard.statistics.session_noise import rerun_scatter
 from warpwatch.dashboard.store import Store, queries
 
-from ..gate.asv_runner import AsvRuns, bench_pattern
+from ..asv_checkout import AsvRuns, bench_pattern
 from ..host_lock import gpu_lock
 from .drift_model import SESSION_GAP_S
 from .measured_runs import ExpectedNoise, Run

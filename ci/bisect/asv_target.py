@@ -13,8 +13,7 @@ from warpwatch.dashboard.importers.git import resolve
 from warpwatch.dashboard.model.series import Series
 from warpwatch.dashboard.store import Store, queries
 
-from ..asv_checkout import asv_machine
-from ..gate.asv_runner import AsvRuns
+from ..asv_checkout import AsvRuns, asv_machine
 from ..host_lock import gpu_lock
 
 _KEY = re.compile(r"[0-9a-f]{16}")

@@ -10,16 +10,14 @@ from pathlib import Path
 import click
 
 from warpwatch.dashboard.analysis.series_analysis import analyse
-from warpwatch.dashboard.cli.options import database_option, output_option
-from warpwatch.dashboard.cli.output import write
+from warpwatch.dashboard.cli.output import database_option, output_option, write
 from warpwatch.dashboard.cli.store_access import CannotTellError, open_or_create_store, read_settings
+from warpwatch.dashboard.model.alert import TriageFilter, TriageOrder, TriageState
 from warpwatch.dashboard.model.series import Series
-from warpwatch.dashboard.model.triage_item import TriageFilter, TriageOrder, TriageState
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.bisect_results import BisectResult, Culprit, bisected_alerts, record_bisect
 
-from ..asv_checkout import uncommitted_warnings
-from ..gate.asv_runner import GateError
+from ..asv_checkout import GateError, uncommitted_warnings
 from ..host_lock import HostLockError
 from ..options import asv_arguments_option, asv_project_option, folder_option
 from .asv_bench import AsvBench, BenchError, patterns

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from warpwatch.dashboard.model.comparison import Acceptance
 
-from ..acceptance.grammar import SYNTAX, parse_acceptance
+from ..acceptance import SYNTAX, parse_acceptance
 from ..gate.artefact import plain
 from .retries import with_retries
 from .sticky_comment import Comment, Thread, own_comments

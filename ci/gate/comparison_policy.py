@@ -9,8 +9,7 @@ from warpwatch.dashboard.model.thresholds import LimitsOf, series_limits
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.policy import ExpiredAcceptance, expired_acceptances
 
-from ..acceptance.coverage import with_acceptances
-from ..acceptance.sources import AcceptFileError, acceptances_between
+from ..acceptance import AcceptFileError, acceptances_between, with_acceptances
 from ..policy.committed_policy import CommittedPolicy, policy_at, policy_in
 from ..policy.policy_file import PolicyError
 

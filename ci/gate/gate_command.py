@@ -9,8 +9,7 @@ import click
 
 from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.analysis.confirmation import CONFIRMING_RUNS
-from warpwatch.dashboard.cli.options import database_option, output_option
-from warpwatch.dashboard.cli.output import OutputFile, table_width, write
+from warpwatch.dashboard.cli.output import OutputFile, database_option, output_option, table_width, write
 from warpwatch.dashboard.cli.store_access import CannotTellError, open_or_create_store, read_settings
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
 from warpwatch.dashboard.importers.git import resolve
@@ -21,7 +20,7 @@ from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.policy import record_acceptances
 from warpwatch.dashboard.text import comparison_report
 
-from ..asv_checkout import asv_machine, uncommitted_warnings
+from ..asv_checkout import AsvRuns, GateError, asv_machine, uncommitted_warnings
 from ..host_lock import HostLockError, gpu_lock
 from ..options import (
     accept_option,
@@ -31,11 +30,9 @@ from ..options import (
     policy_option,
     threshold_option,
 )
-from .alpha_spending import analysis_schedule
 from .artefact_builder import BenchmarkSources, gate_artefact, write_artefact
-from .asv_runner import AsvRuns, GateError
 from .comparison_policy import exit_status, read_committed_policy, read_comparison_policy
-from .gate_loop import Gate, run_gate
+from .gate_loop import Gate, analysis_schedule, run_gate
 
 
 @click.command()

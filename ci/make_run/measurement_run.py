@@ -11,8 +11,7 @@ from typing import Literal
 from warpwatch.dashboard.cli.import_ import SET_ASIDE
 from warpwatch.dashboard.web.measurement import Count, Current, Measurement
 
-from .build_progress import AsvOutput, logged_count, printed_count, triton_count
-from .command_session import CommandSession
+from .build_progress import AsvOutput, CommandSession, logged_count, printed_count, triton_count
 
 # The terminal of `make run`: permanent lines, and a status line below them.
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from warpwatch.dashboard.importers.git import GitError, file_at, git, resolve, root_of
 from warpwatch.dashboard.model.thresholds import StatedLimits
 
-from ..acceptance.grammar import printable
+from ..acceptance import printable
 from .policy_file import FILE_NAME, LARGEST_FILE, PolicyError, find_policy, parse_policy, read_policy
 from .policy_model import Policy
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from warpwatch.dashboard.model.alert import AlertKind
 from warpwatch.dashboard.model.thresholds import GeneralLimits, LimitRule, LimitRules, Table, TupleOf, Words
 from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR
-from warpwatch.dashboard.statistics.multiplicity import SIGNIFICANT_Q
+from warpwatch.dashboard.statistics.distributions import SIGNIFICANT_Q
 
 Inconclusive = Literal["neutral", "failure"]
 

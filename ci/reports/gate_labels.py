@@ -3,14 +3,18 @@
 `quote` escapes the artefact's texts, which are untrusted, for the format of the report.
 """
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from warpwatch.dashboard.model.comparison import Outcome
 from warpwatch.dashboard.model.quantities import quantity
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.text.comparison_labels import Quote, threshold_note
 from warpwatch.dashboard.text.labels import count
+from warpwatch.dashboard.web.urls import compare_address, project_in_path
 
+from ..asv_checkout import bench_pattern
 from ..gate.artefact import CUT, ArtefactRow, CodeDifference, CodeFact, GateArtefact
 from ..gate.gate_loop import cost_sentence
 
@@ -110,3 +114,44 @@ def cost(artefact: GateArtefact) -> str:
 
 def _fact(fact: CodeFact, name: str) -> str:
     return f"{name} {quantity(fact.before, fact.unit)} → {quantity(fact.after, fact.unit)}"
+
+
+_MOST_PATTERNS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """Links to the dashboard; None without one."""
+
+    dashboard: str | None = None
+
+    def comparison(self, artefact: GateArtefact) -> str | None:
+        """The page that compares the two commits."""
+        if self.dashboard is None:
+            return None
+        return self._root + compare_address(artefact.project, artefact.base.hash, artefact.head.hash)
+
+    def series(self, artefact: GateArtefact, row: ArtefactRow) -> str | None:
+        """The page of a row's history."""
+        if self.dashboard is None:
+            return None
+        return f"{self._root}/{project_in_path(artefact.project)}/series/{row.series.key}"
+
+    @property
+    def _root(self) -> str:
+        return (self.dashboard or "").rstrip("/")
+
+
+def reproduce(artefact: GateArtefact, rows: Iterable[ArtefactRow]) -> str | None:
+    """The shell command that measures these rows again; None if asv did not measure them or a name was cut."""
+    whole = (row.series for row in rows if _is_whole(row))
+    patterns = list(dict.fromkeys(bench_pattern(each.suite, each.parameters.items()) for each in whole))
+    if not patterns:
+        return None
+    words = [f"--bench {shlex.quote(pattern)}" for pattern in patterns[:_MOST_PATTERNS]]
+    return f"warpwatch gate {artefact.base.hash} {artefact.head.hash} " + " ".join(words)
+
+
+def _is_whole(row: ArtefactRow) -> bool:
+    texts = (row.series.benchmark, *row.series.parameters.values())
+    return row.series.measured_by_asv and not any(text.endswith(CUT) for text in texts)

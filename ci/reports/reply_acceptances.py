@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from warpwatch.dashboard.model.comparison import Acceptance, outcome_of
 
-from ..acceptance.coverage import covering
+from ..acceptance import covering
 from ..gate.artefact import ArtefactRow, GateArtefact
 from ..gate.artefact_builder import bounded_acceptance
 

@@ -16,11 +16,10 @@ from ..forges.replies import accept_file, replies_of
 from ..forges.retries import ForgeError, with_retries
 from ..forges.sticky_comment import PostOutcome, Thread, put_comment
 from ..gate.artefact import ArtefactError, GateArtefact, read_artefact
-from .comment import GITHUB_MOST, GITLAB_MOST, SUMMARY_MOST, markdown
-from .gate_check_run import check_run
+from .comment import GITHUB_MOST, GITLAB_MOST, SUMMARY_MOST, check_run, markdown
+from .gate_labels import Links
 from .junit import junit
 from .reply_acceptances import with_replies
-from .report_links import Links
 
 _TEXTS = {
     "comment": lambda artefacts, links: markdown(artefacts, links, GITHUB_MOST),

@@ -9,7 +9,7 @@ from warpwatch.dashboard.text.markdown import code_span, longest_run
 
 from ..gate.artefact import ArtefactRow, GateArtefact
 from . import gate_labels
-from .report_links import Links
+from .gate_labels import Links
 
 # Untrusted texts are only in code spans (see `dashboard/text/markdown.py`) and code blocks.
 

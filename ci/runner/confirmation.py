@@ -24,10 +24,9 @@ from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.queries.comparison_pairs import Pair
 from warpwatch.dashboard.text.labels import count
 
-from ..gate.alpha_spending import analysis_schedule
-from ..gate.asv_runner import AsvRuns
+from ..asv_checkout import AsvRuns
 from ..gate.comparison_policy import ComparisonPolicy, read_committed_policy, read_comparison_policy
-from ..gate.gate_loop import run_gate
+from ..gate.gate_loop import analysis_schedule, run_gate
 from ..push.run_archives import archive_run
 from .day_budget import DayBudget
 

@@ -15,8 +15,7 @@ from warpwatch.dashboard.cli.store_access import CannotTellError, open_or_create
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
 from warpwatch.dashboard.importers.git import resolve
 
-from ..asv_checkout import asv_machine
-from ..gate.asv_runner import AsvRuns, GateError
+from ..asv_checkout import AsvRuns, GateError, asv_machine
 from ..host_lock import HostLockError, gpu_lock, with_gpu_lock
 from ..options import folder_option
 from ..policy.policy_file import find_policy, read_usable_policy

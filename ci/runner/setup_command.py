@@ -14,9 +14,8 @@ from .clock_lock import chosen_clocks
 from .doctor import as_text
 from .finding import FindingState
 from .host import Host
-from .machine_steps import calibration_steps, first_steps, run_aa_test
 from .service_steps import secret_steps, service_of, unit_steps
-from .setup_steps import SetupError, perform
+from .setup_steps import SetupError, calibration_steps, first_steps, perform, run_aa_test
 
 _STOPPING = {"driver", "python", "torch", "compiler", "nvcc", "git", "asv project", "disk", "compute mode", "ECC"}
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # another user's; ours may name our home

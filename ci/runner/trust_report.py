@@ -13,7 +13,7 @@ from warpwatch.dashboard.statistics.distributions import Share
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.column_records import RunConditions
 
-from ..gate.asv_runner import AsvRuns
+from ..asv_checkout import AsvRuns
 
 RUNS_NEEDED = 3  # fewer make one pair at most
 _INDEX = RUNS.index(3)  # runs of each commit that a gate needs for a change

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ..model.kernel_line import KernelLine
 from ..model.series import Series
 from ..store import Store, queries
-from ..store.queries.launches import LaunchesAt
+from ..store.queries.change_evidence import LaunchesAt
 
 _COMMITS = 24  # newest changes with evidence
 _HARNESS = "suite"  # as `queries.commit_software` calls it

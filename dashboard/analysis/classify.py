@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..model.error_location import located
 from ..model.verdict import ChangeKind, Control
 from ..statistics.detection import SMALLEST_CHANGE
+from ..statistics.distributions import SIGNIFICANT_Q, q_values
 from ..statistics.machine_attribution import (
     FEWEST,
     Ints,
@@ -26,7 +27,6 @@ from ..statistics.machine_attribution import (
     remainder,
     share,
 )
-from ..statistics.multiplicity import SIGNIFICANT_Q, q_values
 from ..store.classification import (
     Classification,
     ControlLevels,

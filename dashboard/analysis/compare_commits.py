@@ -25,9 +25,9 @@ from ..model.series import Commit, Series, Status, Workloads, workload_of
 from ..model.thresholds import Limits, LimitsOf
 from ..model.verdict import Verdict
 from ..statistics.comparison import FAMILY_ERROR, RunValue, compare, compare_exact, family_verdicts, level
+from ..statistics.distributions import SIGNIFICANT_Q
 from ..statistics.gpu_effects import FEWEST
 from ..statistics.gpu_spread import judge_across_gpus
-from ..statistics.multiplicity import SIGNIFICANT_Q
 from ..statistics.noise import Noise
 from ..statistics.power import family_level, required_runs
 from ..store import queries

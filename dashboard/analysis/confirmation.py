@@ -13,7 +13,7 @@ from ..statistics.detection import SMALLEST_CHANGE
 from ..store import queries
 from ..store.analysis import StaleProject
 from ..store.engine import Store
-from ..store.queries.remeasured_pairs import remeasured_pairs
+from ..store.queries.run_facts import remeasured_pairs
 from ..store.queries.series_list import series_index
 from .compare_commits import commit_comparison, compare_pairs
 

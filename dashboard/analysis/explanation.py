@@ -3,10 +3,10 @@
 import math
 from dataclasses import dataclass
 
+from ..model.alert import TriageItem
 from ..model.changepoint import Magnitude, Regression, SeriesChange
 from ..model.quantities import relative_change
 from ..model.series import Commit
-from ..model.triage_item import TriageItem
 from ..model.verdict import Control
 from ..store.queries.compiled_code import CodeBetween
 from .causes import cause_sentence

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..model.quantities import in_seconds
-from ..statistics.distributions import t_p_value
+from ..statistics.distributions import q_values, t_p_value
 from ..statistics.gpu_effects import Floats
 from ..statistics.gpu_history import SessionChain
-from ..statistics.multiplicity import q_values
 from ..store import queries
 from ..store.column_records import MachineHistory, SeriesRuns
 from ..store.engine import Store

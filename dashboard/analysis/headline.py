@@ -13,7 +13,7 @@ from ..model.series import Commit, Series, is_main
 from ..model.verdict import Verdict
 from ..store import Store, queries
 from ..store.chunks import Floats
-from ..store.queries.levels import Levels
+from ..store.queries.standings import Levels
 from .kernel_curves import carry_forward, chained_mean
 from .thresholds import step_thresholds
 

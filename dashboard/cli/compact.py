@@ -10,7 +10,7 @@ from sqlalchemy.exc import OperationalError
 from ..analysis.series_analysis import analyse
 from ..store import Store, queries
 from ..store.retention import Compaction, RetentionPolicy, compact, drop_project, reclaim
-from .options import database_option
+from .output import database_option
 from .store_access import database_failed, open_store
 
 

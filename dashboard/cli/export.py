@@ -15,10 +15,14 @@ from click.core import ParameterSource
 from ..model.changepoint import Regression
 from ..store import queries
 from ..store.column_records import Measured
-from .exports.change_rows import write_changes_csv, write_changes_json, write_changes_parquet
-from .exports.measurement_rows import write_csv, write_json
-from .options import database_option, output_option
-from .output import FailedError, discard_stdout
+from .exports.measurement_rows import (
+    write_changes_csv,
+    write_changes_json,
+    write_changes_parquet,
+    write_csv,
+    write_json,
+)
+from .output import FailedError, database_option, discard_stdout, output_option
 from .project_choice import choose_project
 from .store_access import open_store
 

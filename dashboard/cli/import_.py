@@ -14,10 +14,10 @@ from ..analysis.series_analysis import analyse
 from ..executors import NoClusterError, cluster
 from ..importers.archive import ArchiveError
 from ..importers.asv_folder import NoResultsError
-from ..importers.import_overrides import ImportOverrides, milliseconds
 from ..importers.import_path import import_path
+from ..importers.input_files import ImportOverrides, milliseconds
 from ..store.rejected_files import record_rejected_files
-from .options import database_option
+from .output import database_option
 from .store_access import database_failed, open_or_create_store
 
 SET_ASIDE = 3  # exit status of an import with rejected files

@@ -1,4 +1,4 @@
-"""Output of a command: standard output or a file, and the exit status of failures."""
+"""Options that commands share, and their output: standard output or a file, and the exit status of failures."""
 
 import contextlib
 import errno
@@ -78,3 +78,10 @@ def write(text: str, output: Path | None) -> None:
     except OSError as error:
         click.echo(text)
         raise FailedError(f"cannot write {output}: {error.strerror}. The result was printed instead") from error
+
+
+database_option = click.option(
+    "--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE."
+)
+project_option = click.option("--project", metavar="NAME", help="Required if the store has several.")
+output_option = click.option("--output", type=OutputFile(), help="Write to this file instead of printing.")

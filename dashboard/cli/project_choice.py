@@ -1,6 +1,6 @@
 """Project and commit of a command's options."""
 
-from ..importers.commit_names import named_commit
+from ..importers.project_history import named_commit
 from ..model.series import Commit, Project
 from ..store import Store, queries
 from .store_access import CannotTellError

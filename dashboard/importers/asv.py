@@ -22,8 +22,7 @@ from .import_limits import (
     FILE_SAMPLES,
     FILE_VALUES,
 )
-from .import_overrides import check_commit
-from .input_files import BeyondLimitError, BrokenFileError, read_json
+from .input_files import BeyondLimitError, BrokenFileError, check_commit, read_json
 
 _MOST_SAMPLES = 2**31 - 1  # limit of an INTEGER column
 

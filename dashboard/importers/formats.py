@@ -7,8 +7,7 @@ from typing import Any
 from ..model.result_file import ResultFile
 from . import google_benchmark, nvbench, pytest_benchmark
 from .asv import read_result
-from .import_overrides import ImportOverrides, ReadSibling
-from .input_files import BrokenFileError, read_json
+from .input_files import BrokenFileError, ImportOverrides, ReadSibling, read_json
 
 
 class UnknownFormatError(BrokenFileError):

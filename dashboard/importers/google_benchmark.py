@@ -12,8 +12,15 @@ from typing import Any
 
 from ..model.result_file import LONGEST_NAME, BenchmarkSpec, ResultFile, Value
 from ..model.series import Status
-from .import_overrides import ImportOverrides, ReadSibling, check_commit, is_full_hash, milliseconds
-from .input_files import BeyondLimitError, BrokenFileError
+from .input_files import (
+    BeyondLimitError,
+    BrokenFileError,
+    ImportOverrides,
+    ReadSibling,
+    check_commit,
+    is_full_hash,
+    milliseconds,
+)
 from .result_builder import ResultBuilder, finite, measured, not_measured
 
 _MOST_REPETITIONS, _MOST_COUNTERS = 10_000, 100  # of a benchmark

@@ -4,23 +4,105 @@ Many files are read by other processes, and written here, several in one transac
 files, which the next import reads again.
 """
 
+import hashlib
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from sqlalchemy.exc import DataError
 
 from ..executors import AHEAD, in_order, isolated_worker, local_workers
-from ..model.result_file import BenchmarkSpec
+from ..model.result_file import BenchmarkSpec, Context, ResultFile
 from ..store.commits import mark_listed
 from ..store.engine import Store
 from ..store.ids import SeriesLimitError
 from ..store.packed_entries import PackedEntries
 from ..store.project_writer import NewFile, ProjectWriter
+from .asv import read_result
+from .asv_context import read_context
 from .asv_folder import AsvFolder
-from .import_limits import REST_REFUSED, Allowance
+from .import_limits import CONTEXT_FILE_BYTES, REST_REFUSED, RESULT_FILE_BYTES, Allowance
+from .input_files import BrokenFileError, read_regular
 from .project_history import put_in_order
-from .result_reader import FileRead, FileToRead, context_path, read_file, stamp_of
+
+_FRESH_NS = 2_000_000_000  # a younger file may be written again without a change of its times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileToRead:
+    """A result file, and the digest of its imported content."""
+
+    path: Path
+    name: str  # in the project
+    machine: str | None  # its folder's
+    known_digest: str | None
+    details: Mapping[str, str] = field(default_factory=dict)  # of the folder's machine.json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRead:
+    """A file's content; `result` is None if it was imported already, or if it is `broken`."""
+
+    file: FileToRead
+    digest: str = ""
+    stamp: str | None = None
+    result: ResultFile | None = None
+    context: Context | None = None
+    broken: str | None = None  # why it cannot be read
+
+
+def read_file(file: FileToRead) -> FileRead:
+    """Read a file. Errors are returned in `broken`."""
+    try:
+        stamp = stamp_of(file.path)
+        text = read_regular(file.path, RESULT_FILE_BYTES)
+        context_file = context_path(file.path)
+        context_text = read_regular(context_file, CONTEXT_FILE_BYTES) if context_file.exists() else None
+        digest = _digest(text, context_text)
+        if digest == file.known_digest:
+            return FileRead(file=file, digest=digest, stamp=stamp)
+        return FileRead(
+            file=file,
+            digest=digest,
+            stamp=stamp,
+            result=read_result(text, file.path.name),
+            context=read_context(context_text) if context_text is not None else None,
+        )
+    except MemoryError:
+        return FileRead(file=file, broken="not enough memory to read it")
+    except (BrokenFileError, OSError) as error:
+        return FileRead(file=file, broken=str(error))
+    except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        return FileRead(file=file, broken=f"malformed asv result: {type(error).__name__}: {error}")
+
+
+def context_path(path: Path) -> Path:
+    """Path of a result file's context."""
+    return path.with_name(path.stem + ".context.jsonl")
+
+
+def stamp_of(path: Path) -> str | None:
+    """A text that changes when the file or its context is written; None for files that are too young to tell."""
+    now, parts = time.time_ns(), []
+    for each in (path, context_path(path)):
+        try:
+            status = each.stat()
+        except FileNotFoundError:
+            parts.append("")
+            continue
+        if max(status.st_mtime_ns, status.st_ctime_ns) > now - _FRESH_NS:
+            return None
+        parts.append(f"{status.st_size}-{status.st_mtime_ns}-{status.st_ctime_ns}-{status.st_ino}")
+    return "|".join(parts)
+
+
+def _digest(text: bytes, context: bytes | None) -> str:
+    digest = hashlib.blake2b(text, digest_size=16)
+    digest.update(b"\0" if context is None else b"\1" + context)
+    return digest.hexdigest()
+
 
 _WORTH_PROCESSES = 4_000_000  # bytes above which reading takes longer than starting processes
 _AT_ONCE = 64_000_000  # approximate bytes of values and samples in one transaction

@@ -25,10 +25,16 @@ from .import_limits import (
     Allowance,
     ImportLimits,
 )
-from .import_overrides import ImportOverrides, ReadSibling, is_full_hash
-from .input_files import BeyondLimitError, BrokenFileError, read_regular
+from .input_files import (
+    BeyondLimitError,
+    BrokenFileError,
+    ImportOverrides,
+    ReadSibling,
+    is_full_hash,
+    read_regular,
+    scratch_folder,
+)
 from .project_history import put_in_order
-from .scratch_folder import scratch_folder
 
 _VALUES_AT_ONCE = 200_000  # and samples
 _FILES_AT_ONCE = 100

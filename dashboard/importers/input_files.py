@@ -1,8 +1,16 @@
-"""Untrusted input files: regular files only, JSON of bounded memory, errors of unreadable files."""
+"""Untrusted input files: regular files only, JSON of bounded memory, errors; folders for unpacked archives."""
 
+import fcntl
 import json
 import os
+import re
+import shutil
 import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -76,3 +84,94 @@ def read_regular(path: Path, most_bytes: int) -> bytes:
             size, most = status.st_size / 1e6, most_bytes / 1e6
             raise UnreadableFileError(f"{path.name} has {size:.0f} MB; the limit of one file is {most:.0f} MB")
         return file.read(most_bytes)
+
+
+_PREFIX = "warpwatch-import-"
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A temporary folder, removed at the end. A lock distinguishes it from an abandoned one."""
+    folder, lock = _locked_folder()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def remove_abandoned() -> None:
+    """Remove the folders of killed processes, which nobody has locked."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        try:
+            status = folder.lstat()
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+                continue
+            lock = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+        except OSError:
+            continue  # another process has removed it
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue  # in use
+        finally:
+            os.close(lock)
+
+
+def _locked_folder() -> tuple[Path, int]:
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        try:
+            lock = os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:
+            continue  # removed as abandoned, before it was locked
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.is_dir():
+            return folder, lock
+        os.close(lock)
+
+
+_HASH = re.compile(r"[0-9a-f]{7,64}")
+_FULL_HASH = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+
+# Reads a file that belongs to a result file, by its path below the result file's folder; None if it is absent.
+ReadSibling = Callable[[str], bytes | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportOverrides:
+    """Facts from the command line or an upload's URL; they override those in the file."""
+
+    commit: str | None = None  # full hash
+    date_ms: int | None = None  # of the commit
+    machine: str | None = None
+
+
+def check_commit(commit: str, what: str) -> str:
+    """The hash in lower case. Raises BrokenFileError for anything else, such as a branch or `unversioned`."""
+    lower = commit.lower()
+    if not _HASH.fullmatch(lower):
+        raise BrokenFileError(
+            f"{what} is {commit[:80]!a}; wanted a commit's hash, 7 to 64 hexadecimal digits (git rev-parse HEAD)"
+        )
+    return lower
+
+
+def is_full_hash(text: str) -> bool:
+    """Whether the text is a complete SHA-1 or SHA-256 as git prints it."""
+    return _FULL_HASH.fullmatch(text) is not None
+
+
+def milliseconds(text: str) -> int:
+    """Milliseconds since 1970 from ISO 8601 (UTC if no zone is named) or from seconds since 1970.
+
+    Raises ValueError for anything else.
+    """
+    if re.fullmatch(r"\d{9,11}", text):
+        return int(text) * 1000
+    try:
+        date = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no date; wanted ISO 8601 (git show -s --format=%cI) or seconds (%ct)") from error
+    return int((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() * 1000)

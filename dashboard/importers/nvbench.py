@@ -13,8 +13,7 @@ from typing import Any
 
 from ..model.result_file import BenchmarkSpec, ResultFile, Value
 from ..model.series import Status
-from .import_overrides import ImportOverrides, ReadSibling
-from .input_files import BeyondLimitError, BrokenFileError
+from .input_files import BeyondLimitError, BrokenFileError, ImportOverrides, ReadSibling
 from .result_builder import ResultBuilder, finite, measured, not_measured
 
 _VERSION = 1

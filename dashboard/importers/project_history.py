@@ -1,16 +1,19 @@
-"""Last step of an import: order the project's commits, and record its releases."""
+"""Commits of a project's repository: their order and releases, and the commit of a branch, tag or hash."""
 
 import bisect
+import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ..model.commit_links import commit_url_of
+from ..model.series import Commit, Project
 from ..store.commits import KnownCommit, commit_hashes, order_commits, store_commit_url
 from ..store.engine import Store
 from ..store.notes import Release, replace_releases
 from ..store.project_writer import ProjectWriter
 from .asv_folder import NoResultsError, asv_project
-from .git import GitError, git, git_history, tags
+from .git import GitError, git, git_history, resolve, tags
+from .input_files import is_full_hash
 
 _MOST = 500  # newest releases: frequent deployments make more tags than a figure can show
 
@@ -66,3 +69,20 @@ def _commit_url(repository: Path) -> str | None:
         return commit_url_of(git(repository, "config", "--get", "remote.origin.url").strip())
     except GitError:
         return None
+
+
+_SHORT_HASH = re.compile("[0-9a-f]{7,}", re.IGNORECASE)  # a branch may be called fade, and a tag b1
+
+
+def named_commit(store: Store, project: Project, name: str) -> tuple[Commit | None, str | None]:
+    """The recorded commit of a name, and the full hash that the project's repository has for it.
+
+    As in git, a branch or tag precedes a shortened hash of seven digits or more. Raises AmbiguousCommitError if several
+    recorded commits start with the shortened hash.
+    """
+    from ..store import queries  # imports of results need none
+
+    full = resolve(Path(project.repository), name) if project.repository and not is_full_hash(name) else None
+    if full is not None:
+        return queries.find_commit(store, project.name, full), full
+    return (queries.find_commit(store, project.name, name) if _SHORT_HASH.fullmatch(name) else None), None

@@ -10,8 +10,7 @@ from typing import Any
 
 from ..model.result_file import BenchmarkSpec, ResultFile
 from ..model.series import Status
-from .import_overrides import ImportOverrides, ReadSibling, milliseconds
-from .input_files import BrokenFileError
+from .input_files import BrokenFileError, ImportOverrides, ReadSibling, milliseconds
 from .result_builder import ResultBuilder, measured, not_measured
 
 _NO_COMMIT = "unversioned"  # outside of a repository

@@ -12,8 +12,7 @@ from ..model.result_file import LATEST_MS, BenchmarkSpec, Entry, ResultFile, Val
 from ..model.series import Status
 from .asv import machine_details, some_problems
 from .import_limits import BENCHMARK_COMBINATIONS, BENCHMARK_PARAMETERS, FILE_BENCHMARKS, FILE_SAMPLES, FILE_VALUES
-from .import_overrides import check_commit
-from .input_files import BeyondLimitError, BrokenFileError
+from .input_files import BeyondLimitError, BrokenFileError, check_commit
 
 _MOST_SAMPLES = 2**31  # limit of an INTEGER column
 

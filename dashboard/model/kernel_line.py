@@ -13,11 +13,12 @@ from datetime import datetime, timedelta
 from statistics import fmean, median
 from urllib.parse import quote
 
+from .changepoint import SeriesChange
 from .metric import Metric
 from .metric_change import ChangedSeries, MetricChanges, metric_changes
 from .naming import kernel_name, natural
 from .overview import OverviewEntry, OverviewRow, RowState, trend_state
-from .series import Commit, Series
+from .series import Commit, Series, Status
 from .verdict import Verdict
 
 URGENT = (RowState.REGRESSED, RowState.STOPPED, RowState.INVALID, RowState.IMPROVED)
@@ -285,3 +286,42 @@ def _trend(rows: Sequence[OverviewEntry]) -> tuple[float | None, ...]:
         math.exp(fmean(known)) if (known := [value for value in column if value is not None]) else None
         for column in columns
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One shape at one commit."""
+
+    value: float | None  # median over the runs
+    status: Status
+    reason: str | None
+    gpus: frozenset[str] = frozenset()  # that measured the value, if known
+    run: str = ""  # the newest one of the commit
+    adjusted: float | None = None  # as the newest session would have measured it (GPU-adjusted), where known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeRow:
+    """One shape over the page's commits."""
+
+    series: Series
+    cells: tuple[Cell | None, ...]  # by commit of the page; None: not recorded
+    changes: tuple[SeriesChange, ...]
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """One metric of a kernel's shapes on one machine by one implementation, with the other choices."""
+
+    name: str
+    machines: tuple[str, ...]
+    metrics: tuple[str, ...]
+    implementations: tuple[str, ...]  # empty if benchmarks name none
+    machine: str
+    metric: str
+    implementation: str | None
+    commits: tuple[Commit, ...]  # oldest first
+    software: tuple[tuple[tuple[str, str], ...] | None, ...]  # driver, libraries, harness of each commit's newest run
+    older: bool  # whether there are earlier ones
+    rows: tuple[ShapeRow, ...]

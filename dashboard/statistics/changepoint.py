@@ -13,9 +13,9 @@ import numpy as np
 
 from ..model.quantities import relative_change
 from .acceptance import Evidence, rank_deviation
+from .distributions import selection_adjusted_p_value
 from .episodes import Episode, episodes, on_the_scale_of
 from .level_path import Floats, spans
-from .multiplicity import selection_adjusted_p_value
 from .noise import median
 from .noise_models import best_segmentation, jitter
 from .segmentation import Segmentation

@@ -16,10 +16,9 @@ import numpy as np
 from ..model.quantities import relative_change
 from ..model.verdict import ChangeKind
 from .changepoint import Adjusted, Changepoint, Detection, credible_set, find_changes
-from .distributions import critical_value, t_p_value
+from .distributions import SIGNIFICANT_Q, critical_value, t_p_value
 from .episodes import Episode
 from .level_path import Floats, Ints
-from .multiplicity import SIGNIFICANT_Q
 
 _LONG = 40  # commits, from which the history shows its own noise, and the detector of one GPU takes over
 _YOUNG = 6  # commits at its end, which that detector waits for

@@ -17,9 +17,8 @@ from ..model.metric import Better
 from ..model.quantities import relative_change
 from ..model.verdict import NoiseSource, Verdict
 from .comparison import TAIL_DF, is_equivalent
-from .distributions import critical_value, t_p_value
+from .distributions import SIGNIFICANT_Q, critical_value, q_values, t_p_value
 from .gpu_effects import Deviations, Floats, SessionEffects
-from .multiplicity import SIGNIFICANT_Q, q_values
 from .session_noise import RerunScatter, VariancePrior, VarianceTrend, moderated
 
 _ENOUGH_ALIKE = 30  # series of one kind, from which they alone tell how such series scatter

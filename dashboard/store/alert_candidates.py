@@ -9,9 +9,9 @@ from sqlalchemy import Connection, select
 from ..model.alert import AlertKind, AlertState, RegressionAlert
 from ..model.changepoint import Regression, RegressionGroup, SeriesChange
 from ..model.verdict import ChangeKind
-from ..statistics.multiplicity import SIGNIFICANT_Q
+from ..statistics.distributions import SIGNIFICANT_Q
 from . import schema
-from .alert_membership import AlertMembership
+from .alert_opening import AlertMembership
 from .alerts import alert_records, alert_rows
 from .engine import Store
 from .mappers import commit_record, project_id

@@ -4,18 +4,19 @@ import hashlib
 import json
 import logging
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DatabaseError
 
 from .cache import Cache, generation, raise_generation, rows_changed
-from .migrate import UnknownSchemaError, has_schema, is_newest, migrate
+from .schema import metadata
 
 Result = TypeVar("Result")
 _LOCK_TIMEOUT_S = 60  # for another process to finish writing
@@ -220,3 +221,71 @@ def _begin_sqlite(connection: Connection) -> None:
     writes = connection.get_execution_options().get("warpwatch_writes", False)
     # A writer locks at once: upgrading a read transaction fails without waiting if another wrote meanwhile.
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+MIGRATIONS = Path(__file__).with_name("migrations")
+
+
+class UnknownSchemaError(Exception):
+    """The database was written by another version of warpwatch, and no migration leads from its schema."""
+
+
+def has_schema(connection: Connection) -> bool:
+    """Whether the database is a warpwatch history, of any version."""
+    return _current(connection) is not None
+
+
+def is_newest(connection: Connection) -> bool:
+    """Whether there is nothing to create or migrate."""
+    return _current(connection) == _revisions()[-1]
+
+
+def migrate(connection: Connection) -> None:
+    """Create or migrate the tables in the caller's transaction, which must keep other processes' migrations out.
+
+    Raises UnknownSchemaError if the database has a revision that this version does not know.
+    """
+    revisions, current = _revisions(), _current(connection)
+    if current is None:
+        metadata.create_all(connection)
+        connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
+        connection.execute(text("INSERT INTO alembic_version VALUES (:newest)"), {"newest": revisions[-1]})
+        return
+    if current == revisions[-1]:
+        return
+    if current not in revisions:
+        raise UnknownSchemaError(
+            f"the database has schema {current!r}, which this version of warpwatch does not know: "
+            "use the version that wrote it, or import the results into a new database"
+        )
+    from alembic import command
+
+    config = alembic_config()
+    config.attributes["connection"] = connection
+    with _one_at_a_time:
+        command.upgrade(config, "head")
+
+
+def _revisions() -> list[str]:
+    return sorted(path.name.partition("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
+
+
+def _current(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+
+
+def alembic_config() -> "Config":
+    """For `alembic revision --autogenerate` and for the tests."""
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    return config
+
+
+_one_at_a_time = threading.Lock()  # alembic keeps the running migration in module globals

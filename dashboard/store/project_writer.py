@@ -1,7 +1,7 @@
 """Write result files to a project, each completely or not at all, and once.
 
 Several files share a transaction under the project's lock. Imported entries are recognised by fingerprints
-(imported_entries.py).
+(file_writer.py).
 """
 
 import time
@@ -16,9 +16,8 @@ from ..model.result_file import BenchmarkSpec, Context, ResultFile
 from . import schema
 from .commits import mark_self_described
 from .engine import Store
-from .file_writer import FileWriter
+from .file_writer import FileWriter, ImportedEntries
 from .ids import NameIds, SeriesIds, count_series, project_row, row_id_epoch
-from .imported_entries import ImportedEntries
 from .point_buffer import PointBuffer
 
 

@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import Connection, Row, delete, select, update
 
-from ..model.alert import AlertKind, AlertState, EventKind
+from ..model.alert import AlertKind, AlertState, EventKind, ItemVersion
 from ..model.result_file import storable
-from ..model.triage_item import ItemVersion
 from . import schema
 from .alert_opening import add_event, insert_alert
 from .engine import Store

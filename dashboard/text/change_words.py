@@ -1,11 +1,13 @@
-"""Sentences about one change of a series: its direction, how certain it is, and the answer of the series' page."""
+"""Sentences about changes: direction, certainty, cause, and whether a pair of commits and the history agree."""
 
+from ..analysis.change_causes import ChangeCause, SoftwareChange
+from ..analysis.commit_kernels import Agreement, KernelAtCommit
 from ..model.changepoint import SeriesChange
 from ..model.metric import Metric
 from ..model.quantities import change as signed
 from ..model.quantities import quantity, share
 from ..model.verdict import ChangeKind
-from .labels import change_word
+from .labels import change_word, count
 
 _LEAST_RATE = 0.001
 
@@ -46,3 +48,64 @@ def later_sentence(change: SeriesChange, metric: Metric) -> str:
     """A newer change that is not significant: "Since then +2.1 % at 0aec5df1; not confirmed: …"."""
     at = change.commit.hash[:8]
     return f"Since then {signed(change.magnitude, change.before)} at {at}; {certainty(change, metric)}."
+
+
+_HISTORY_KINDS = {
+    "not significant": "a step that is not significant",
+    "transient": "values returned to their level",
+    "machine state": "attributed to the machine",
+    "drift": "part of a slow drift",
+    "not yet judged": "not yet classified",
+    "step": "a step below the threshold",
+}
+
+
+def agreement_words(line: KernelAtCommit) -> str:
+    """One clause: "both agree", or why one of the two has no change."""
+    if line.agreement is Agreement.AGREE:
+        return "both agree"
+    if line.agreement is Agreement.OPPOSITE:
+        return "they show different metrics or directions: see the rows below"
+    reason, number = line.reasons[0]
+    if line.agreement is Agreement.ONLY_HISTORY:
+        why = {
+            "unchanged": "these two commits alone differ by less than the threshold",
+            "missing": "not measured at both commits",
+            "invalid": "no valid value here",
+        }.get(reason, reason)
+        return f"history only; pair: {why} ({count(number, 'series', 'series')})"
+    if reason:
+        return f"pair only; history: {_HISTORY_KINDS[reason]}"
+    if line.is_newest:
+        return "pair only; history: needs later commits or further runs to tell a lasting change"
+    return "pair only; history: no lasting change of level here"
+
+
+_NAMES = {
+    "suite": "harness",
+    "cuda": "CUDA",
+    "torch": "PyTorch",
+    "cudnn": "cuDNN",
+    "triton": "Triton",
+    "nvbench": "NVBench",
+}
+
+
+def cause_words(cause: ChangeCause) -> str:
+    """Strongest evidence first: "other kernel launched: rope_sm90a; harness changed"; empty without any."""
+    words = []
+    if cause.launched:
+        words.append(f"other kernel launched: {cause.launched}")
+    elif cause.code_changed:
+        of = f" of {cause.code_changed} of {cause.with_code}" if cause.code_changed < cause.with_code else ""
+        words.append(f"machine code{of} changed")
+    elif cause.with_code:
+        words.append("same machine code")
+    words += map(software_words, cause.software)
+    return "; ".join(words)
+
+
+def software_words(change: SoftwareChange) -> str:
+    """A change of a driver, a library or the harness: "driver 580.1 → 590.2", "harness changed"."""
+    name = _NAMES.get(change.name, change.name)
+    return f"{name} changed" if change.name == "suite" else f"{name} {change.before} → {change.after}"

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from ..analysis.release_report import LatencyChange, MetricChange, ReleaseReport
 from ..model.quantities import change, ratio
-from ..model.release_report import LatencyChange, MetricChange, ReleaseReport
 from ..model.schema import CommitSchema
 from .labels import count
 from .markdown import code_span, inert
@@ -53,7 +53,9 @@ def outcome(change_of: LatencyChange) -> list[str]:
 
 def _table(report: ReleaseReport, kernels: Sequence[LatencyChange]) -> Iterable[str]:
     has_baselines = any(each.speedup_head is not None for each in kernels)
-    yield f"| {report.kernel_word} | {report.metric} | {report.workload_word}s |" + (" against best baseline |" if has_baselines else "")
+    yield f"| {report.kernel_word} | {report.metric} | {report.workload_word}s |" + (
+        " against best baseline |" if has_baselines else ""
+    )
     yield "|---|--:|---|" + ("--:|" if has_baselines else "")
     for each in kernels:
         cells = [code_span(each.kernel or ""), change(each.change), ", ".join(outcome(each))]

@@ -5,7 +5,7 @@ from pathlib import Path
 from flask import Flask
 from jinja2 import StrictUndefined
 
-from ..importers.scratch_folder import remove_abandoned
+from ..importers.input_files import remove_abandoned
 from ..settings import OpenIdLogin, Settings
 from ..store import Store
 from . import errors, headers, template_filters

@@ -3,8 +3,7 @@
 from flask import current_app
 
 from ..analysis.compare_sides import Compared, compare_commits, compare_implementations, compare_machines
-from ..analysis.release_report import release_report
-from ..model.release_report import ReleaseReport
+from ..analysis.release_report import ReleaseReport, release_report
 from ..model.series import Commit
 from ..store.cache import ROW_BYTES
 from .request_context import store

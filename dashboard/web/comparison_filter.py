@@ -129,7 +129,7 @@ def _group(kernel: str, rows: Sequence[ComparisonRow]) -> KernelGroup:
 
 
 def _counts(rows: Sequence[ComparisonRow]) -> tuple[tuple[Verdict, int], ...]:
-    """Rows of each verdict that has any. A list's count compares identities; a Counter would hash each enum in Python."""
+    """Rows of each verdict that has any. `list.count` compares identities; a Counter would hash each enum in Python."""
     verdicts = [row.verdict for row in rows]
     return tuple((verdict, number) for verdict in Verdict if (number := verdicts.count(verdict)))
 
@@ -148,9 +148,7 @@ def _means(rows: Iterable[ComparisonRow]) -> tuple[Mean, ...]:
         Mean(metric=metrics[key], change=math.expm1(sum(changes) / len(changes)), rows=len(changes))
         for key, changes in logs.items()
     ]
-    return tuple(
-        sorted(means, key=lambda mean: (not mean.metric.is_latency, not mean.metric.is_time, -mean.rows))
-    )
+    return tuple(sorted(means, key=lambda mean: (not mean.metric.is_latency, not mean.metric.is_time, -mean.rows)))
 
 
 def _size(change: float) -> float:

@@ -10,7 +10,7 @@ from ..model.history import no_number
 from ..model.machine import further_facts
 from ..model.naming import alike, gpu_name, name_in_module, series_name
 from ..model.quantities import relative_change
-from ..text.cause_words import software_words
+from ..text.change_words import software_words
 from ..text.comparison_labels import drift_sentence, remark, short_remark
 from ..text.labels import (
     across_words,

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from tests.ci.judged_repository import JudgedRepository, judged_repository
-from warpwatch.ci.acceptance.grammar import AcceptanceLine, parse_acceptance
-from warpwatch.ci.acceptance.sources import AcceptFileError, read_accept_file
+from warpwatch.ci.acceptance import AcceptanceLine, AcceptFileError, parse_acceptance, read_accept_file
 from warpwatch.dashboard.model.comparison import Acceptance
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.policy import acceptances, record_acceptances

@@ -8,7 +8,7 @@ import pytest
 from tests.ci.reports.examples import REGISTERS, artefact, row, series
 from warpwatch.ci.gate.artefact import ArtefactRow, GateArtefact, read_artefact
 from warpwatch.ci.gate.artefact_builder import write_artefact
-from warpwatch.ci.reports.gate_check_run import conclusion
+from warpwatch.ci.reports.comment import conclusion
 from warpwatch.ci.reports.gate_labels import title
 from warpwatch.dashboard.model.comparison import Outcome
 from warpwatch.dashboard.model.verdict import Verdict

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from warpwatch.ci.gate.asv_runner import AsvRuns, GateError
+from warpwatch.ci.asv_checkout import AsvRuns, GateError
 from warpwatch.ci.gate.gate_command import gate
 from warpwatch.dashboard.store import Store
 

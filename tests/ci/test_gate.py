@@ -10,10 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from tools.gate_trial import DISTURBANCES, Disturbance, PullRequest, Recorded, recorded, trial
-from warpwatch.ci.gate.alpha_spending import analysis_schedule, run_order
-from warpwatch.ci.gate.asv_runner import bench_pattern
+from warpwatch.ci.asv_checkout import bench_pattern
 from warpwatch.ci.gate.gate_command import gate
-from warpwatch.ci.gate.gate_loop import StopReason, run_gate
+from warpwatch.ci.gate.gate_loop import StopReason, analysis_schedule, run_gate, run_order
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.series import Series
 from warpwatch.dashboard.model.verdict import Verdict

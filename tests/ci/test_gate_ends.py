@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from tools.gate_trial import PullRequest, Recorded, recorded
-from warpwatch.ci.gate.alpha_spending import analysis_schedule
-from warpwatch.ci.gate.gate_loop import Gate, StopReason, run_gate
+from warpwatch.ci.gate.gate_loop import Gate, StopReason, analysis_schedule, run_gate
 from warpwatch.dashboard.model.series import Series
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.text.comparison_labels import MAX_RUNS_ADVISED, remark

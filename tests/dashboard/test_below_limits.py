@@ -7,8 +7,8 @@ from sqlalchemy import update
 
 from tests.asv_results import AsvResults
 from warpwatch.dashboard.analysis.series_analysis import analyse
+from warpwatch.dashboard.model.alert import TriageFilter, TriageState
 from warpwatch.dashboard.model.thresholds import StatedLimits
-from warpwatch.dashboard.model.triage_item import TriageFilter, TriageState
 from warpwatch.dashboard.model.verdict import ChangeKind, Verdict
 from warpwatch.dashboard.store import Store, queries, schema
 from warpwatch.dashboard.store.alert_candidates import new_regressions, regressions_by_alert

@@ -3,8 +3,7 @@
 import pytest
 
 from tests.asv_results import AsvResults, hash_of
-from warpwatch.dashboard.model.alert import AlertState, EventKind
-from warpwatch.dashboard.model.triage_item import TriageFilter, TriageItem
+from warpwatch.dashboard.model.alert import AlertState, EventKind, TriageFilter, TriageItem
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_candidates import new_regressions
 from warpwatch.dashboard.store.alert_opening import open_regression_alert

@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from tests.asv_results import AsvResults
 from tests.http_inbox import listening
-from warpwatch.dashboard.model.triage_item import TriageFilter, TriageState
+from warpwatch.dashboard.model.alert import TriageFilter, TriageState
 from warpwatch.dashboard.store import Store, queries, schema
 from warpwatch.dashboard.store.cache import Cache
 from warpwatch.dashboard.store.statements import insert_new

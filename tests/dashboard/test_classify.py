@@ -12,9 +12,9 @@ from tools.store_state import state_of
 from warpwatch.dashboard.analysis.classify import classify_machines
 from warpwatch.dashboard.analysis.next_measurement import measure_again
 from warpwatch.dashboard.analysis.series_analysis import analyse
+from warpwatch.dashboard.model.alert import TriageFilter
 from warpwatch.dashboard.model.changepoint import SeriesChange
 from warpwatch.dashboard.model.overview import RowState
-from warpwatch.dashboard.model.triage_item import TriageFilter
 from warpwatch.dashboard.model.verdict import ChangeKind, Control, Verdict
 from warpwatch.dashboard.store import Store, queries, schema
 from warpwatch.dashboard.store.alert_candidates import new_regressions, regressions_by_alert

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis.strategies import floats
 
 from warpwatch.dashboard.analysis.explanation import parts_of_change, triage_details
+from warpwatch.dashboard.model.alert import ItemVersion, TriageItem, TriageState
 from warpwatch.dashboard.model.changepoint import ControlShare, Regression, SeriesChange
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.series import Commit, Series
-from warpwatch.dashboard.model.triage_item import ItemVersion, TriageItem, TriageState
 from warpwatch.dashboard.model.verdict import Control
 from warpwatch.dashboard.statistics.summary import severity
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from tests.dashboard.suite_results import Suite
 from warpwatch.dashboard.cli.export import export
-from warpwatch.dashboard.cli.exports.change_rows import COLUMNS
+from warpwatch.dashboard.cli.exports.measurement_rows import CHANGE_COLUMNS
 from warpwatch.dashboard.store import Store
 
 
@@ -31,7 +31,7 @@ def test_csv_json_and_parquet_say_the_same_of_every_kind(store: Store, asv: Any,
     asv.load(store)
     only = ("--benchmark", "rope", "--metric", "latency")
     rows = [row for row in csv.DictReader(io.StringIO(_exported(store, *only))) if row["implementation"] == "warpwatch"]
-    assert tuple(rows[0]) == COLUMNS
+    assert tuple(rows[0]) == CHANGE_COLUMNS
     assert [row["kind"] for row in rows] == ["transient", "step", "machine state"]
     assert [row["control"] for row in rows] == ["", "canaries", "canaries"]
     assert float(rows[1]["q_value"]) < 0.001
@@ -49,4 +49,4 @@ def test_csv_json_and_parquet_say_the_same_of_every_kind(store: Store, asv: Any,
 def test_a_history_that_nothing_happened_to_is_a_header(sqlite_store: Store, asv: Any) -> None:
     Suite(asv).commit(0)
     asv.load(sqlite_store)
-    assert _exported(sqlite_store) == ",".join(COLUMNS) + "\n"
+    assert _exported(sqlite_store) == ",".join(CHANGE_COLUMNS) + "\n"

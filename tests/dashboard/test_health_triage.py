@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from warpwatch.dashboard.model.alert import AlertKind, AlertState, EventKind, HealthAlert, HealthFinding
-from warpwatch.dashboard.model.triage_item import ItemVersion
+from warpwatch.dashboard.model.alert import AlertKind, AlertState, EventKind, HealthAlert, HealthFinding, ItemVersion
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.alert_opening import open_health_alert
 from warpwatch.dashboard.store.alert_updates import update_health_alert

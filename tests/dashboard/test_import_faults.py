@@ -20,12 +20,11 @@ from tools.killing import kill_import
 from tools.store_state import State, state_of
 from warpwatch.dashboard.analysis import series_analysis
 from warpwatch.dashboard.analysis.series_analysis import analyse
+from warpwatch.dashboard.importers import import_asv
 from warpwatch.dashboard.importers import import_asv as importing
-from warpwatch.dashboard.importers import result_reader
 from warpwatch.dashboard.importers.asv import read_result
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_asv import import_results
-from warpwatch.dashboard.importers.result_reader import FileToRead, read_file
+from warpwatch.dashboard.importers.import_asv import FileToRead, import_results, read_file
 from warpwatch.dashboard.store import Store, queries, schema
 from warpwatch.dashboard.store.project_writer import ProjectWriter
 
@@ -164,21 +163,21 @@ def test_a_file_cut_off_anywhere_is_set_aside_and_taken_when_whole(sqlite_store:
 def test_a_file_that_grows_or_changes_while_it_is_read_is_read_again(
     sqlite_store: Store, asv: AsvResults, monkeypatch: pytest.MonkeyPatch, read_first: float
 ) -> None:
-    monkeypatch.setattr(result_reader, "_FRESH_NS", 0)
+    monkeypatch.setattr(import_asv, "_FRESH_NS", 0)
     path = asv.commit(1, {BENCH: asv.row([1.0], started_at=1)})
     text = path.read_text()
     path.write_text(text[: int(len(text) * read_first)])
-    read = result_reader.read_regular
+    read = import_asv.read_regular
 
     def read_and_write(path: Path, most: int) -> bytes:
         found = read(path, most)
         asv.commit(1, {BENCH: asv.row([2.0], started_at=2)})
         return found
 
-    monkeypatch.setattr(result_reader, "read_regular", read_and_write)
+    monkeypatch.setattr(import_asv, "read_regular", read_and_write)
     summary = import_results(sqlite_store, open_folder(asv.folder, project="demo"))
     assert len(summary.set_aside) == (read_first < 1)
-    monkeypatch.setattr(result_reader, "read_regular", read)
+    monkeypatch.setattr(import_asv, "read_regular", read)
     assert import_results(sqlite_store, open_folder(asv.folder, project="demo")).points == 1
     assert _values(sqlite_store) == ([2.0] if read_first < 1 else [1.0, 2.0])
 
@@ -277,7 +276,7 @@ def test_a_change_is_noticed_whatever_the_clock_says(
     sqlite_store: Store, asv: AsvResults, monkeypatch: pytest.MonkeyPatch, mtime_s: int
 ) -> None:
     """The file's time goes backwards, or stands still at other content of the same size."""
-    monkeypatch.setattr("warpwatch.dashboard.importers.result_reader._FRESH_NS", 0)
+    monkeypatch.setattr("warpwatch.dashboard.importers.import_asv._FRESH_NS", 0)
     path = asv.commit(1, {BENCH: asv.row([1.5], started_at=1)})
     os.utime(path, (mtime_s, mtime_s))
     asv.load(sqlite_store)

@@ -9,8 +9,8 @@ from tools.store_state import state_of
 from warpwatch.dashboard.analysis import series_analysis
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
+from warpwatch.dashboard.model.alert import TriageFilter
 from warpwatch.dashboard.model.changepoint import SeriesChange
-from warpwatch.dashboard.model.triage_item import TriageFilter
 from warpwatch.dashboard.model.verdict import ChangeKind, Verdict
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import floats, integers, lists
 
+from warpwatch.dashboard.statistics.distributions import q_values, selection_adjusted_p_value
 from warpwatch.dashboard.statistics.machine_attribution import (
     WINDOW,
     Shift,
@@ -16,7 +17,6 @@ from warpwatch.dashboard.statistics.machine_attribution import (
     remainder,
     share,
 )
-from warpwatch.dashboard.statistics.multiplicity import q_values, selection_adjusted_p_value
 
 
 @given(integers(0, 10_000))

@@ -14,7 +14,7 @@ from warpwatch.dashboard.model.quantities import change_arrow
 from warpwatch.dashboard.model.series import Series
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.text.cause_words import cause_words
+from warpwatch.dashboard.text.change_words import cause_words
 
 LATENCY, WARM, MEMORY = (
     metric(name, unit) for name, unit in (("latency", "seconds"), ("warm_latency", "seconds"), ("peak_memory", "bytes"))

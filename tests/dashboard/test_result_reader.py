@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from warpwatch.dashboard.importers import result_reader
+from warpwatch.dashboard.importers import import_asv
 from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_asv import import_results
-from warpwatch.dashboard.importers.result_reader import FileRead, FileToRead, stamp_of
+from warpwatch.dashboard.importers.import_asv import FileRead, FileToRead, import_results, read_file, stamp_of
 from warpwatch.dashboard.store import Store, queries
 
 BENCH = "suite.Bench.track_latency"
@@ -68,7 +67,7 @@ def test_a_hostile_entry_costs_no_more_than_itself(store: Store, asv: Any, row: 
 
 
 def test_a_gigantic_file_is_set_aside_unread(store: Store, asv: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(result_reader, "RESULT_FILE_BYTES", 10_000)
+    monkeypatch.setattr(import_asv, "RESULT_FILE_BYTES", 10_000)
     asv.commit(1, {BENCH: asv.row([1.0])})
     _write(asv, b"{" + b" " * 20_000)
     summary = import_results(store, open_folder(asv.folder, project="demo"))
@@ -80,14 +79,14 @@ def test_files_that_nobody_touched_are_not_opened_again(
     sqlite_store: Store, timed_history: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = timed_history([1.0, 2.0, 3.0])
-    monkeypatch.setattr(result_reader, "_FRESH_NS", 0)
+    monkeypatch.setattr(import_asv, "_FRESH_NS", 0)
     folder = open_folder(results.folder, project="demo")
     import_results(sqlite_store, folder)
     touched = sorted((results.folder / "box").glob("0*.json"))[1]
     touched.write_text(touched.read_text())
     opened = []
-    original = result_reader.read_regular
-    monkeypatch.setattr(result_reader, "read_regular", lambda path, most: opened.append(path) or original(path, most))
+    original = import_asv.read_regular
+    monkeypatch.setattr(import_asv, "read_regular", lambda path, most: opened.append(path) or original(path, most))
     assert import_results(sqlite_store, folder).unchanged == 3
     assert opened == [touched]
     assert import_results(sqlite_store, folder).unchanged == 3
@@ -108,7 +107,7 @@ def test_a_file_written_this_moment_is_read_again_next_time(
 def test_a_change_that_keeps_size_and_date_is_seen(
     sqlite_store: Store, timed_history: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(result_reader, "_FRESH_NS", 0)
+    monkeypatch.setattr(import_asv, "_FRESH_NS", 0)
     results = timed_history([1.0])
     path = next((results.folder / "box").glob("0*.json"))
     import_results(sqlite_store, open_folder(results.folder, project="demo"))
@@ -144,7 +143,7 @@ def test_reading_in_processes_gives_what_reading_here_gives(
 def _read_or_die(file: FileToRead) -> FileRead:
     if file.name.endswith("00000003-env-py3.11.json"):
         os.kill(os.getpid(), signal.SIGKILL)
-    return result_reader.read_file(file)
+    return read_file(file)
 
 
 def test_a_file_that_kills_its_reader_is_set_aside_and_the_rest_goes_in(

@@ -13,7 +13,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import func, insert, inspect, select, text
 from sqlalchemy.exc import IntegrityError
 
-from warpwatch.dashboard.store import Store, StoreError, migrate
+from warpwatch.dashboard.store import Store, StoreError, engine
 from warpwatch.dashboard.store.schema import metadata, project, series
 
 
@@ -39,13 +39,13 @@ def test_a_database_of_an_older_schema_is_migrated(
     with store.write("projects") as connection:
         connection.execute(insert(project).values(name="kept"))
     store.close()
-    folder = shutil.copytree(migrate.MIGRATIONS, tmp_path / "migrations")
+    folder = shutil.copytree(engine.MIGRATIONS, tmp_path / "migrations")
     (folder / "versions" / "0004_owner.py").write_text(
         "from alembic import op\nimport sqlalchemy as sa\n"
         "revision = '0004'\ndown_revision = '0003'\n"
         "def upgrade() -> None:\n    op.add_column('project', sa.Column('owner', sa.String, server_default='us'))\n"
     )
-    monkeypatch.setattr(migrate, "MIGRATIONS", folder)
+    monkeypatch.setattr(engine, "MIGRATIONS", folder)
     store = Store(database)
     with store.read() as connection:
         assert connection.execute(text("SELECT name, owner FROM project")).all() == [("kept", "us")]

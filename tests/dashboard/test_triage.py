@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from tests.asv_results import START_MS, AsvResults, hash_of
-from warpwatch.dashboard.model.alert import AlertState, EventKind, LastNotification
-from warpwatch.dashboard.model.triage_item import (
+from warpwatch.dashboard.model.alert import (
     WAITING,
+    AlertState,
+    EventKind,
     ItemVersion,
+    LastNotification,
     TriageFilter,
     TriageItem,
     TriageOrder,

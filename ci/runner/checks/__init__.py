@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 
 from ..finding import Finding
 from ..host import Host
-from . import asv, clocks, computer, driver, gpu, queue, service, software
+from . import clocks, computer, gpu, service, software
 
 Check = Callable[[Host], Iterable[Finding]]
 CHECKS: tuple[Check, ...] = (
-    driver.driver,
-    driver.xid,
+    gpu.driver,
+    gpu.xid,
     gpu.persistence,
     gpu.compute_mode,
     gpu.mig,
@@ -31,15 +31,15 @@ CHECKS: tuple[Check, ...] = (
     software.compiler,
     software.cuda_compiler,
     software.git,
-    asv.project,
-    asv.machine,
-    asv.calibration,
+    software.project,
+    software.machine,
+    software.calibration,
     service.units,
     service.jobs,
     service.actions_runner,
     service.credentials,
-    queue.waiting,
-    queue.dashboard,
+    service.waiting,
+    service.dashboard,
 )
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from sqlalchemy import select
 
+from ...model.alert import TriageItem
 from ...model.changepoint import Regression, RegressionGroup
 from ...model.compiled_code import CodeChange, CompiledCode, compiled_difference
 from ...model.series import workload_of
-from ...model.triage_item import TriageItem
 from .. import schema
 from ..engine import Store
 from ..mappers import commit_ids, project_id, series_record, series_row, workloads

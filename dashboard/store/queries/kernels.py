@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, select
 
-from ...model.kernel import Cell, Kernel, ShapeRow
+from ...model.kernel_line import Cell, Kernel, ShapeRow
 from ...model.naming import natural
 from ...model.series import Series
 from ...model.verdict import Verdict

@@ -1,6 +1,9 @@
-"""Arrival of each machine's data, series that stopped, and the state of every workload and implementation."""
+"""State and level of every workload and implementation; arrival of each machine's data, series that stopped."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -10,12 +13,17 @@ from ...model.overview import OverviewEntry
 from ...model.verdict import ChangeKind
 from ...statistics.arrival import Arrival, arrival
 from .. import schema
+from ..commit_index import read_commit_index
 from ..engine import Store
 from ..finding_records import BelowLimits
 from ..mappers import moment, project_id, workloads
+from ..points import batches
+from ..project_points import points_of_series
 from ..statements import id_in
 from .overview import overview_rows
 from .regressions import below_limits
+from .series_lines import gpu_ratios
+from .series_list import series_index
 
 _FEWEST_MISSED = 3  # commits
 
@@ -154,3 +162,48 @@ def _first_data(connection: Connection, project: int) -> Mapping[int, int]:
         .group_by(run.c.machine_id)
     )
     return {machine: at_ms for machine, at_ms in rows}  # noqa: C416
+
+
+_KEYS_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levels:
+    """Levels by key of the series and id of the commit."""
+
+    commits: tuple[int, ...]  # ids, oldest first
+    by_key: Mapping[str, Mapping[int, float]]
+
+
+def levels(store: Store, project: str, keys: Collection[str]) -> Levels:
+    """The levels of these series; those without a number are missing."""
+    series = schema.series
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        if owner is None:
+            return Levels(commits=(), by_key={})
+        chosen: dict[int, str] = {}
+        for batch in batches(sorted(keys), _KEYS_AT_ONCE):
+            rows = select(series.c.id, series.c.key).where(series.c.project_id == owner, series.c.key.in_(batch))
+            chosen.update((row.id, row.key) for row in connection.execute(rows))
+        index = read_commit_index(connection, owner)
+        points = points_of_series(connection, index, chosen)
+    found: dict[str, dict[int, float]] = {}
+    for number, key in chosen.items():
+        if (own := points.of(number)) is not None:
+            at = own.start + np.flatnonzero(points.has_number[own])
+            pairs = zip(points.points.commit[at].tolist(), points.points.value[at].tolist(), strict=True)
+            found[key] = {
+                commit: median(value for _, value in runs) for commit, runs in groupby(pairs, key=lambda pair: pair[0])
+            }
+    order = np.lexsort((index.date_ms, index.position))
+    return Levels(commits=tuple(index.commits[order].tolist()), by_key=found)
+
+
+def adjusting_ratios(store: Store, project: str, keys: Collection[str]) -> Mapping[str, tuple[float | None, ...]]:
+    """GPU-adjusted over measured level of each commit with a number, by key: of series of several GPUs."""
+    chosen = {
+        number: key for number, (series, _) in series_index(store, project).items() if (key := series.key) in keys
+    }
+    with store.read() as connection:
+        return {chosen[number]: tuple(each) for number, each in gpu_ratios(connection, list(chosen)).items()}

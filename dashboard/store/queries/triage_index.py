@@ -10,14 +10,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, Table, select
 
-from ...model.alert import AlertKind
+from ...model.alert import AlertKind, ItemVersion, MeanSeverity, TriageState
 from ...model.metric import Metric, metric
 from ...model.series import UNORDERED_POSITION
-from ...model.triage_item import ItemVersion, MeanSeverity, TriageState
 from ...model.verdict import ChangeKind, Control
 from ...statistics.summary import severity
 from .. import schema
-from ..alert_membership import AlertMembership
+from ..alert_opening import AlertMembership
 from ..mappers import workloads
 from ..statements import id_in
 from .regressions import below_limits, watched_metrics

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
+from ...model.alert import TriageFilter, TriageItem, TriageList, TriageOrder, TriageState
 from ...model.changepoint import Regression
-from ...model.triage_item import TriageFilter, TriageItem, TriageList, TriageOrder, TriageState
 from .. import schema
 from ..alerts import regressions_by_id
 from ..engine import Store

@@ -244,7 +244,7 @@ generation = Table(
     Column("number", BigInteger, nullable=False),
 )
 
-# Fingerprints of imported asv entries (imported_entries.py), to distinguish a re-run from a re-saved file.
+# Fingerprints of imported asv entries (file_writer.py), to distinguish a re-run from a re-saved file.
 recorded = Table(
     "recorded",
     metadata,

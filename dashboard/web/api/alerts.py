@@ -9,9 +9,7 @@ from ...model.alert import Alert, AlertEvent, AlertKind, AlertState, EventKind, 
 from ...model.schema import CommitSchema, Schema, SeriesSchema, commit_schema, series_schema
 from ...store.alerts import alerts
 from ..request_context import project_or_404, store
-from .operation import operation
-from .query_params import PageParams
-from .responses import Listing, listing
+from .operation import Listing, PageParams, listing, operation
 
 bp = Blueprint("api_alerts", __name__, url_prefix="/api/projects/<project:project>")
 _MOST_ALERTS = 1_000_000_000  # all of them

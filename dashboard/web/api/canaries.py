@@ -9,9 +9,7 @@ from ...model.schema import Schema, SeriesSchema, series_schema
 from ...store import queries
 from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import project_or_404, store
-from .operation import operation
-from .query_params import PageParams, Text
-from .responses import Listing, listing
+from .operation import Listing, PageParams, Text, listing, operation
 
 bp = Blueprint("api_canaries", __name__, url_prefix="/api/projects/<project:project>")
 

@@ -11,9 +11,7 @@ from ...store import queries
 from ...store.queries.commits import commit_list
 from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import commit_or_404, project_or_404, store
-from .operation import operation
-from .query_params import PageParams, QueryParams, Text
-from .responses import Listing, listing, page_fields
+from .operation import Listing, PageParams, QueryParams, Text, listing, operation, page_fields
 
 bp = Blueprint("api_commits", __name__, url_prefix="/api/projects/<project:project>/commits")
 

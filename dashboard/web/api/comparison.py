@@ -10,8 +10,7 @@ from ...analysis.thresholds import threshold_resolver
 from ...model.comparison import Comparison
 from ..comparison_cache import compared_commits
 from ..request_context import commit_or_404, project_or_404, store
-from .operation import operation
-from .query_params import CommitPrefix, CsvParams, Text
+from .operation import CommitPrefix, CsvParams, Text, operation
 
 bp = Blueprint("api_comparison", __name__, url_prefix="/api/projects/<project:project>")
 

@@ -16,8 +16,7 @@ from ...store.queries.series import OwnHistory, own_history
 from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import store
 from .limits import LimitsSource, limits_source
-from .operation import operation
-from .query_params import CommitPrefix, CsvParams, Day
+from .operation import CommitPrefix, CsvParams, Day, operation
 from .series import series_or_404
 
 bp = Blueprint("api_history", __name__, url_prefix="/api/projects/<project:project>/series")

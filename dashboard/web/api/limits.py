@@ -17,10 +17,8 @@ from ...store.policy import state_limits, stated_limits
 from ...store.tokens import Scope
 from ..auth import require_token, token_only
 from ..request_context import project_or_404, store
-from .operation import describe, operation
+from .operation import QueryParams, describe, operation, read_params, respond
 from .problems import InvalidRequestError
-from .query_params import QueryParams, read_params
-from .responses import respond
 
 bp = Blueprint("api_limits", __name__, url_prefix="/api/projects/<project:project>")
 MAX_BYTES = 64 * 1024  # some hundred rules

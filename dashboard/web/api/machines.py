@@ -9,9 +9,7 @@ from ...model.machine import Ceilings, Machine
 from ...model.schema import CommitSchema, Schema, commit_schema
 from ...store import queries
 from ..request_context import project_or_404, store
-from .operation import operation
-from .query_params import PageParams
-from .responses import Listing, listing
+from .operation import Listing, PageParams, listing, operation
 
 bp = Blueprint("api_machines", __name__, url_prefix="/api/projects/<project:project>")
 

@@ -4,8 +4,7 @@ from flask import Blueprint
 
 from ..measurement import Measurement, measurement_of
 from ..request_context import project_or_404
-from .operation import operation
-from .query_params import QueryParams
+from .operation import QueryParams, operation
 
 bp = Blueprint("api_measurement", __name__, url_prefix="/api/projects/<project:project>")
 

@@ -14,9 +14,7 @@ from ...model.verdict import ChangeKind, Verdict
 from ...store import queries
 from ...text.labels import inconclusive_reason
 from ..request_context import project_or_404, store
-from .operation import operation
-from .query_params import PageParams, Text
-from .responses import Listing, listing
+from .operation import Listing, PageParams, Text, listing, operation
 
 bp = Blueprint("api_overview", __name__, url_prefix="/api/projects/<project:project>")
 

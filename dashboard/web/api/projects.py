@@ -9,9 +9,7 @@ from ...model.schema import Schema
 from ...model.series import Project
 from ...store import queries
 from ..request_context import project_or_404, store
-from .operation import operation
-from .query_params import PageParams, QueryParams
-from .responses import Listing, listing
+from .operation import Listing, PageParams, QueryParams, listing, operation
 
 bp = Blueprint("api_projects", __name__, url_prefix="/api/projects")
 

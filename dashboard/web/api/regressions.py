@@ -12,9 +12,7 @@ from ...store.policy import stated_limits
 from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import project_or_404, store
 from .limits import LimitsSource, limits_source
-from .operation import operation
-from .query_params import Day, PageParams, Text
-from .responses import Listing, listing
+from .operation import Day, Listing, PageParams, Text, listing, operation
 
 bp = Blueprint("api_regressions", __name__, url_prefix="/api/projects/<project:project>")
 _MOST_GROUPS = 1_000_000_000  # all of them

@@ -2,11 +2,10 @@
 
 from flask import Blueprint
 
-from ...model.release_report import ReleaseReport
+from ...analysis.release_report import ReleaseReport
 from ..comparison_cache import cached_report
 from ..request_context import commit_or_404, project_or_404
-from .operation import operation
-from .query_params import CommitPrefix, CsvParams
+from .operation import CommitPrefix, CsvParams, operation
 
 bp = Blueprint("api_release", __name__, url_prefix="/api/projects/<project:project>")
 

@@ -22,18 +22,16 @@ from ...importers.asv_folder import NoResultsError
 from ...importers.formats import KNOWN
 from ...importers.import_asv import ImportSummary
 from ...importers.import_limits import upload_limits
-from ...importers.import_overrides import ImportOverrides, milliseconds
 from ...importers.import_path import import_path
-from ...importers.scratch_folder import scratch_folder
+from ...importers.input_files import ImportOverrides, milliseconds, scratch_folder
 from ...model.schema import Schema
 from ...store.rejected_files import record_rejected_files
 from ...store.tokens import Scope
 from ..auth import require_token, token_only
 from ..auth.rate_limits import costly
 from ..request_context import store
-from .operation import describe
+from .operation import QueryParams, Text, describe, read_params
 from .problems import problem_response
-from .query_params import QueryParams, Text, read_params
 
 bp = Blueprint("api_results", __name__)
 _CHUNK = 1024 * 1024

@@ -9,8 +9,7 @@ from ...model.schema import Schema, SeriesSchema, series_schema
 from ...store import queries
 from ..request_context import project_or_404, store
 from .machines import CeilingsSchema, ceilings_schema
-from .operation import operation
-from .query_params import CsvParams, Text
+from .operation import CsvParams, Text, operation
 
 bp = Blueprint("api_roofline", __name__, url_prefix="/api/projects/<project:project>")
 

@@ -12,10 +12,8 @@ from ...store import queries
 from ...store.queries.compiled_code import compiled_code
 from ...store.queries.series_list import find_series
 from ..request_context import commit_or_404, project_or_404, store
-from .operation import operation
+from .operation import CommitPrefix, CsvParams, Listing, PageParams, QueryParams, Text, operation, page_fields
 from .overview import SeriesStateSchema, series_state_schema
-from .query_params import CommitPrefix, CsvParams, PageParams, QueryParams, Text
-from .responses import Listing, page_fields
 
 bp = Blueprint("api_series", __name__, url_prefix="/api/projects/<project:project>/series")
 

@@ -13,8 +13,7 @@ from flask.sessions import SecureCookieSession, SecureCookieSessionInterface
 
 from ...settings import AccessSettings, Settings
 from . import csrf, identity
-from .identity import access_settings
-from .local_login import SESSION_DAYS
+from .identity import SESSION_DAYS, access_settings
 from .proxies import host_name
 
 _FLASHED = "_flashes"  # Flask's messages

@@ -16,9 +16,9 @@ import plotly.graph_objects as go
 from ...analysis.change_causes import SoftwareChange, software_changes
 from ...model import quantities
 from ...model.history import no_number
-from ...model.kernel import Kernel, ShapeRow
+from ...model.kernel_line import Kernel, ShapeRow
 from ...model.naming import gpu_name
-from ...text.cause_words import software_words
+from ...text.change_words import software_words
 from .history_view import commit_tick
 from .hover import SHOW_TEXT, commit_text
 from .layout import plain

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...model.changepoint import SeriesChange
-from ...store.queries.step_lines import StepLine
+from ...store.queries.series_lines import StepLine
 
 WIDTH, HEIGHT = 280.0, 72.0
 _MARGIN = 6.0

@@ -24,7 +24,7 @@ from ...store.cache import ROW_BYTES
 from ...store.notes import annotations
 from ...store.policy import stated_limits
 from ...store.queries.comparison_details import MachineRuns
-from ...text.agreement_words import agreement_words
+from ...text.change_words import agreement_words
 from ..comparison_cache import compared_commits
 from ..request_context import Pagination, commit_or_404, page_number, pagination, project_or_404, search_query, store
 

@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 from ...analysis.compare_sides import Compared
 from ...analysis.leaderboard import KernelStanding, leaderboard
 from ...analysis.next_measurement import asv_command, gate_command
-from ...importers.commit_names import named_commit
+from ...importers.project_history import named_commit
 from ...model.comparison import ComparedBy, ComparisonRow
 from ...model.compiled_code import compiled_difference
 from ...model.schema import SeriesSchema

@@ -5,7 +5,7 @@ from dataclasses import replace
 from flask import Blueprint, abort, render_template, request
 
 from ...analysis.thresholds import step_thresholds
-from ...model.kernel import Kernel
+from ...model.kernel_line import Kernel
 from ...model.series import Series
 from ...store import queries
 from ...text.labels import state_detail, state_meaning, state_word

@@ -13,15 +13,15 @@ from ...analysis.change_causes import change_causes
 from ...analysis.headline import Headline, headlines
 from ...analysis.kernel_curves import KernelCurve, kernel_curves
 from ...analysis.thresholds import step_thresholds
+from ...model.alert import WAITING, TriageFilter
 from ...model.changepoint import RegressionGroup
 from ...model.kernel_line import KernelLine, Typical, kernel_lines
 from ...model.overview import OverviewEntry, RowState
 from ...model.series import Commit
-from ...model.triage_item import WAITING, TriageFilter
 from ...statistics.arrival import Arrival, is_archived
 from ...store import queries
 from ...store.queries.standings import YEAR_DAYS
-from ...text.cause_words import cause_words
+from ...text.change_words import cause_words
 from ...text.labels import state_detail, state_meaning, state_word
 from .. import clock
 from ..measurement import measurement_of

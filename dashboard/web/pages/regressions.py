@@ -11,10 +11,9 @@ from ...analysis.causes import cause_sentence
 from ...analysis.explanation import TriageDetails, triage_details
 from ...analysis.next_measurement import gate_command
 from ...analysis.slow_decline import slow_declines
-from ...model.alert import LIVE
+from ...model.alert import LIVE, WAITING, TriageFilter, TriageItem, TriageOrder, TriageState
 from ...model.changepoint import Regression, RegressionGroup
 from ...model.series import Commit, Project
-from ...model.triage_item import WAITING, TriageFilter, TriageItem, TriageOrder, TriageState
 from ...model.verdict import ChangeKind
 from ...store import queries
 from ...store.alerts import health_alerts

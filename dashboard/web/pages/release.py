@@ -3,8 +3,7 @@
 from flask import Blueprint, Response, render_template, request
 from flask.typing import ResponseReturnValue
 
-from ...analysis.release_report import tag_names
-from ...model.release_report import ReleaseReport
+from ...analysis.release_report import ReleaseReport, tag_names
 from ...model.series import Commit, Project
 from ...store import queries
 from ...text.release_report import as_markdown, outcome, sentence, standing

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from flask import Blueprint, abort, flash, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 
-from ...model.alert import AlertState
-from ...model.triage_item import ItemVersion
+from ...model.alert import AlertState, ItemVersion
 from ...store.triage import ChangedMeanwhileError, Decision, NoMeasuredCommitError, triage
 from ...text.labels import count
 from ..auth import Role, person, require_role

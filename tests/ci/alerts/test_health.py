@@ -13,9 +13,8 @@ from warpwatch.ci.alerts.checks import runner_health
 from warpwatch.ci.alerts.checks.runner_health import RunnerFacts, unhealthy_runner
 from warpwatch.ci.policy.policy_model import AlertsTable, Destination, Route
 from warpwatch.dashboard.analysis.trust import FalseAlarms, Trust
-from warpwatch.dashboard.model.alert import AlertState
+from warpwatch.dashboard.model.alert import AlertState, ItemVersion
 from warpwatch.dashboard.model.thresholds import LimitRule
-from warpwatch.dashboard.model.triage_item import ItemVersion
 from warpwatch.dashboard.statistics.distributions import counted_share
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.alerts import health_alerts

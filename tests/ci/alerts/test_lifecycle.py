@@ -9,8 +9,7 @@ from sqlalchemy import event
 from tests.asv_results import AsvResults, hash_of
 from tests.ci.alerts.conftest import Scene
 from tests.http_inbox import Inbox
-from warpwatch.dashboard.model.alert import AlertState, EventKind, RegressionAlert
-from warpwatch.dashboard.model.triage_item import TriageFilter
+from warpwatch.dashboard.model.alert import AlertState, EventKind, RegressionAlert, TriageFilter
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alerts import regression_alerts
 from warpwatch.dashboard.store.triage import Decision, triage

@@ -10,8 +10,8 @@ from warpwatch.ci.forges.check_run import CheckRun, Conclusion
 from warpwatch.ci.forges.github import GitHubThread
 from warpwatch.ci.forges.retries import ForgeError
 from warpwatch.ci.gate.artefact import Source
-from warpwatch.ci.reports.gate_check_run import check_run
-from warpwatch.ci.reports.report_links import Links
+from warpwatch.ci.reports.comment import check_run
+from warpwatch.ci.reports.gate_labels import Links
 from warpwatch.dashboard.model.verdict import Verdict
 
 CREATE, UPDATE = "post /repos/{owner}/{repo}/check-runs", "patch /repos/{owner}/{repo}/check-runs"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from warpwatch.ci.make_run.command_session import CommandSession
+from warpwatch.ci.make_run.build_progress import CommandSession
 
 pytestmark = pytest.mark.outside
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.ci.runner.fake_nvidia_smi import RTX_4090, T4
 from warpwatch.ci.runner.clock_lock import ClockChoice
 from warpwatch.ci.runner.nvidia_smi import SmiGpu
-from warpwatch.ci.runner.unit_files import Service
+from warpwatch.ci.runner.service_steps import Service
 
 
 def make_service(tmp_path: Path, **given: object) -> Service:

@@ -19,8 +19,7 @@ from warpwatch.ci.runner.checks import CHECKS, examine
 from warpwatch.ci.runner.doctor import as_text, doctor
 from warpwatch.ci.runner.finding import Finding, FindingState
 from warpwatch.ci.runner.host import Host
-from warpwatch.ci.runner.service_steps import gpu_label
-from warpwatch.ci.runner.unit_files import unit_files
+from warpwatch.ci.runner.service_steps import gpu_label, unit_files
 
 
 def _findings(host: Host, name: str) -> list[Finding]:

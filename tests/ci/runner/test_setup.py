@@ -17,10 +17,9 @@ from tests.ci.runner.fake_nvidia_smi import RTX_4090, T4, FakeNvidiaSmi
 from tests.ci.runner.services import make_service, unpack_actions_runner
 from warpwatch.ci.cli import main
 from warpwatch.ci.runner.host import Host
-from warpwatch.ci.runner.service_steps import unit_steps
+from warpwatch.ci.runner.service_steps import unit_files, unit_steps
 from warpwatch.ci.runner.setup_command import setup
 from warpwatch.ci.runner.setup_steps import SetupError, command_step, file_step, perform
-from warpwatch.ci.runner.unit_files import unit_files
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import io
 import pytest
 
 from warpwatch.dashboard.model.schema import Schema
-from warpwatch.dashboard.web.api.responses import as_csv
+from warpwatch.dashboard.web.api.operation import as_csv
 
 
 class Row(Schema):

@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from warpwatch.dashboard.model.schema import Schema
-from warpwatch.dashboard.web.api.responses import as_csv
+from warpwatch.dashboard.web.api.operation import as_csv
 
 
 class _Part(Schema):

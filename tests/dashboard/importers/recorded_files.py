@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from warpwatch.dashboard.importers.formats import read_any
-from warpwatch.dashboard.importers.import_overrides import ImportOverrides
+from warpwatch.dashboard.importers.input_files import ImportOverrides
 from warpwatch.dashboard.model.result_file import ResultFile, Value
 
 RECORDED = Path(__file__).with_name("recorded")

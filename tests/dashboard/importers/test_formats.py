@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tests.dashboard.importers.recorded_files import COMMIT, GIVEN, RECORDED
 from warpwatch.dashboard.importers.formats import UnknownFormatError, read_any
-from warpwatch.dashboard.importers.import_overrides import ImportOverrides, is_full_hash, milliseconds
-from warpwatch.dashboard.importers.input_files import BrokenFileError
+from warpwatch.dashboard.importers.input_files import BrokenFileError, ImportOverrides, is_full_hash, milliseconds
 
 FILES = sorted(path.name for path in RECORDED.glob("*.json"))
 ASV = json.dumps(

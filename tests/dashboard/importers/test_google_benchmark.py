@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from tests.dashboard.importers.recorded_files import COMMIT, GIVEN, read, recorded, values
-from warpwatch.dashboard.importers.import_overrides import ImportOverrides
-from warpwatch.dashboard.importers.input_files import BrokenFileError
+from warpwatch.dashboard.importers.input_files import BrokenFileError, ImportOverrides
 from warpwatch.dashboard.model.metric import metric, metric_name
 from warpwatch.dashboard.model.series import Status
 

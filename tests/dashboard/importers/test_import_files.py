@@ -18,8 +18,8 @@ from warpwatch.dashboard.importers.archive import ArchiveTooLargeError
 from warpwatch.dashboard.importers.asv_folder import NoResultsError
 from warpwatch.dashboard.importers.import_asv import ImportSummary
 from warpwatch.dashboard.importers.import_limits import ImportLimits
-from warpwatch.dashboard.importers.import_overrides import ImportOverrides
 from warpwatch.dashboard.importers.import_path import import_path
+from warpwatch.dashboard.importers.input_files import ImportOverrides
 from warpwatch.dashboard.model.series import Point, Series, Status
 from warpwatch.dashboard.store import Store, queries
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from tests.dashboard.importers.recorded_files import COMMIT, GIVEN, read, recorded, values
-from warpwatch.dashboard.importers.import_overrides import ImportOverrides
-from warpwatch.dashboard.importers.input_files import BrokenFileError
+from warpwatch.dashboard.importers.input_files import BrokenFileError, ImportOverrides
 from warpwatch.dashboard.model.metric import metric, metric_name
 from warpwatch.dashboard.model.series import Status
 

@@ -10,8 +10,7 @@ import pytest
 
 from tests.dashboard.importers.recorded_files import COMMIT, read, recorded, values
 from warpwatch.dashboard.importers.formats import read_any
-from warpwatch.dashboard.importers.import_overrides import ImportOverrides
-from warpwatch.dashboard.importers.input_files import BrokenFileError
+from warpwatch.dashboard.importers.input_files import BrokenFileError, ImportOverrides
 from warpwatch.dashboard.model.series import Status
 
 FILE = "pytest_benchmark.json"

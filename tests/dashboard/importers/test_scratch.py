@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from warpwatch.dashboard.importers.scratch_folder import remove_abandoned, scratch_folder
+from warpwatch.dashboard.importers.input_files import remove_abandoned, scratch_folder
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.web.app import create_app
 
 HOLDS = """
-from warpwatch.dashboard.importers.scratch_folder import scratch_folder
+from warpwatch.dashboard.importers.input_files import scratch_folder
 with scratch_folder() as folder:
     (folder / "upload" / "deep").mkdir(parents=True)
     print("ready", flush=True)

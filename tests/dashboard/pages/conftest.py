@@ -18,7 +18,7 @@ from tests.once_per_run import once_per_run
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
-from warpwatch.dashboard.model.triage_item import TriageFilter
+from warpwatch.dashboard.model.alert import TriageFilter
 from warpwatch.dashboard.settings import AccessSettings, Settings
 from warpwatch.dashboard.store import Store, queries
 

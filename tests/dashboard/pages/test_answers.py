@@ -17,9 +17,8 @@ from tests.dashboard.pages.browsing import a_client, local_client
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
-from warpwatch.dashboard.model.alert import AlertKind, AlertState, HealthFinding
+from warpwatch.dashboard.model.alert import AlertKind, AlertState, HealthFinding, TriageFilter
 from warpwatch.dashboard.model.comparison import Acceptance
-from warpwatch.dashboard.model.triage_item import TriageFilter
 from warpwatch.dashboard.settings import AccessSettings, ProxyLogin, Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_candidates import new_regressions

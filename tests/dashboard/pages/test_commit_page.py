@@ -21,7 +21,7 @@ from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.notes import add_annotation, delete_annotation
-from warpwatch.dashboard.text.agreement_words import agreement_words
+from warpwatch.dashboard.text.change_words import agreement_words
 from warpwatch.dashboard.web.app import create_app
 
 THRESHOLD = 0.02

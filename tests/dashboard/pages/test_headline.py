@@ -17,7 +17,7 @@ from warpwatch.dashboard.model.thresholds import LimitRule, StatedLimits
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.policy import state_limits
-from warpwatch.dashboard.store.queries.levels import Levels
+from warpwatch.dashboard.store.queries.standings import Levels
 from warpwatch.dashboard.web.app import create_app
 
 

@@ -8,8 +8,8 @@ import pytest
 from tests.dashboard.importers.recorded_files import RECORDED
 from tests.dashboard.pages.browsing import serving
 from warpwatch.dashboard.analysis.series_analysis import analyse
-from warpwatch.dashboard.importers.import_overrides import ImportOverrides
 from warpwatch.dashboard.importers.import_path import import_path
+from warpwatch.dashboard.importers.input_files import ImportOverrides
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
 

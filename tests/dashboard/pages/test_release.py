@@ -11,8 +11,7 @@ from flask.testing import FlaskClient
 
 from tests.commands import run_command
 from warpwatch.dashboard.analysis.compare_sides import compare_commits
-from warpwatch.dashboard.analysis.release_report import release_report
-from warpwatch.dashboard.model.release_report import ReleaseReport
+from warpwatch.dashboard.analysis.release_report import ReleaseReport, release_report
 from warpwatch.dashboard.model.thresholds import LimitRule, StatedLimits
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries

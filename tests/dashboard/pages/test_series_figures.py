@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.dashboard.pages.whole_history import as_page, history_figure, whole_history
 from warpwatch.dashboard.model.changepoint import SeriesChange
 from warpwatch.dashboard.model.history import AddedSeries, Extent, History, Mark, MarkKind
-from warpwatch.dashboard.model.kernel import Cell, Kernel, ShapeRow
+from warpwatch.dashboard.model.kernel_line import Cell, Kernel, ShapeRow
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.series import Commit, Point, Series, Status
 from warpwatch.dashboard.model.verdict import ChangeKind, Verdict

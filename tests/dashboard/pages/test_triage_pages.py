@@ -13,8 +13,7 @@ from playwright.sync_api import Page
 
 from tests.asv_results import AsvResults
 from tests.dashboard.pages.browsing import HOSTILE, Tab, a_client, serving
-from warpwatch.dashboard.model.alert import EventKind
-from warpwatch.dashboard.model.triage_item import TriageFilter, TriageItem
+from warpwatch.dashboard.model.alert import EventKind, TriageFilter, TriageItem
 from warpwatch.dashboard.settings import AccessSettings, ProxyLogin, Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.notes import add_annotation, annotations

@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.web.api import responses
+from warpwatch.dashboard.web.api import operation
 from warpwatch.dashboard.web.app import create_app
 
 
@@ -30,7 +30,7 @@ def _rows(text: str) -> list[dict[str, str]]:
 def test_csv_without_a_limit_has_every_row(
     client: FlaskClient, monkeypatch: pytest.MonkeyPatch, path: str, part: int
 ) -> None:
-    monkeypatch.setattr(responses, "_CHUNK", part)
+    monkeypatch.setattr(operation, "_CHUNK", part)
     address = f"/api/projects/kernels/{path}"
     sign = "&" if "?" in path else "?"
     total = client.get(f"{address}{sign}limit=1").get_json()["total"]
