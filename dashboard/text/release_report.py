@@ -53,7 +53,9 @@ def outcome(change_of: LatencyChange) -> list[str]:
 
 def _table(report: ReleaseReport, kernels: Sequence[LatencyChange]) -> Iterable[str]:
     has_baselines = any(each.speedup_head is not None for each in kernels)
-    yield f"| {report.kernel_word} | {report.metric} | {report.workload_word}s |" + (" against best baseline |" if has_baselines else "")
+    yield f"| {report.kernel_word} | {report.metric} | {report.workload_word}s |" + (
+        " against best baseline |" if has_baselines else ""
+    )
     yield "|---|--:|---|" + ("--:|" if has_baselines else "")
     for each in kernels:
         cells = [code_span(each.kernel or ""), change(each.change), ", ".join(outcome(each))]

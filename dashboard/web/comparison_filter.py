@@ -148,9 +148,7 @@ def _means(rows: Iterable[ComparisonRow]) -> tuple[Mean, ...]:
         Mean(metric=metrics[key], change=math.expm1(sum(changes) / len(changes)), rows=len(changes))
         for key, changes in logs.items()
     ]
-    return tuple(
-        sorted(means, key=lambda mean: (not mean.metric.is_latency, not mean.metric.is_time, -mean.rows))
-    )
+    return tuple(sorted(means, key=lambda mean: (not mean.metric.is_latency, not mean.metric.is_time, -mean.rows)))
 
 
 def _size(change: float) -> float:
