@@ -1,4 +1,4 @@
-"""What changed between two releases: latency (or time) of each kernel (or module), other metrics, and standing against the baselines."""
+"""What changed between two releases: times of each kernel or module, other metrics, standing against the baselines."""
 
 from typing import ClassVar
 
