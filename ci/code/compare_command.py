@@ -119,7 +119,8 @@ def _comparison(
 def _as_text(
     comparison: Comparison, sides: tuple[str, str], counts: Counter[str], is_markdown: bool, width: int
 ) -> str:
-    ends = dict.fromkeys(commit.hash[:8] for commit in (comparison.base, comparison.head))
+    is_named = comparison.by is ComparedBy.COMMIT  # by the sides
+    ends = dict.fromkeys(commit.hash[:8] for commit in (comparison.base, comparison.head)[is_named:])
     title = f"{comparison.project} {' → '.join(ends)}: {comparison.by} {sides[0]} → {sides[1]}"
     rows = [_cells(row) for row in comparison.rows if row.verdict not in QUIET]
     verdicts = ", ".join(f"{number} {verdict}" for verdict, number in counts.items()) or "nothing in common"

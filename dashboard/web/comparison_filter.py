@@ -129,8 +129,8 @@ def _group(kernel: str, rows: Sequence[ComparisonRow]) -> KernelGroup:
 
 
 def _counts(rows: Sequence[ComparisonRow]) -> tuple[tuple[Verdict, int], ...]:
-    """Rows of each verdict that has any. `list.count` compares identities; a Counter would hash each enum in Python."""
-    verdicts = [row.verdict for row in rows]
+    """Rows of each verdict that has any."""
+    verdicts = [row.verdict for row in rows]  # counted in C; a Counter hashes each enum in Python
     return tuple((verdict, number) for verdict in Verdict if (number := verdicts.count(verdict)))
 
 

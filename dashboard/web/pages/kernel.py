@@ -1,12 +1,13 @@
 """All workloads of a kernel: a heat map of changes over commits, and a table."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from flask import Blueprint, abort, render_template, request
 
 from ...analysis.thresholds import step_thresholds
+from ...model.changepoint import ChangeKind
 from ...model.kernel_line import Kernel
-from ...model.series import Series
+from ...model.series import Commit, Series
 from ...store import queries
 from ...text.labels import state_detail, state_meaning, state_word
 from ..figures.heat_map import Reference, by_gpu, heat_map_figure, heat_rows
@@ -23,6 +24,15 @@ _REFERENCES = (
 )
 COMMITS = (30, 60, 120)  # columns of the heat map
 _HEIGHTS = (4, 8, 12, 16, 24, 32, 48, 64)  # rows per height in series.css
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewestSteps:
+    """The steps of the newest displayed commit that has any, by direction."""
+
+    commit: Commit
+    better: int  # workloads
+    worse: int
 
 
 @bp.get("/<project:name>")  # names may contain slashes, see ProjectName
@@ -59,6 +69,7 @@ def show(project: str, name: str) -> str:
         reference=reference,
         references=_REFERENCES if has_several_gpus else _REFERENCES[:2],
         figure=heat_map_figure(shown, shown_rows, names, is_by_gpu=is_by_gpu) if rows else None,
+        newest_steps=_newest_steps(kernel),
         has_several_gpus=has_several_gpus,
         is_by_gpu=is_by_gpu,
         height=next((size for size in _HEIGHTS if len(rows) <= size), _HEIGHTS[-1]),
@@ -73,6 +84,21 @@ def show(project: str, name: str) -> str:
         state_meaning=state_meaning,
         state_detail=state_detail,
     )
+
+
+def _newest_steps(kernel: Kernel) -> NewestSteps | None:
+    """None without a step that counts."""
+    steps = [
+        change
+        for row in kernel.rows
+        for change in row.changes
+        if change.kind is ChangeKind.STEP and change.below_limit is None
+    ]
+    if not steps:
+        return None
+    commit = max((step.commit for step in steps), key=lambda commit: commit.position)
+    worse = [step.is_worse for step in steps if step.commit.hash == commit.hash]
+    return NewestSteps(commit=commit, better=worse.count(False), worse=worse.count(True))
 
 
 def _has_several_gpus(kernel: Kernel) -> bool:

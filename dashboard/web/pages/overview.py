@@ -17,7 +17,7 @@ from ...model.alert import WAITING, TriageFilter
 from ...model.changepoint import RegressionGroup
 from ...model.kernel_line import KernelLine, Typical, kernel_lines
 from ...model.overview import OverviewEntry, RowState
-from ...model.series import Commit
+from ...model.series import Commit, workload_of
 from ...statistics.arrival import Arrival, is_archived
 from ...store import queries
 from ...store.queries.standings import YEAR_DAYS
@@ -126,6 +126,7 @@ def index() -> ResponseReturnValue:
     if len(projects) == 1:
         return redirect(url_for(".show", project=projects[0].name))
     now_s = clock.now().timestamp()
+    worst_open = TriageFilter(states=WAITING, order=TriageOrder.WORST)
     arrivals = {project.name: tuple(queries.arrivals(store(), project.name).values()) for project in projects}
     return render_template(
         "projects.html",
@@ -136,10 +137,12 @@ def index() -> ResponseReturnValue:
             for name, machines in arrivals.items()
             if is_archived((machine.newest_s for machine in machines), now_s)
         },
-        waiting={
-            project.name: queries.triage_items(store(), project.name, TriageFilter(states=WAITING), limit=0).total
+        open={
+            project.name: queries.triage_items(store(), project.name, worst_open, limit=1, rows=1)
             for project in projects
         },
+        workloads={project.name: queries.project_workloads(store(), project.name) for project in projects},
+        workload_of=workload_of,
     )
 
 
