@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from warpbench.compiled.cuda_binaries import NoToolsError
 
-from .commit_code import as_json, read_commit_code
+from .commit_code import read_commit_code
 from .installed_kernels import NoKernelsError, kernels_folder
 
 _PACKAGE = "kernels"
@@ -48,7 +48,7 @@ def write(checkout: Path, output: Path) -> None:
         try:
             if kernels_folder() != checkout / _PACKAGE:
                 _refuse(f"Python imports {kernels_folder()} instead of {checkout / _PACKAGE}")
-            text = as_json(read_commit_code(_commit(checkout)))
+            text = read_commit_code(_commit(checkout))
         except (NoKernelsError, NoToolsError) as error:
             _refuse(str(error))
         finally:

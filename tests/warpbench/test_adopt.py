@@ -430,6 +430,16 @@ def test_names_of_cases():
     assert dtype_of([torch.bfloat16, 3, "silu"]) == "bf16"
 
 
+def test_cases_that_differ_in_a_dictionary_alone_are_told_apart(tmp_path):
+    first = "(8, {'fused': True, 'layout': None})"
+    options = f"[{first}, (8, {{'fused': False, 'layout': 'x'}}), {first}]"
+    text = TUTORIAL.replace('["size"]', '["size", "flags"]').replace("[2**i for i in range(4, 6)]", options)
+    write(tmp_path, bench=text.replace("(size, provider)", "(size, flags, provider)"))
+    script = Script(tmp_path / "bench.py")
+    script.run()
+    assert list(script.sweeps["benchmark"].cases) == ["size=8", "size=8-fused=False-layout=x"]
+
+
 def test_a_provider_named_like_a_part_of_the_class_is_refused():
     with pytest.raises(TypeError, match='write "reference#1" for the provider'):
 

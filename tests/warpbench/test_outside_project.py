@@ -158,10 +158,13 @@ def test_the_compiled_code_of_the_projects_library_is_recorded_without_a_gpu(pro
     project.commit(RIGHT)
     project.run("asv run HEAD^! --bench CompiledCode")
     commit = project.run("git rev-parse HEAD").strip()
+    project.run("PYTHONPATH=. warpbench compiled code.json && warpwatch compare --code code.json code.json")
+    (code,) = json.loads((project.folder / "code.json").read_text())["kernels"]
     (context,) = (project.folder / ".asv/results").rglob(f"{commit[:8]}-*.context.jsonl")
     lines = [json.loads(line) for line in context.read_text().splitlines()]
     (record,) = (line for line in lines if line["record"] == "compiled")
     assert (record["operator"], record["kernel"], record["architecture"]) == ("rms_norm", "rms_norm_rows", "sm_90a")
+    assert (record["registers"], record["sha256"]) == (code["registers"], code["sha256"])
     shown = project.run(f"asv show {commit} --bench track_registers")
     assert re.search(r"rms_norm_\.\*\s.*?n/a.*?\d", shown), shown
     project.run("warpwatch import . --project kernels --repository .")

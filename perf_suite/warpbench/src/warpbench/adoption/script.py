@@ -19,7 +19,7 @@ from typing import Any, TypeGuard
 import torch
 
 from . import timers
-from .sweep import Sweep, SweptCase, Value, case_name, dtype_of, scalars, word
+from .sweep import Sweep, SweptCase, Value, case_name, dtype_of, scalars, unnamed, word
 
 _LIGER_PARAMETERS = {"bench_test_fn", "kernel_providers", "x_values"}
 _OWN_PARAMETERS_OF_RUN = {"show_plots", "print_data", "save_path", "return_df", "diff_col", "save_precision"}
@@ -132,6 +132,7 @@ class Script:
                         dtype=dtype_of(everything.values()),
                         providers=tuple(providers),
                         call=_mark_call(mark.fn, bench.line_arg, providers, axis, fixed),
+                        unnamed=unnamed({name: each for name, each in everything.items() if not _is_nameable(each)}),
                     )
                 )
 
@@ -170,6 +171,7 @@ class Script:
                             dtype=dtype_of(everything.values()),
                             providers=tuple(providers),
                             call=_liger_call(bench_test_fn, providers, mode, config, x_name, x),
+                            unnamed=unnamed({name: each for name, each in parts if not _is_nameable(each)}),
                         )
                     )
 

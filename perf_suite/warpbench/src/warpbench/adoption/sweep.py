@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..cost import ELEMENT_BYTES, UNKNOWN_DTYPE
@@ -35,6 +35,7 @@ class SweptCase:
     dtype: str | None
     providers: tuple[str, ...]
     call: Callable[[str, Mapping[str, Value]], Any]  # the file's function for a provider and values of the axis
+    unnamed: str = ""  # values that the name leaves out, as `unnamed` writes them
 
     def fixed(self) -> dict[str, Value]:
         """The values that are not swept."""
@@ -50,7 +51,13 @@ class Sweep:
     baselines: frozenset[str] | None = None  # None where the file names none
 
     def add(self, case: SweptCase) -> None:
-        """Take one more case. A file that measures the same one twice measures one case."""
+        """Take one more case. A file that measures the same one twice measures one case.
+
+        Cases that differ only in what their names leave out are told apart by it, from the second on.
+        """
+        known = self.cases.get(case.name)
+        if known is not None and known.unnamed != case.unnamed:
+            case = replace(case, name=f"{case.name}-{case.unnamed}")
         self.cases.setdefault(case.name, case)
 
     @property
@@ -107,6 +114,23 @@ def case_name(parts: Iterable[tuple[str, Any]]) -> str:
         text = word(value)
         words.append(text if not name or _is_dtype(value) else f"{word(name)}={text}")
     return "-".join(words) or UNKNOWN_DTYPE
+
+
+def unnamed(values: Mapping[str, Any]) -> str:
+    """Dictionaries, sequences and None among a case's values, as a part of a name; objects have no text that stays."""
+    words = []
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            words.append(case_name((key, each) for key, each in value.items() if _has_lasting_text(each)))
+        elif not isinstance(value, int | float | str) and _has_lasting_text(value):
+            words.append(f"{word(name)}={word(value)}")
+    return "-".join(words)
+
+
+def _has_lasting_text(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_has_lasting_text, value))
+    return value is None or isinstance(value, int | float | str) or _is_dtype(value)
 
 
 def _is_dtype(value: Any) -> bool:

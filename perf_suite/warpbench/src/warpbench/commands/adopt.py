@@ -24,6 +24,7 @@ _NOISE = {"bench", "benchmark", "benchmarks", "test", "speed", "performance", "p
 # Providers that a project compares itself with; the last resort where none is named like the project.
 _REFERENCES = {
     *("torch", "pytorch", "eager", "aten", "native", "naive", "ref", "reference", "baseline", "compile", "compiled"),
+    *("split", "unfused"),
     *("huggingface", "hf", "llama", "vllm", "flashinfer", "cublas", "cudnn", "apex", "jax"),
 }
 
