@@ -44,7 +44,7 @@ static void run(bool split, float scale, const std::vector<float>& scores, const
     }
     if (!split) {
       softmax.step(tile, out, exponents);
-    } else if (softmax.weigh(tile, exponents)) {
+    } else if (softmax.exp_and_sum(tile, exponents)) {
       softmax.rescale(out);
     }
     for (size_t key = 0; key < kKeys && first + key < scores.size(); ++key) {
