@@ -13,7 +13,7 @@ from ...analysis.change_causes import change_causes
 from ...analysis.headline import Headline, headlines
 from ...analysis.kernel_curves import KernelCurve, kernel_curves
 from ...analysis.thresholds import step_thresholds
-from ...model.alert import WAITING, TriageFilter
+from ...model.alert import WAITING, TriageFilter, TriageOrder
 from ...model.changepoint import RegressionGroup
 from ...model.kernel_line import KernelLine, Typical, kernel_lines
 from ...model.overview import OverviewEntry, RowState
