@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import torch
@@ -61,7 +62,12 @@ class _Layer(CacheLayerMixin):
 
     def batch_repeat_interleave(self, repeats: int) -> None:
         if self.keys is not None:
-            self.batch_select_indices(torch.arange(self.keys.shape[0], device=self.device).repeat_interleave(repeats))
+            every = torch.arange(self.keys.shape[0], device=self.keys.device)
+            self.batch_select_indices(every.repeat_interleave(repeats))
+
+    @abstractmethod
+    def batch_select_indices(self, indices: torch.Tensor) -> None:
+        """Keep these sequences, in this order."""
 
     def offload(self) -> None:
         raise NotImplementedError("this cache cannot be offloaded; keep it on the model's device")
