@@ -2,9 +2,11 @@
 
 import contextlib
 import io
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -17,10 +19,8 @@ def run_warpbench(
     """`warpbench WORDS` in a folder: exit status and both outputs. An exception that would be a traceback is raised."""
     output, errors = io.StringIO(), io.StringIO()
     status = 0
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, mock.patch.dict(os.environ, environment or {}):  # what it sets, too
         patch.chdir(folder)
-        for name, value in (environment or {}).items():
-            patch.setenv(name, value)
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
             try:
                 main(list(words))
