@@ -44,15 +44,10 @@ class _Layer(CacheLayerMixin):
 
     is_sliding = False
     is_croppable = True
-    device: torch.device
 
     def __init__(self, max_length: int) -> None:
         super().__init__()
         self._max_length = max_length
-
-    def batch_select_indices(self, indices: torch.Tensor) -> None:
-        """Keep the sequences of these indices."""
-        raise NotImplementedError
 
     def get_max_length(self) -> int:
         return self._max_length

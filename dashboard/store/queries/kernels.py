@@ -20,7 +20,7 @@ from ..statements import STATUS_OF_CODE, id_in
 from .latest import verdicts_within_limits
 from .machines import commit_software
 from .series_lines import SeriesLine, gpu_ratios, lines, project_order
-from .unmeasured import is_measured_somewhere
+from .series_list import is_measured_somewhere
 
 _MOST_ROWS = 200
 

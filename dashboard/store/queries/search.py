@@ -15,7 +15,7 @@ from ...model.series_query import SeriesQuery
 from .. import schema
 from ..engine import Store
 from ..mappers import COMMIT_COLUMNS, Workloads, commit_of, project_id, select_series, series_record, workloads
-from .unmeasured import is_measured_somewhere
+from .series_list import is_measured_somewhere
 
 
 class HitKind(StrEnum):

@@ -3,20 +3,19 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, func, select
+from sqlalchemy import ColumnElement, Connection, Row, func, or_, select
 
 from ...model.history import SeriesPage
 from ...model.metric import Metric
 from ...model.metric import metric as metric_of
-from ...model.series import Series, Workload, workload_of
+from ...model.series import Series, Status, Workload, workload_of
 from ...model.series_query import SeriesQuery
 from .. import schema
 from ..cache import ROW_BYTES
 from ..engine import Store
 from ..mappers import Workloads, project_id, select_series, series_record, workloads
-from ..statements import id_in
+from ..statements import STATUS_CODES, id_in
 from .machine_code import CodeKey
-from .unmeasured import is_measured_somewhere
 
 
 def find_series(
@@ -145,3 +144,26 @@ def indexed_series(row: Row[Any], known: Workloads) -> IndexedSeries:
     suite = row.benchmark_name.rpartition(".")[0]
     code = CodeKey(row.machine_id, row.environment_id, suite, row.workload or "", row.implementation or "")
     return IndexedSeries(series_record(row, known), code)
+
+
+def is_measured_somewhere(connection: Connection, project: int | None) -> ColumnElement[bool]:
+    """The condition on `schema.series` that its implementation was measured, or failed, on any machine.
+
+    Pages, filters and search leave out implementations that are recorded as not available only.
+    """
+    series, summary = schema.series, schema.summary
+    is_absent = summary.c.status == STATUS_CODES[Status.UNAVAILABLE]
+    names = select(series.c.implementation).where(series.c.project_id == project).distinct()
+    # A series that is not analysed yet has no summary.
+    known = set(
+        connection.execute(names.outerjoin(summary).where(or_(summary.c.series_id.is_(None), ~is_absent))).scalars()
+    )
+    older = (
+        select(series.c.implementation, summary.c.sparkline)
+        .join(summary)
+        .where(series.c.project_id == project, is_absent)
+    )
+    known |= {
+        name for name, values in connection.execute(older) if name not in known and any(x is not None for x in values)
+    }
+    return or_(series.c.implementation.is_(None), series.c.implementation.in_(known - {None}))

@@ -3,15 +3,3 @@
 from .csrf import csrf_token
 from .identity import Person, Role, has_role, person
 from .permissions import public, require_role, require_token, token_only
-
-__all__ = [
-    "Person",
-    "Role",
-    "csrf_token",
-    "has_role",
-    "person",
-    "public",
-    "require_role",
-    "require_token",
-    "token_only",
-]
