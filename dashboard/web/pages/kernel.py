@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from flask import Blueprint, abort, render_template, request
 
 from ...analysis.thresholds import step_thresholds
-from ...model.changepoint import ChangeKind
 from ...model.kernel import Kernel
 from ...model.series import Commit, Series
+from ...model.verdict import ChangeKind
 from ...store import queries
 from ...text.labels import state_detail, state_meaning, state_word
 from ..figures.heat_map import Reference, by_gpu, heat_map_figure, heat_rows
