@@ -33,7 +33,7 @@ def test_a_project_whose_machines_all_fell_silent_long_ago_is_an_archive_and_no_
     assert "Overdue" not in page
     assert "ww-runners-alert" not in page
     projects = _plain(client.get("/").text)
-    assert re.search(r"old none 7 archived", projects)
+    assert re.search(r"old none – 7 archived", projects)
     assert "Overdue" not in client.get("/old/machines").text + client.get("/old/machines/box0").text
     waiting = client.get("/late/").text
     assert "Overdue" in waiting
@@ -143,7 +143,7 @@ def test_a_gpu_in_machine_json_is_named_on_every_page_of_its_machine(tmp_path: P
     assert "Python’s path /opt/venv/bin/python3" in listing
     assert "NVIDIA RTX PRO 6000 · Xeon" in _plain(client.get("/p/machines/7581d8f4").text)
     for path in ("?kernel=suite", "compare?by=machine"):
-        page = _plain(client.get(f"/p/{path}").text)
+        page = _plain(client.get(f"/p/{path}", follow_redirects=True).text)
         assert "NVIDIA RTX PRO 6000" in page, path
         assert "NVIDIA L40S" not in page, path  # its name tells it
 
