@@ -29,7 +29,7 @@ def folder(tmp_path):
     (job,) = [job for job in catalogue_jobs(("rope",)) if (job.workload.name, job.implementation) == MEASURED]
     measurement = replace(blank_record(RUN_ON_H200.run, job), status=Status.OK, latency_s=2e-6)
     outcome = Outcome(measurement=measurement, samples_s=(2e-6, 2e-6))
-    cache = Cache(RUN_ON_H200, {(Rope.source(), *MEASURED): outcome})
+    cache = Cache(RUN_ON_H200, {(Rope.source(), *MEASURED): outcome}, {})
     (tmp_path / "cache.pickle").write_bytes(pickle.dumps(cache))
     return tmp_path
 
