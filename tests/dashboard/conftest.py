@@ -6,6 +6,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -64,7 +65,8 @@ def postgresql_server() -> Iterator[Path]:
 
 
 _numbers = itertools.count(1)
-_empty: list[str] = []  # databases with all tables, left by earlier tests of this process
+# Databases with all tables, left by earlier tests of this process, by their server's folder.
+_empty: dict[Path, list[str]] = defaultdict(list)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -78,14 +80,14 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         return
     folder = request.getfixturevalue("postgresql_server")
     is_for_a_store = "store" in request.fixturenames
-    if is_for_a_store and _empty:
-        name = _empty.pop()
+    if is_for_a_store and _empty[folder]:
+        name = _empty[folder].pop()
     else:
         name = f"test_{next(_numbers)}"
         _on_server(folder, f"CREATE DATABASE {name}")
     yield f"postgresql://warpwatch@/{name}?host={folder}"
     if is_for_a_store and _emptied(folder, name):
-        _empty.append(name)
+        _empty[folder].append(name)
     else:
         _on_server(folder, f"DROP DATABASE {name} WITH (FORCE)")  # there are hundreds, of eight megabytes each
 
