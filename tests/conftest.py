@@ -12,6 +12,8 @@ from sqlalchemy import Engine
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.util import LRUCache
 
+from tests.postgresql import database, postgresql_server  # noqa: F401  # here, for one server a process
+
 # OpenMP's threads spin while they wait, which doubles the CPU time of a test and takes the cores from other workers.
 # They still run: set before torch is loaded, for this process and those that it starts.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")

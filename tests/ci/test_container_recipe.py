@@ -17,7 +17,7 @@ import pytest
 import requests
 import yaml
 
-from tests.dashboard.conftest import _postgresql
+from tests.postgresql import postgresql_program
 
 HOUSE = Path(__file__).parents[2]
 RECIPE = HOUSE / "ci" / "recipes" / "dashboard"
@@ -88,7 +88,7 @@ def test_the_build_context_has_no_secrets_and_no_results() -> None:
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[tuple[int, Path]]:
     """A PostgreSQL on a port of its own that wants the password, as the recipe's; its port and the secrets' folder."""
-    initdb, pg_ctl = _postgresql("initdb"), _postgresql("pg_ctl")
+    initdb, pg_ctl = postgresql_program("initdb"), postgresql_program("pg_ctl")
     if initdb is None or pg_ctl is None:
         pytest.skip("no PostgreSQL server binaries on this machine")
     secrets = tmp_path / "secrets"

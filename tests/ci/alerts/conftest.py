@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.asv_results import START_MS, AsvResults
-from tests.dashboard.conftest import asv, database, postgresql_server, sqlite_store, store  # noqa: F401
+from tests.dashboard.conftest import asv, sqlite_store, store  # noqa: F401
 from tests.http_inbox import Inbox, listening
 from warpwatch.ci.alerts.checks.runner_health import TrustCache
 from warpwatch.ci.alerts.destinations import Destinations

@@ -18,8 +18,8 @@ import pytest
 
 from tests.asv_results import AsvResults
 from tests.ci.alerts.sender import receive_http, receive_smtp, send
-from tests.dashboard.conftest import _postgresql
 from tests.http_inbox import Inbox
+from tests.postgresql import postgresql_program
 from warpwatch.ci.alerts.message import Message, key_of
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.outbox import queue_in_project, undelivered
@@ -191,7 +191,7 @@ def _wait(is_so: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
 
 def _restart(folder: Path) -> None:
     """As after a crash of the server."""
-    pg_ctl = _postgresql("pg_ctl")
+    pg_ctl = postgresql_program("pg_ctl")
     command = [str(pg_ctl), "-D", str(folder / "data"), "-l", str(folder / "log"), "-m", "immediate", "-w", "restart"]
     as_user = ["runuser", "-u", folder.owner(), "--"] if os.geteuid() == 0 else []
     subprocess.run([*as_user, *command], check=True, capture_output=True, cwd="/")

@@ -9,7 +9,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.asv_results import AsvResults
-from tests.dashboard.conftest import database, postgresql_server  # noqa: F401
 from tests.dashboard.pages.browsing import serving
 from warpwatch.ci.push.push_command import push
 from warpwatch.dashboard.settings import Settings
@@ -66,7 +65,7 @@ def _runner(url: str, folder: Path) -> Iterator[Runner]:
 
 
 @pytest.fixture
-def any_runner(database: str, tmp_path: Path) -> Iterator[Runner]:  # noqa: F811
+def any_runner(database: str, tmp_path: Path) -> Iterator[Runner]:
     """One whose dashboard is on either kind of database."""
     with _runner(database, tmp_path) as runner:
         yield runner
