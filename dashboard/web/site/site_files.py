@@ -184,8 +184,8 @@ def _start_urls(choice: SiteContent, *, badges: bool) -> Iterable[str]:
 
 
 def _content(client: FlaskClient, address: str, faults: list[str]) -> bytes | None:
-    """Content of a URL; None if there is none."""
-    answer = client.get(address, environ_overrides=_ANONYMOUS)
+    """Content of a URL, or of the one that it redirects to; None if there is none."""
+    answer = client.get(address, environ_overrides=_ANONYMOUS, follow_redirects=True)
     if answer.status_code == 404 and any(part in address for part in ("/roofline", "/badge/")):
         return None  # a project need not have one
     if answer.status_code != 200:
