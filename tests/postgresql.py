@@ -69,7 +69,7 @@ _empty: list[str] = []  # databases with all tables, left by earlier tests of th
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of an empty database; a test that takes it runs on both kinds.
 
-    Beside `store`, which creates the tables, PostgreSQL's may have them already.
+    PostgreSQL's has the tables, without rows, if the test also takes `store`, which would create them.
     """
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'history.db'}"

@@ -53,7 +53,7 @@ class Sweep:
     def add(self, case: SweptCase) -> None:
         """Take one more case. A file that measures the same one twice measures one case.
 
-        Cases that differ only in what their names leave out are told apart by it, from the second on.
+        Different cases of equal names get a suffix, from the second on.
         """
         known = self.cases.get(case.name)
         if known is not None and known.unnamed != case.unnamed:

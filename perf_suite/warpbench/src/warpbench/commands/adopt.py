@@ -183,7 +183,7 @@ def _kernels(
     chosen = chosen or [each for each in providers if _attribute(each) in remembered.get(sweep["name"], ())]
     if chosen:
         return chosen
-    if sweep["baselines"]:  # tritonbench's; it may have torch_compile_… beside the one that it compares with
+    if sweep["baselines"]:  # tritonbench marks one; torch_compile_… are further ones
         others = [each for each in providers if each not in sweep["baselines"]]
         chosen = [each for each in others if not set(_words(each)) & _REFERENCES] or others
     chosen = chosen or [each for each in providers if any(_is_named_like(each, name) for name in project)]

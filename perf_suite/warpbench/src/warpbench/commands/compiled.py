@@ -65,7 +65,7 @@ def _read(
         if not codes:
             names = kernel_names(path, tools)
             if any(map(named.matches, names)):
-                raise ValueError(f"{path} has no code for {', '.join(architectures)}; --architecture asks for another")
+                raise ValueError(f"{path} has no code for {', '.join(architectures)}; see --architecture")
             raise ValueError(no_such_kernel("|".join(named.patterns), named, names, str(path)))
         for code in codes:
             found.setdefault((code.kernel, code.architecture), code)

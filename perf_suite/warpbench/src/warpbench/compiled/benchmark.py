@@ -200,7 +200,7 @@ def _matched(
 
 
 def _not_measured(naming: Sequence[NamedKernels], cache: Cache) -> str:
-    """Why a run does not tell all of a Triton kernel's configurations: a case that did not come to be compiled."""
+    """Why a run lacks some of a Triton kernel's configurations: a case that was not compiled."""
     if cache.run.device != "cuda":
         return "Triton compiles on a GPU, and this machine has none"
     for each in naming:

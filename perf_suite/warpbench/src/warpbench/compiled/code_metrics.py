@@ -124,7 +124,7 @@ class CodeMetrics(ABC):
 
 
 def known(value: Any, why_not: str = "the compiled code does not tell") -> Any:
-    """asv's n/a for what nobody knows."""
+    """The value. Raises NotImplementedError, asv's n/a, for None."""
     if value is None:
         raise NotImplementedError(why_not)
     return value

@@ -1,4 +1,4 @@
-"""All of one commit's compiled code as one document, to be laid beside that of another commit. No torch here."""
+"""All of one commit's compiled code as one document, to be compared with another commit's. No torch here."""
 
 import hashlib
 import json

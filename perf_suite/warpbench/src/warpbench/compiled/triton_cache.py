@@ -23,9 +23,9 @@ class TritonKernel:
 
     function: str
     architecture: str
-    configuration: str  # tells it from the function's others; the same wherever it was compiled
+    configuration: str  # unique among the function's; the same wherever it was compiled
     cubin: bytes
-    shared_bytes: int  # a block, dynamic, which is how Triton asks for all of it
+    shared_bytes: int  # of a block; all of it is dynamic in Triton
 
 
 @contextlib.contextmanager
