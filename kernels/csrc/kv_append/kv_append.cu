@@ -42,8 +42,12 @@ __global__ __launch_bounds__(kKvAppendThreads) void kv_append_rows(const Rows<St
   const bool is_value = blockIdx.y != 0;
   const void* from = is_value ? p.from[1] : p.from[0];  // an index would put the parameters into local memory
   void* to = is_value ? p.to[1] : p.to[0];
-  const Unit held = static_cast<const Unit*>(from)[offset(p.from_batch, p.from_head, p.from_token, token)];
+  const Unit* const at = static_cast<const Unit*>(from) + offset(p.from_batch, p.from_head, p.from_token, token);
+  Unit held;
+  if constexpr (sizeof(Unit) >= 4) held = load_streamed(at);
+  else held = *at;
   const int64_t position = p.positions != nullptr ? load_kept(p.positions + batch) : p.position;
+  load_before(held);
   // By differences, for a sum with any position may overflow.
   if (position < -static_cast<int64_t>(token) || position >= static_cast<int64_t>(p.capacity) - token) return;
   // Plain stores: attention reads the newest rows at once, out of the L2.

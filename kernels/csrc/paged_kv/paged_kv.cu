@@ -37,8 +37,10 @@ __global__ void __launch_bounds__(kPagedKvThreads) paged_kv_append_kernel(const 
   if (!find_place(cover, place)) return;
   for (int piece = place.lane; piece < p.row_bytes / 16; piece += cover.lanes.divisor()) {
     // Before their place is known: one wait covers them and the way through the block table.
-    const uint4 key = row_at(p, 0, place)[piece];
-    const uint4 value = row_at(p, 1, place)[piece];
+    uint4 key = load_streamed(row_at(p, 0, place) + piece);
+    uint4 value = load_streamed(row_at(p, 1, place) + piece);
+    load_before(key);
+    load_before(value);
     InPages in;
     if (!find_in_pages(p, place.batch, p.lengths[place.batch] - p.seq + place.row, in)) return;
     page_row_at(p, 0, place.head, in)[piece] = key;  // plain stores: attention reads the newest rows at once
@@ -55,7 +57,8 @@ __global__ void __launch_bounds__(kPagedKvRowsThreads) paged_kv_append_rows(cons
   const bool is_value = blockIdx.y != 0;
   const void* from = is_value ? p.rows[1] : p.rows[0];  // an index would put the parameters into local memory
   void* to = is_value ? p.pages[1] : p.pages[0];
-  const uint4 held = static_cast<const uint4*>(from)[row.offset + row.lane];
+  uint4 held = load_streamed(static_cast<const uint4*>(from) + row.offset + row.lane);
+  load_before(held);
   const int64_t position = row.position(p);
   if (!row.has_page(p, position)) return;
   static_cast<uint4*>(to)[row.page_offset(p, position) + row.lane] = held;
@@ -71,8 +74,8 @@ __global__ void __launch_bounds__(kPagedKvThreads) paged_kv_gather_kernel(const 
     uint4 key = make_uint4(0, 0, 0, 0);
     uint4 value = key;
     if (held) {
-      key = page_row_at(p, 0, place.head, in)[piece];
-      value = page_row_at(p, 1, place.head, in)[piece];
+      key = load_streamed(page_row_at(p, 0, place.head, in) + piece);
+      value = load_streamed(page_row_at(p, 1, place.head, in) + piece);
     }
     row_at(p, 0, place)[piece] = key;
     row_at(p, 1, place)[piece] = value;
@@ -91,7 +94,7 @@ __global__ void __launch_bounds__(kPagedKvRowsThreads) paged_kv_gather_rows(cons
   uint4 held = make_uint4(0, 0, 0, 0);
   if (row.has_page(p, row.of_seq)) {
     const int64_t at = row.page_offset(p, row.of_seq) + row.lane;
-    if (static_cast<int64_t>(row.of_seq) < row.length) held = static_cast<const uint4*>(from)[at];
+    if (static_cast<int64_t>(row.of_seq) < row.length) held = load_streamed(static_cast<const uint4*>(from) + at);
   }
   static_cast<uint4*>(to)[thread] = held;
 }

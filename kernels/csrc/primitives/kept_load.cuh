@@ -1,38 +1,76 @@
-// Loads with an L2 evict_last hint (Hopper) of what every layer of a model reads again: tables of angles, positions, lengths,
-// block tables. A layer's weights would evict them before the next layer. Kilobytes, a megabyte at most.
+// Loads with an L2 evict_last hint (Hopper), and loads that stay where they are written.
 #pragma once
 
 #include <cstdint>
 
 namespace warpwatch {
 
-// 4, 8 or 16 bytes that nothing writes while the kernel runs. Evidence: one H100, behind an L2 flush, us: rope of 8 heads of
-// 2048 rows, tables so 7.87, plainly 8.29; kv_append of 8 and of 512 rows, positions so 4.42 and 4.84, plainly 4.64 and 5.02.
+#if __CUDA_ARCH__ == 900
+// `instruction` is a load without its vector; `how` is asm or asm volatile.
+#define WARPWATCH_HINTED_LOAD(how, instruction, loaded, from, clobber)                                                        \
+  uint64_t policy;                                                                                                            \
+  asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;\n" : "=l"(policy));                                                \
+  if constexpr (sizeof(loaded) == 16) {                                                                                       \
+    how(instruction ".L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;\n"                                                    \
+        : "=r"(loaded.words[0]), "=r"(loaded.words[1]), "=r"(loaded.words[2]), "=r"(loaded.words[3])                          \
+        : "l"(from), "l"(policy) clobber);                                                                                    \
+  } else if constexpr (sizeof(loaded) == 8) {                                                                                 \
+    how(instruction ".L2::cache_hint.v2.u32 {%0, %1}, [%2], %3;\n"                                                            \
+        : "=r"(loaded.words[0]), "=r"(loaded.words[1])                                                                        \
+        : "l"(from), "l"(policy) clobber);                                                                                    \
+  } else {                                                                                                                    \
+    how(instruction ".L2::cache_hint.u32 %0, [%1], %2;\n" : "=r"(loaded.words[0]) : "l"(from), "l"(policy) clobber);          \
+  }
+
+template <typename T>
+union Loaded {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
+  T value;
+  uint32_t words[sizeof(T) / 4];
+};
+#endif
+
+// What every layer of a model reads again: tables of angles, positions, lengths, block tables. A layer's weights would evict
+// them before the next layer. Kilobytes, a megabyte at most; 4, 8 or 16 bytes that nothing writes while the kernel runs.
+// Evidence: one H100, behind an L2 flush, us: rope of 8 heads of 2048 rows, tables so 7.87, plainly 8.29; kv_append of 8 and of
+// 512 rows, positions so 4.42 and 4.84, plainly 4.64 and 5.02.
 template <typename T>
 __device__ __forceinline__ T load_kept(const T* from) {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
 #if __CUDA_ARCH__ == 900
-  uint64_t policy;
-  asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;\n" : "=l"(policy));
-  union {
-    T value;
-    uint32_t words[sizeof(T) / 4];
-  } loaded;
-  if constexpr (sizeof(T) == 16) {
-    asm("ld.global.nc.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;\n"
-        : "=r"(loaded.words[0]), "=r"(loaded.words[1]), "=r"(loaded.words[2]), "=r"(loaded.words[3])
-        : "l"(from), "l"(policy));
-  } else if constexpr (sizeof(T) == 8) {
-    asm("ld.global.nc.L2::cache_hint.v2.u32 {%0, %1}, [%2], %3;\n"
-        : "=r"(loaded.words[0]), "=r"(loaded.words[1])
-        : "l"(from), "l"(policy));
-  } else {
-    asm("ld.global.nc.L2::cache_hint.u32 %0, [%1], %2;\n" : "=r"(loaded.words[0]) : "l"(from), "l"(policy));
-  }
+  Loaded<T> loaded;
+  WARPWATCH_HINTED_LOAD(asm, "ld.global.nc", loaded, from, )
   return loaded.value;
 #else
   return __ldg(from);
 #endif
 }
+
+// What a kernel reads once and writes as much of, as additions, norms and copies do: 4, 8 or 16 bytes. The kernel may write there
+// later. Stays ahead of the stores and branches that follow.
+// Evidence: one H200, us, behind an L2 flush / replayed, evict_last lines released before each flush: rms_norm in fp32, 16384 rows
+// of 16 KB, plainly 134.2 / 131.6, so 128.5 / 127.3 (evict_first 140.2 / 138.4); additions of 2^28 in fp32 734.5 / 734.3, 726.8 /
+// 728.1; copies of 134 MB 67.7 / 66.2, 66.6 / 65.1, of 16 MB 13.0 / 6.9, 12.3 / 6.8. A buffer of 24 MB read before and after such a
+// copy is in the L2 as often either way: 7.5 to 8.1, 7.6 to 7.7.
+template <typename T>
+__device__ __forceinline__ T load_streamed(const T* from) {
+#if __CUDA_ARCH__ == 900
+  Loaded<T> loaded;
+#define WARPWATCH_MEMORY : "memory"
+  WARPWATCH_HINTED_LOAD(asm volatile, "ld.global", loaded, from, WARPWATCH_MEMORY)
+#undef WARPWATCH_MEMORY
+  return loaded.value;
+#else
+  return *from;
+#endif
+}
+#undef WARPWATCH_HINTED_LOAD
+
+// Keeps the load of `value` ahead of what follows: nvcc moves a load behind a branch that waits for another load, if only one side
+// needs it, and so waits twice. Evidence: one H200, kv_append of 64 x 8 rows, replayed, us: 1.34 so, 1.45 behind the branch.
+__device__ __forceinline__ void load_before(uint4& value) {
+  asm volatile("" : "+r"(value.x), "+r"(value.y), "+r"(value.z), "+r"(value.w));
+}
+__device__ __forceinline__ void load_before(unsigned int& value) { asm volatile("" : "+r"(value)); }
+__device__ __forceinline__ void load_before(unsigned short& value) { asm volatile("" : "+h"(value)); }
 
 }  // namespace warpwatch
