@@ -87,6 +87,38 @@ def test_wide_layers_agree_with_float64(shape: tuple[int, int, int], dtype: torc
         assert_close(run(x, weight, shift), reference(x, weight, shift), allowance(x, weight, shift, dtype))
 
 
+def many_rows(cuda: str, dtype: torch.dtype, halves: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Rows that Hopper's product takes in one launch: one wave of its tiles of 256 × 256, or that and half a wave.
+
+    Rows, outputs (of a layer, and of swiglu's two halves) and depth end inside of a tile; x has a row stride.
+    """
+    clusters = torch.cuda.get_device_properties(cuda).multi_processor_count // 2
+    x, weight, bias = inputs(cuda, dtype, 256 * (clusters + halves * clusters // 2) - 8, 248, 72)
+    return torch.cat((x, x), dim=1)[:, :72], weight, bias
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("dtype", DTYPES[:2], ids=str)
+@pytest.mark.parametrize("halves", [False, True])
+def test_many_rows_agree_with_float64(halves: bool, dtype: torch.dtype, layer: str, cuda: str) -> None:
+    x, weight, bias = many_rows(cuda, dtype, halves)
+    run, reference = LAYERS[layer]
+    for shift in (None, bias):
+        out = run(x, weight, shift)
+        assert_close(out, reference(x, weight, shift), allowance(x, weight, shift, dtype))
+        assert torch.equal(run(x, weight, shift), out)  # sums are added up in one order
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:2], ids=str)
+@pytest.mark.parametrize("halves", [False, True])
+def test_swiglu_of_many_rows_agrees_with_float64(halves: bool, dtype: torch.dtype, cuda: str) -> None:
+    x, weight, bias = many_rows(cuda, dtype, halves)
+    gate, up, gate_bias, up_bias = weight[:124], weight[124:], bias[:124], bias[124:]
+    for biases in ((None, None), (gate_bias, None), (None, up_bias), (gate_bias, up_bias)):
+        out = kernels.swiglu(x, gate, up, *biases)
+        assert_close(out, swiglu_reference(x, gate, up, *biases), swiglu_allowance(x, gate, up, *biases))
+
+
 @pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_activations_are_right_far_from_zero(dtype: torch.dtype, layer: str, device: str) -> None:

@@ -107,20 +107,52 @@ Tensor layer_on_cpu(const Checks&, const LinearRows& rows, const Tensor& weight,
 }
 
 #if WARPWATCH_WITH_CUDA
-// Whether the fused kernel of this architecture is in the build and takes these rows.
-bool fused_takes(const LinearRows& rows, const Tensor& weight, int capability, int multiprocessors) {
+// Whether fused kernels take the dtype, and 16 bytes at a time of the rows.
+bool fused_takes(const LinearRows& rows, const Tensor& weight, int capability) {
   const ScalarType dtype = rows.x.scalar_type();
-  const bool built = capability >= 80 ? WARPWATCH_HAS_SM80 : capability >= 75 && WARPWATCH_HAS_SM75;
   const bool multiplies = dtype == ScalarType::Half || (dtype == ScalarType::BFloat16 && capability >= 80);
   const auto aligned = [&](const Tensor& tensor) {
     return bytes_past(16, tensor) == 0 &&
            (tensor.size(0) == 1 || tensor.stride(0) % 8 == 0) && rows.k % 8 == 0;
   };
-  return built && multiplies && aligned(rows.x) && aligned(weight) &&
-         linear_is_fused(capability, static_cast<int>(rows.m), static_cast<int>(rows.n), multiprocessors);
+  return multiplies && aligned(rows.x) && aligned(weight);
 }
 
-cudaError_t launch(const Checks& checks, const LinearActivationParams& p, const OnDeviceOf& gpu, int capability) {
+// Whether one launch of a kernel in this build is better than cuBLAS and another launch.
+bool is_fused(const LinearRows& rows, Activation activation, const OnDeviceOf& gpu) {
+  const int capability = gpu.compute_capability(), m = static_cast<int>(rows.m), n = static_cast<int>(rows.n);
+  if (WARPWATCH_HAS_SM90A && capability == 90 && activation != Activation::kNone &&
+      linear_is_fused_by_wgmma(m, n, gpu.multiprocessors())) {
+    return true;
+  }
+  const bool built = capability >= 80 ? WARPWATCH_HAS_SM80 : capability >= 75 && WARPWATCH_HAS_SM75;
+  return built && linear_is_fused(capability, m, n, gpu.multiprocessors());
+}
+
+LinearActivationParams params_of(const LinearRows& rows, const Tensor& weight, const std::optional<Tensor>& bias,
+                                 Activation activation, const Tensor& out) {
+  return {
+      .x = rows.x.data_ptr(),
+      .weight = weight.data_ptr(),
+      .bias = pointer_of(bias),
+      .out = out.data_ptr(),
+      .x_stride = rows.m > 1 ? rows.x.stride(0) : rows.k,
+      .weight_stride = rows.n > 1 ? weight.stride(0) : rows.k,
+      .m = static_cast<int>(rows.m),
+      .n = static_cast<int>(rows.n),
+      .k = static_cast<int>(rows.k),
+      .tile = 0,
+      .activation = activation,
+      .dtype = kernel_dtype(rows.x),
+  };
+}
+
+cudaError_t launch(const Checks& checks, LinearActivationParams p, const OnDeviceOf& gpu) {
+  const int capability = gpu.compute_capability();
+#if WARPWATCH_HAS_SM90A
+  if (capability == 90 && p.m > kMostFusedRowsOnHopper) return linear_activation_sm90a(p, gpu.stream());
+#endif
+  p.tile = linear_tile(capability >= 80, p.m);
 #if WARPWATCH_HAS_SM80
   if (capability >= 80) return linear_activation_sm80(p, gpu.stream());
 #endif
@@ -134,8 +166,7 @@ Tensor layer_on_cuda(const Checks& checks, const LinearRows& rows, const Tensor&
                      const std::optional<Tensor>& bias, Activation activation) {
   if (rows.m == 0 || rows.n == 0) return torch::stable::new_empty(rows.x, rows.out_sizes);
   const OnDeviceOf gpu(rows.x);
-  const int capability = gpu.compute_capability();
-  if (!fused_takes(rows, weight, capability, gpu.multiprocessors())) {
+  if (!fused_takes(rows, weight, gpu.compute_capability()) || !is_fused(rows, activation, gpu)) {
     if (activation == Activation::kNone) {
       return torch::stable::view(product_with_transposed(rows.x, weight, bias), rows.out_sizes);
     }
@@ -144,21 +175,7 @@ Tensor layer_on_cuda(const Checks& checks, const LinearRows& rows, const Tensor&
     return torch::stable::view(product, rows.out_sizes);
   }
   const Tensor out = torch::stable::new_empty(rows.x, rows.out_sizes);
-  const LinearActivationParams p{
-      .x = rows.x.data_ptr(),
-      .weight = weight.data_ptr(),
-      .bias = pointer_of(bias),
-      .out = out.data_ptr(),
-      .x_stride = rows.m > 1 ? rows.x.stride(0) : rows.k,
-      .weight_stride = rows.n > 1 ? weight.stride(0) : rows.k,
-      .m = static_cast<int>(rows.m),
-      .n = static_cast<int>(rows.n),
-      .k = static_cast<int>(rows.k),
-      .tile = linear_tile(capability >= 80, static_cast<int>(rows.m)),
-      .activation = activation,
-      .dtype = kernel_dtype(rows.x),
-  };
-  check_launch(checks.op, launch(checks, p, gpu, capability));
+  check_launch(checks.op, launch(checks, params_of(rows, weight, bias, activation, out), gpu));
   return out;
 }
 #endif
@@ -200,6 +217,20 @@ Tensor swiglu_on_cuda(const Tensor& x, const Tensor& gate_weight, const Tensor& 
                       const std::optional<Tensor>& gate_bias, const std::optional<Tensor>& up_bias) {
   const LinearRows rows = prepare_swiglu(x, gate_weight, up_weight, gate_bias, up_bias);
   const OnDeviceOf gpu(x);
+#if WARPWATCH_HAS_SM90A
+  const int capability = gpu.compute_capability();
+  if (rows.m > 0 && rows.n > 0 && capability == 90 && fused_takes(rows, gate_weight, capability) &&
+      fused_takes(rows, up_weight, capability) &&
+      swiglu_is_fused_by_wgmma(static_cast<int>(rows.m), static_cast<int>(rows.n), gpu.multiprocessors())) {
+    const Tensor out = torch::stable::new_empty(x, rows.out_sizes);
+    LinearActivationParams p = params_of(rows, gate_weight, gate_bias, Activation::kSilu, out);
+    p.up_weight = up_weight.data_ptr();
+    p.up_bias = pointer_of(up_bias);
+    p.up_weight_stride = rows.n > 1 ? up_weight.stride(0) : rows.k;
+    check_launch("swiglu", linear_activation_sm90a(p, gpu.stream()));
+    return out;
+  }
+#endif
   return swiglu_of(rows, gate_weight, up_weight, gate_bias, up_bias, [&](const ActivationRowsParams& p) {
     check_launch("swiglu", launch_behind_product(p, gpu));
   });

@@ -32,6 +32,10 @@ struct LinearActivationParams {
   Activation activation;
   Dtype dtype;
   bool weight_once = false;  // set by the launcher: one block reads each row, and the L2 would not keep the weight
+  // Of swiglu: the second layer, as (n, k) and (n); sm_90a alone.
+  const void* up_weight = nullptr;
+  const void* up_bias = nullptr;
+  int64_t up_weight_stride = 0;
 };
 
 struct ActivationRowsParams {
@@ -61,6 +65,8 @@ cudaError_t activation_rows_cuda(const ActivationRowsParams& p, cudaStream_t str
 // Rows of x and weight start on 16-byte boundaries, and k is a multiple of 8. sm_75 fp16, sm_80 fp16 and bf16.
 cudaError_t linear_activation_sm75(const LinearActivationParams& p, cudaStream_t stream);
 cudaError_t linear_activation_sm80(const LinearActivationParams& p, cudaStream_t stream);
+// Likewise, fp16 and bf16, any number of rows; with up_weight, out = silu(x weight^T + bias) * (x up_weight^T + up_bias).
+cudaError_t linear_activation_sm90a(const LinearActivationParams& p, cudaStream_t stream);
 
 }  // namespace warpwatch
 #endif

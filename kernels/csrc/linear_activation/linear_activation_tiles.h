@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "primitives/pair_product.h"
+
 namespace warpwatch {
 
 // A block owns `rows` rows of x by `outputs` outputs, shared among 8 warps.
@@ -35,6 +37,22 @@ constexpr bool linear_is_fused(int capability, int m, int n, int multiprocessors
   const int64_t tiles = ((static_cast<int64_t>(m) + tile.rows - 1) / tile.rows) *
                         ((static_cast<int64_t>(n) + tile.outputs - 1) / tile.outputs);
   return 4 * tiles >= 3 * static_cast<int64_t>(multiprocessors);
+}
+
+// Hopper: whether one launch by pair_product_sm90a.cuh is better than cuBLAS and another: where its tiles keep the GPU busy. cuBLAS
+// has other tiles, and of swiglu two products, each with a last wave.
+// One H200, fp16, behind an L2 flush, us, one launch / eager, by the share in which the clusters multiply: 4096 -> 11008, silu, 2048
+// rows 0.93 275 / 280; gelu, 512 rows 0.81 86 / 77, 640 0.81 105 / 100, 1024 0.87 150 / 142, 1536 0.98 205 / 220, 4096 0.98 586 /
+// 647; -> 16384, gelu, 2048 rows 0.97 437 / 450; 768 -> 3072, gelu by tanh, 1024 rows 0.73 18.5 / 18.0, 8192 0.97 76 / 92;
+// swiglu, -> 11008, 256 rows 0.81 82.4 / 83.0, 512 0.87 151 / 174, 2048 0.99 542 / 551, 4096 0.99 1061 / 1133; -> 14336, 512 rows
+// 0.93 170 / 202.
+constexpr double kLeastBusyOfLayer = 0.9, kLeastBusyOfSwiglu = 0.85;
+
+constexpr bool linear_is_fused_by_wgmma(int m, int n, int multiprocessors) {
+  return PairTiles(m, n, multiprocessors).busy(m, n) >= kLeastBusyOfLayer;
+}
+constexpr bool swiglu_is_fused_by_wgmma(int m, int n, int multiprocessors) {
+  return PairTiles(m, int64_t{2} * n, multiprocessors).busy(m, int64_t{2} * n) >= kLeastBusyOfSwiglu;
 }
 
 }  // namespace warpwatch

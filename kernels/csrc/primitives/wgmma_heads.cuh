@@ -41,6 +41,7 @@ struct HeadWgmma;
   struct HeadWgmma<element> {                                                   \
     WARPWATCH_SCORES(type, "64", 8, 32, "%32", "%33", "%34")                    \
     WARPWATCH_SCORES(type, "128", 16, 64, "%64", "%65", "%66")                  \
+    WARPWATCH_SCORES(type, "256", 32, 128, "%128", "%129", "%130")              \
     WARPWATCH_VALUES(type, "64", 8, 32, "%32, %33, %34, %35", "%36")            \
     WARPWATCH_VALUES(type, "128", 16, 64, "%64, %65, %66, %67", "%68")          \
     WARPWATCH_VALUES(type, "256", 32, 128, "%128, %129, %130, %131", "%132")    \

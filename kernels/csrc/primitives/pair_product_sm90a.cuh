@@ -1,0 +1,218 @@
+// Dense product of 16-bit operands by wgmma, with an epilogue of the caller's: x (m, k) times weight (n, k), transposed; fp32
+// sums. Hopper alone (sm_90a).
+//
+// A cluster of two CTAs computes 256 rows of x by 256 rows of weights, 128 rows of x each. Both need the same weights: each
+// CTA copies half of them and multicasts it to both, so that a CTA reads 32 KB from the L2 for each 64 of k, where 48 would
+// exceed the L2's bandwidth. A CTA is two consumer warpgroups of 64 rows of x each and one TMA producer warp. As many clusters
+// as fit on the GPU share the tiles; the next tile's operands arrive while a tile's epilogue runs. If the last wave would leave
+// at least half of the clusters idle, its tiles are cut into halves of 128 rows of weights.
+//
+// Stage (64 of k, swizzled rows of 128 bytes): 128 rows of x, then 256 or 128 rows of weights, CTA 0's half first.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <climits>
+
+#include "primitives/attributes.h"
+#include "primitives/block_product.cuh"
+#include "primitives/cluster.cuh"
+#include "primitives/launch_shape.h"
+#include "primitives/mma.cuh"
+#include "primitives/pair_product.h"
+#include "primitives/tensor_map.h"
+#include "primitives/tile_store.cuh"
+#include "primitives/tma_ring.cuh"
+#include "primitives/wgmma_heads.cuh"
+
+namespace warpwatch {
+
+// A ring in each CTA of a pair, at the same place of shared memory, into which both copy: a stage is free when no warp of either
+// CTA reads it. Arrivals without .cluster scope: what they order was read by wgmma and is complete; with it each would wait for
+// a fence of the GPU's memory (1.6 times the time of a product of 2048 x 11008 x 4096 on an H200).
+template <int kStages, int kStageBytes, int kReaders>
+struct PairRing : TmaRing<kStages, kStageBytes, 2 * kReaders> {
+  using Ring = TmaRing<kStages, kStageBytes, 2 * kReaders>;
+
+  // All threads of both CTAs call it.
+  __device__ __forceinline__ explicit PairRing(void* shared) : Ring(shared, BeforePublish{}) {
+    if (threadIdx.x == 0) asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;\n" ::: "memory");
+    cluster_sync();
+  }
+
+  // `bytes`: what both CTAs copy into this one's stage.
+  __device__ __forceinline__ void producer_acquire(int i, int bytes) const {
+    if (i >= kStages) this->wait(this->empty(i), i / kStages + 1);
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(this->full(i)), "r"(bytes) : "memory");
+  }
+
+  // As copy(), into the stages of both.
+  __device__ __forceinline__ void copy_to_both(int i, int offset, const CUtensorMap& matrix, int k, int row) const {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+        "[%0], [%1, {%2, %3}], [%4], %5;\n" ::"r"(this->stage(i) + offset),
+        "l"(&matrix), "r"(k), "r"(row), "r"(this->full(i)), "h"(uint16_t{3})
+        : "memory");
+  }
+
+  __device__ __forceinline__ void consumer_release(int i) const {
+    if (threadIdx.x % 32 < 2) {  // one lane for each CTA
+      asm volatile(
+          "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
+          "mbarrier.arrive.shared::cluster.b64 _, [there];\n}\n" ::"r"(this->empty(i)),
+          "r"(threadIdx.x % 32)
+          : "memory");
+    }
+  }
+};
+
+// Epilogue: Element; Params with x, x_stride, out, m, n and k; kSumsEach, the sums that a result takes: with 2, CTA 0 copies the
+// rows of one weight matrix and CTA 1 those of another, and the second half of a thread's sums are of the second matrix;
+// prepare(params, sums, first output), behind the product; and result(sums, tile, i), what is stored.
+template <typename Epilogue>
+struct PairProduct {
+  using Element = typename Epilogue::Element;
+  using Params = typename Epilogue::Params;
+  static constexpr int kRows = kPairRows / 2, kGroups = 2, kConsumers = 128 * kGroups;
+  static constexpr int kBoxRows = 64;  // of weights, of a copy
+  static constexpr int kRowsBytes = kRows * 128, kBoxBytes = kBoxRows * 128;
+  using Ring = PairRing<4, kRowsBytes + kPairWeights * 128, kConsumers / 32>;
+  static constexpr int kStagedBytes = 16 * kStagedRowBytes<Element, 64>;  // of a warp
+  using Shape = LaunchShape<kConsumers + 128, Ring::kBytes + kConsumers / 32 * kStagedBytes>;
+
+  static __device__ __forceinline__ void run(const Params& p, const PairTiles& tiles, const CUtensorMap& x,
+                                             const CUtensorMap& first_weights, const CUtensorMap& second_weights) {
+    extern __shared__ __align__(1024) unsigned char shared[];
+    const Ring ring(shared);
+    const int rank = static_cast<int>(cluster_block_rank());
+    if (threadIdx.x < kConsumers) {
+      asm volatile("setmaxnreg.inc.sync.aligned.u32 240;\n");
+      multiply(p, tiles, ring, rank, shared + Ring::kBytes);
+    } else {
+      asm volatile("setmaxnreg.dec.sync.aligned.u32 32;\n");
+      if (threadIdx.x == kConsumers) copy(p, tiles, ring, rank, x, rank == 0 ? first_weights : second_weights);
+      __syncwarp();  // the cluster's barrier counts whole warps
+    }
+    cluster_sync();  // a CTA that had gone could not receive what the other one still copies and releases
+  }
+
+  static cudaError_t launch(void (*kernel)(Params, PairTiles, CUtensorMap, CUtensorMap, CUtensorMap), const Params& p,
+                            const CUtensorMap& first_weights, const CUtensorMap& second_weights, cudaStream_t stream) {
+    CUtensorMap x;
+    int processors = 0;
+    cudaError_t status = map_tiles(x, p.x, p.m, p.k * int64_t{2}, p.x_stride * 2, kRows);
+    if (status == cudaSuccess) status = device_attribute(cudaDevAttrMultiProcessorCount, processors);
+    if (status != cudaSuccess) return status;
+    const int64_t weight_rows = int64_t{Epilogue::kSumsEach} * p.n;
+    if (PairTiles::count(p.m, weight_rows) > INT_MAX / 2) return cudaErrorInvalidValue;
+    const PairTiles tiles(p.m, weight_rows, processors);
+    const int clusters = std::min(tiles.all, tiles.clusters);
+    return launch_cluster<2, Shape>(kernel, int64_t{2} * clusters, stream, p, tiles, x, first_weights, second_weights);
+  }
+
+ private:
+  struct Work {
+    int row;  // of x, of this CTA
+    int first_output;
+    bool is_whole;
+  };
+
+  static __device__ __forceinline__ Work work_of(const PairTiles& tiles, int item, int rank) {
+    const int behind = item - tiles.whole;
+    const bool is_whole = behind < 0;
+    const TileCoord place = TileCoord::of(is_whole ? item : tiles.whole + behind / 2, tiles.along_rows, tiles.along_weights);
+    const int weights = place.n * kPairWeights + (is_whole ? 0 : behind % 2 * (kPairWeights / 2));
+    return {place.m * kPairRows + rank * kRows, weights / Epilogue::kSumsEach, is_whole};
+  }
+
+  static __device__ __forceinline__ void copy(const Params& p, const PairTiles& tiles, const Ring& ring, int rank,
+                                              const CUtensorMap& x, const CUtensorMap& weights) {
+    prefetch_tensor_map(x);
+    prefetch_tensor_map(weights);
+    const int slabs = (p.k - 1) / 64 + 1, clusters = static_cast<int>(gridDim.x / 2);
+    int use = 0;
+    for (int item = static_cast<int>(blockIdx.x / 2); item < tiles.all; item += clusters) {
+      const Work work = work_of(tiles, item, rank);
+      const int boxes = work.is_whole ? 2 : 1;
+      const int row = work.first_output + (Epilogue::kSumsEach == 1 ? rank * boxes * kBoxRows : 0);
+      for (int slab = 0; slab < slabs; ++slab, ++use) {
+        ring.producer_acquire(use, kRowsBytes + 2 * boxes * kBoxBytes);
+        ring.copy(use, 0, x, slab * 128, work.row);
+        for (int box = 0; box < boxes; ++box) {
+          ring.copy_to_both(use, kRowsBytes + (rank * boxes + box) * kBoxBytes, weights, slab * 128, row + kBoxRows * box);
+        }
+      }
+    }
+  }
+
+  static __device__ __forceinline__ void multiply(const Params& p, const PairTiles& tiles, const Ring& ring, int rank,
+                                                  unsigned char* staged) {
+    const int clusters = static_cast<int>(gridDim.x / 2);
+    int use = 0;
+    for (int item = static_cast<int>(blockIdx.x / 2); item < tiles.all; item += clusters) {
+      const Work work = work_of(tiles, item, rank);
+      if (work.is_whole) {
+        multiply_tile<kPairWeights / 8>(p, work, ring, use, staged);
+      } else {
+        multiply_tile<kPairWeights / 16>(p, work, ring, use, staged);
+      }
+    }
+  }
+
+  template <int kTiles>
+  static __device__ __forceinline__ void multiply_tile(const Params& p, const Work& work, const Ring& ring, int& use,
+                                                       unsigned char* staged) {
+    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // known to be the same in the warp
+    const int slabs = (p.k - 1) / 64 + 1;
+    float sums[kTiles][4];
+    for (int slab = 0; slab < slabs; ++slab, ++use) {
+      ring.consumer_wait(use);
+      warpgroup_fence_operand(sums);
+      wgmma_fence();
+      const uint64_t a = wgmma_rows(ring.stage(use) + group * 64 * 128);
+      const uint64_t b = wgmma_rows(ring.stage(use) + kRowsBytes);
+#pragma unroll
+      for (int step = 0; step < 4; ++step) HeadWgmma<Element>::scores(sums, a + 2 * step, b + 2 * step, slab + step > 0);
+      wgmma_commit();
+      wgmma_wait<1>();
+      if (slab > 0) ring.consumer_release(use - 1);
+    }
+    wgmma_wait<0>();
+    warpgroup_fence_operand(sums);
+    ring.consumer_release(use - 1);
+    Epilogue::prepare(p, sums, work.first_output);
+    store<kTiles / Epilogue::kSumsEach>(p, sums, work, staged);
+  }
+
+  // Each warp its 16 rows, 64 columns at a time: no warp waits for another.
+  template <int kResultTiles, int kTiles>
+  static __device__ __forceinline__ void store(const Params& p, const float (&sums)[kTiles][4], const Work& work,
+                                               unsigned char* staged_of_warps) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    unsigned char* const staged = staged_of_warps + warp * kStagedBytes;
+    // Lanes name rows of 16 bytes: rows 0 to 7 and 8 to 15 of 8 columns, then of the next 8.
+    const uint32_t to = shared_address(staged) + lane % 16 * kStagedRowBytes<Element, 64> + lane / 16 * 16;
+#pragma unroll
+    for (int pass = 0; pass < kResultTiles / 8; ++pass) {
+      __syncwarp();  // the columns before have left
+#pragma unroll
+      for (int t = 0; t < 8; t += 2) {
+        uint32_t pairs[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int tile = 8 * pass + t + i / 2;
+          pairs[i] = pack<Element>(Epilogue::result(sums, tile, i % 2 * 2), Epilogue::result(sums, tile, i % 2 * 2 + 1));
+        }
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(to + 16 * t), "r"(pairs[0]),
+                     "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
+                     : "memory");
+      }
+      __syncwarp();
+      store_staged_rows<Element, 64, 32>(staged, 16, static_cast<Element*>(p.out), p.m, p.n, work.row + 16 * warp,
+                                         work.first_output + 64 * pass, lane);
+    }
+  }
+};
+
+}  // namespace warpwatch
