@@ -80,17 +80,20 @@ struct PairProduct {
   using Ring = PairRing<4, kRowsBytes + kPairWeights * 128, kConsumers / 32>;
   static constexpr int kStagedBytes = 16 * kStagedRowBytes<Element, 64>;  // of a warp
   using Shape = LaunchShape<kConsumers + 128, Ring::kBytes + kConsumers / 32 * kStagedBytes>;
+  // Registers of a thread. The consumers can have what the copying warps give up, and would wait forever for more.
+  static constexpr int kAtLaunch = 65536 / Shape::kThreads / 8 * 8, kOfCopiers = 24;
+  static constexpr int kOfConsumers = (kAtLaunch * Shape::kThreads - kOfCopiers * 128) / kConsumers / 8 * 8;
 
   static __device__ __forceinline__ void run(const Params& p, const PairTiles& tiles, const CUtensorMap& x,
                                              const CUtensorMap& first_weights, const CUtensorMap& second_weights) {
     extern __shared__ __align__(1024) unsigned char shared[];
     const Ring ring(shared);
-    const int rank = static_cast<int>(cluster_block_rank());
+    const unsigned rank = cluster_block_rank();
     if (threadIdx.x < kConsumers) {
-      asm volatile("setmaxnreg.inc.sync.aligned.u32 240;\n");
+      asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(kOfConsumers));
       multiply(p, tiles, ring, rank, shared + Ring::kBytes);
     } else {
-      asm volatile("setmaxnreg.dec.sync.aligned.u32 32;\n");
+      asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kOfCopiers));
       if (threadIdx.x == kConsumers) copy(p, tiles, ring, rank, x, rank == 0 ? first_weights : second_weights);
       __syncwarp();  // the cluster's barrier counts whole warps
     }
@@ -118,7 +121,7 @@ struct PairProduct {
     bool is_whole;
   };
 
-  static __device__ __forceinline__ Work work_of(const PairTiles& tiles, int item, int rank) {
+  static __device__ __forceinline__ Work work_of(const PairTiles& tiles, int item, unsigned rank) {
     const int behind = item - tiles.whole;
     const bool is_whole = behind < 0;
     const TileCoord place = TileCoord::of(is_whole ? item : tiles.whole + behind / 2, tiles.along_rows, tiles.along_weights);
@@ -126,7 +129,7 @@ struct PairProduct {
     return {place.m * kPairRows + rank * kRows, weights / Epilogue::kSumsEach, is_whole};
   }
 
-  static __device__ __forceinline__ void copy(const Params& p, const PairTiles& tiles, const Ring& ring, int rank,
+  static __device__ __forceinline__ void copy(const Params& p, const PairTiles& tiles, const Ring& ring, unsigned rank,
                                               const CUtensorMap& x, const CUtensorMap& weights) {
     prefetch_tensor_map(x);
     prefetch_tensor_map(weights);
@@ -139,6 +142,7 @@ struct PairProduct {
       for (int slab = 0; slab < slabs; ++slab, ++use) {
         ring.producer_acquire(use, kRowsBytes + 2 * boxes * kBoxBytes);
         ring.copy(use, 0, x, slab * 128, work.row);
+#pragma unroll 1  // for the copying warps' few registers
         for (int box = 0; box < boxes; ++box) {
           ring.copy_to_both(use, kRowsBytes + (rank * boxes + box) * kBoxBytes, weights, slab * 128, row + kBoxRows * box);
         }
@@ -146,7 +150,7 @@ struct PairProduct {
     }
   }
 
-  static __device__ __forceinline__ void multiply(const Params& p, const PairTiles& tiles, const Ring& ring, int rank,
+  static __device__ __forceinline__ void multiply(const Params& p, const PairTiles& tiles, const Ring& ring, unsigned rank,
                                                   unsigned char* staged) {
     const int clusters = static_cast<int>(gridDim.x / 2);
     int use = 0;
@@ -166,6 +170,7 @@ struct PairProduct {
     const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // known to be the same in the warp
     const int slabs = (p.k - 1) / 64 + 1;
     float sums[kTiles][4];
+#pragma unroll 1
     for (int slab = 0; slab < slabs; ++slab, ++use) {
       ring.consumer_wait(use);
       warpgroup_fence_operand(sums);
