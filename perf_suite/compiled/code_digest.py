@@ -11,6 +11,7 @@ import importlib
 import inspect
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,7 +82,10 @@ def _parts(operator: str, compute_capability: str | None) -> Iterator[str]:
 
 
 def _module_of(operator: str) -> Path:
-    """The file that defines `warpwatch.kernels.<operator>`, wherever that is. Loads torch."""
+    """The file that defines `warpwatch.kernels.<operator>`. Loads torch where that is an older commit's."""
+    for path in sorted((kernels_folder() / "operators").glob("*.py")):
+        if re.search(rf"^def {operator}\(", path.read_text(), re.MULTILINE):
+            return path
     function = getattr(importlib.import_module("warpwatch.kernels"), operator, None)
     if function is None:
         raise NoKernelsError(f"this commit has no operator {operator}")

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.asv_environment import put_asv_environment
 from tests.asv_results import AsvResults
 from warpwatch.dashboard.store import Store
 
@@ -65,7 +66,7 @@ class Project:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
     folder = tmp_path / "project"
     (folder / "benchmarks").mkdir(parents=True)
     for name, text in (
@@ -77,6 +78,7 @@ def project(tmp_path: Path) -> Project:
     for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "one"], ["rm", "-q", "long"],
                   ["commit", "-q", "-m", "two"]):  # fmt: skip
         subprocess.run([*git, *words], check=True)
+    put_asv_environment(tmp_path_factory, folder)
     environment = {**os.environ, "HOME": str(tmp_path), "PYTHONUNBUFFERED": "1", "BROWSER": "true"}
     environment.pop("WARPWATCH_DATABASE", None)
     recorded = AsvResults(tmp_path / "recorded")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.asv_environment import put_asv_environment
 from warpwatch.ci.host_lock import GpuBusyError, gpu_lock
 
 _CONF = {
@@ -37,7 +38,9 @@ def _commit(folder: Path, value: int, **more: object) -> str:
     return _git(folder, "rev-parse", "HEAD")
 
 
-def test_a_timer_measures_what_came_and_the_newest_again(tmp_path: Path) -> None:
+def test_a_timer_measures_what_came_and_the_newest_again(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     origin, checkout, home = tmp_path / "origin", tmp_path / "checkout", tmp_path / "home"
     home.mkdir()
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main", str(origin)], check=True)
@@ -46,6 +49,7 @@ def test_a_timer_measures_what_came_and_the_newest_again(tmp_path: Path) -> None
     environ = {**os.environ, "HOME": str(home)}
     add_machine = [sys.executable, "-m", "asv", "machine", "--yes", "--machine", "box"]
     subprocess.run(add_machine, cwd=checkout, env=environ, check=True, capture_output=True)
+    put_asv_environment(tmp_path_factory, checkout)
 
     def measure(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "warpwatch.ci.cli", "runner", "measure", *words]
@@ -81,7 +85,7 @@ def test_a_timer_measures_what_came_and_the_newest_again(tmp_path: Path) -> None
     assert "git merge" in refused.stderr
 
 
-def test_a_commit_that_does_not_build_is_passed_over(tmp_path: Path) -> None:
+def test_a_commit_that_does_not_build_is_passed_over(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     project = tmp_path / "project"
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main", str(project)], check=True)
     build = {"build_command": ["python {conf_dir}/build.py {build_dir}"]}
@@ -95,6 +99,7 @@ def test_a_commit_that_does_not_build_is_passed_over(tmp_path: Path) -> None:
     environ |= {"CUDA_VISIBLE_DEVICES": "", "WARPWATCH_DATABASE": f"sqlite:///{tmp_path / 'runner.db'}"}
     add_machine = [sys.executable, "-m", "asv", "machine", "--yes", "--machine", "box"]
     subprocess.run(add_machine, cwd=project, env=environ, check=True, capture_output=True)
+    put_asv_environment(tmp_path_factory, project)
     command = [sys.executable, "-m", "warpwatch.ci.cli", "runner", "measure", "--no-fetch", "--confirm"]
     done = subprocess.run(command, cwd=project, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -102,7 +107,9 @@ def test_a_commit_that_does_not_build_is_passed_over(tmp_path: Path) -> None:
     assert broken[:8] not in done.stderr
 
 
-def test_a_false_suspicion_is_measured_again_within_the_days_budget(tmp_path: Path) -> None:
+def test_a_false_suspicion_is_measured_again_within_the_days_budget(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     project = tmp_path / "project"
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main", str(project)], check=True)
     (project / "warpwatch.toml").write_text("[confirm]\nminutes_per_day = 0.0001\n")
@@ -111,6 +118,7 @@ def test_a_false_suspicion_is_measured_again_within_the_days_budget(tmp_path: Pa
     environ |= {"CUDA_VISIBLE_DEVICES": "", "WARPWATCH_DATABASE": f"sqlite:///{tmp_path / 'runner.db'}"}
     add_machine = [sys.executable, "-m", "asv", "machine", "--yes", "--machine", "box"]
     subprocess.run(add_machine, cwd=project, env=environ, check=True, capture_output=True)
+    put_asv_environment(tmp_path_factory, project)
 
     def measure() -> str:
         command = [sys.executable, "-m", "warpwatch.ci.cli", "runner", "measure", "--no-fetch", "--confirm"]
@@ -131,7 +139,9 @@ def test_a_false_suspicion_is_measured_again_within_the_days_budget(tmp_path: Pa
     assert [*project.glob(".asv/results/.runs/*.tar.zst")] == archives
 
 
-def test_an_asv_that_goes_on_after_its_trust_was_killed_keeps_the_lock(tmp_path: Path) -> None:
+def test_an_asv_that_goes_on_after_its_trust_was_killed_keeps_the_lock(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     project, mark = tmp_path / "project", tmp_path / "measuring"
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main", str(project)], check=True)
     _commit(project, 1)
@@ -144,6 +154,7 @@ def test_an_asv_that_goes_on_after_its_trust_was_killed_keeps_the_lock(tmp_path:
     environ["CUDA_VISIBLE_DEVICES"] = ""
     add_machine = [sys.executable, "-m", "asv", "machine", "--yes", "--machine", "box"]
     subprocess.run(add_machine, cwd=project, env=environ, check=True, capture_output=True)
+    put_asv_environment(tmp_path_factory, project)
     command = [sys.executable, "-m", "warpwatch.ci.cli", "runner", "trust", "--runs", "1"]
     trust = subprocess.Popen(command, cwd=project, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                              start_new_session=True)  # fmt: skip

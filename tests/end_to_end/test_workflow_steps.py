@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.asv_environment import put_asv_environment
 from tests.ci.workflows.running import run_step
 from warpwatch.ci.gate.artefact import read_artefact
 from warpwatch.dashboard.model.comparison import Outcome
@@ -33,7 +34,7 @@ class Rope:
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
+def project(tmp_path, tmp_path_factory, monkeypatch):
     """A repository of two commits: the second has each benchmark take 7 microseconds for 5."""
     folder = tmp_path / "kernels"
     (folder / "benchmarks").mkdir(parents=True)
@@ -46,6 +47,7 @@ def project(tmp_path, monkeypatch):
         (folder / "microseconds").write_text(microseconds)
         git(folder, "add", "--all")
         git(folder, "commit", "--quiet", "--message", f"{microseconds} microseconds")
+    put_asv_environment(tmp_path_factory, folder)
     monkeypatch.setenv("HOME", str(tmp_path))  # asv keeps the machine there
     monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
     monkeypatch.setenv("WARPWATCH_LOCK_FOLDER", str(tmp_path))

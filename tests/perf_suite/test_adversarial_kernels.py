@@ -16,7 +16,7 @@ SHAPE = "cuda-fp16-b1-h32-s2048-d128" if ON_GPU else "cpu-fp32-b1-h8-s256-d128"
 OTHER_SHAPE = "cuda-fp16-b1-h32-s2048-d128-interleaved" if ON_GPU else "cpu-fp32-b1-h8-s256-d128-interleaved"
 
 HONEST = """
-import torch
+from warpbench.lazy import torch
 def honest(x, cos, sin, interleaved=False):
     x32 = x.float()
     first, second = (x32[..., 0::2], x32[..., 1::2]) if interleaved else x32.chunk(2, dim=-1)

@@ -1,10 +1,13 @@
 """What is read of cubins that the real compiler made, held against what the compiler says of them."""
 
+import re
+from collections import Counter
+
 import pytest
 
 from perf_suite.compiled.watched_kernels import ARCHITECTURES
 from warpbench.compiled.cubin import read_cubin
-from warpbench.compiled.cuda_binaries import find_tools
+from warpbench.compiled.cuda_binaries import disassemble, find_tools
 from warpbench.compiled.instructions import count_instructions
 from warpbench.compiled.mangled_names import kernel_name
 
@@ -111,6 +114,14 @@ def test_instructions_are_counted_by_kind_and_spills_by_the_byte(built):
     for instructions in of.values():
         assert instructions.by_name["EXIT"] >= 1
         assert "NOP" not in instructions.by_name or instructions.by_name["NOP"] < instructions.total / 4
+    for code, instructions in counted.items():  # of which nvdisasm got one of each kind
+        written = re.findall(r"\*/ +(?:@!?U?P\w+ +)?([A-Z]\w*)", disassemble(code, architecture, find_tools()))
+        while written[-1] == "NOP":
+            written.pop()
+        mnemonics: Counter[str] = Counter()
+        for name, count in instructions.by_name.items():
+            mnemonics[name.partition(".")[0]] += count  # "LDG.128" is an LDG
+        assert Counter(written) == mnemonics
 
 
 def test_the_same_code_has_the_same_hash_wherever_and_however_it_is_written(tmp_path):

@@ -22,13 +22,14 @@ SUITE = Path(__file__).resolve().parents[2] / "perf_suite"
 WITHOUT = {"control", "language_model"}
 KINDS = {operator: kind for operator, kind in BENCHMARKS.items() if kind.smallest is not None}
 ROPE_IS_RIGHT = """
-import torch
+from warpbench.lazy import torch
 def rope(x, cos, sin, *, interleaved=False):
     first, second = x.float().chunk(2, dim=-1)
     return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1).to(x.dtype)
 """
 ABORTS_LIES_AND_HANGS = """
-import os, time, torch
+import os, time
+from warpbench.lazy import torch
 def flash_attention(q, k, v, *, causal=False):
     print("about to misbehave", flush=True)
     os.abort()

@@ -16,7 +16,8 @@ LIMITS = Limits(start_s=300, job_s=60)
 SHAPE = "cpu-fp32-b1-h8-s256-d128"
 # A line for each process in which it was called; TimingError is what a stopwatch raises of unfair conditions.
 INVALID_AT_FIRST = """
-import os, pathlib, torch
+import os, pathlib
+from warpbench.lazy import torch
 from warpbench.timing.timing import TimingError
 processes = pathlib.Path(__file__).with_name("processes")
 def rope(x, cos, sin, *, interleaved=False):

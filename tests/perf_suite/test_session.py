@@ -35,7 +35,7 @@ def rope(x, cos, sin, *, interleaved=False):
     os.abort()
 """
 RAISES_AND_LIES = """
-import torch
+from warpbench.lazy import torch
 def int4_linear(x, packed, scales, *, group_size=128):
     if x.shape[0] == 1:
         raise RuntimeError("int4_linear: wanted another shape")

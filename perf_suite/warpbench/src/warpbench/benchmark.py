@@ -5,6 +5,7 @@ No torch here: asv imports the benchmark modules in processes that measure nothi
 
 from __future__ import annotations
 
+import importlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -185,6 +186,13 @@ class KernelBenchmark(AsvMetrics, ABC):
         if isinstance(inputs, DeclaredWrittenInputs):
             run = _returning_written(run, inputs)
         return Prepared(run=run, capturable=mark.capturable)
+
+
+def declared_class(source: str) -> type[KernelBenchmark]:
+    """The class named "package.module:Class". Raises ImportError or AttributeError where there is none."""
+    module, _, name = source.partition(":")
+    found: type[KernelBenchmark] = getattr(importlib.import_module(module), name)
+    return found
 
 
 def case_of(workload: Workload) -> Case:

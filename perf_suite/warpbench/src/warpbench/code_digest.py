@@ -52,13 +52,13 @@ def _imported_names(method: FunctionType) -> Iterator[str]:
 
 def main() -> None:
     """Print the digests as JSON."""
-    from .operators import benchmark_class
+    from .benchmark import declared_class
 
     capability, *pairs = sys.argv[1:]
     found = {}
     for pair in pairs:
         source, _, implementation = pair.split(" ")
-        found[pair] = benchmark_class(source).code_sha256(implementation, capability or None)
+        found[pair] = declared_class(source).code_sha256(implementation, capability or None)
     print(json.dumps(found))
 
 

@@ -1,12 +1,11 @@
 """From a workload to its operator's class: inputs and implementations are made where they are measured."""
 
 import functools
-import importlib
 
 import torch
 
 from . import lazy
-from .benchmark import KernelBenchmark
+from .benchmark import KernelBenchmark, declared_class
 from .inputs import Inputs
 from .prepared import Prepared, UnavailableError
 from .workload import Workload
@@ -14,9 +13,8 @@ from .workload import Workload
 
 @functools.cache
 def benchmark_class(source: str) -> type[KernelBenchmark]:
-    """The class named "package.module:Class". Raises ImportError or AttributeError where there is none."""
-    module, _, name = source.partition(":")
-    found: type[KernelBenchmark] = getattr(importlib.import_module(module), name)
+    """The class named "package.module:Class", with torch. Raises ImportError or AttributeError where there is none."""
+    found = declared_class(source)
     lazy.load()
     return found
 

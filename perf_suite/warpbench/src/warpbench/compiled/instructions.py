@@ -1,18 +1,20 @@
 """How many instructions of which kind functions have."""
 
-import os
 import re
+import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from .cuda_binaries import Tools, disassemble
 
 INSTRUCTION_BYTES = 16  # sm_70 and later
 
-_BATCH_BYTES = 2 * 1024 * 1024  # two seconds of nvdisasm's, whose start takes half a second
+# Of an instruction's two words of 64 bits, those that choose the opcode and its modifiers (the width of a load). The
+# others are registers, immediates and scheduling. nvdisasm takes 25 us an instruction: a library has millions, of some
+# thousand kinds.
+_OPCODE = 0xFFF  # of the first word
+_MODIFIERS = 0x1FFFFFFFF00  # of the second
 # "        /*0090*/              @!P0 LDG.E.128 R4, [R2.64] ;": the opcode with its modifiers
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", re.MULTILINE)
 _WIDTH = re.compile(r"\.[US]?(8|16|64|128|256)(?=\.|$)")
@@ -44,36 +46,35 @@ class Instructions:
 
 
 def count_instructions(codes: Mapping[bytes, str], tools: Tools) -> Mapping[bytes, Instructions]:
-    """Of each function's machine code, given with an architecture that runs it, on all cores.
+    """Of each function's machine code, given with an architecture that runs it.
 
     Raises CalledProcessError for what is no machine code.
     """
+    kinds = {code: _kinds(code) for code in codes}
     counted: dict[bytes, Instructions] = {}
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:  # the threads wait for nvdisasm
-        for done in pool.map(lambda batch: _counted(batch[0], batch[1], tools), _batches(codes)):
-            counted.update(done)
+    for architecture in set(codes.values()):
+        here = [code for code, its in codes.items() if its == architecture]
+        opcodes = _opcodes(architecture, {code: kinds[code] for code in here}, tools)
+        counted |= {code: _sorted_out([opcodes[kind] for kind in kinds[code]]) for code in here}
     return counted
 
 
-def _batches(codes: Mapping[bytes, str]) -> Iterator[tuple[str, Sequence[bytes]]]:
-    for architecture in dict.fromkeys(codes.values()):
-        batch: list[bytes] = []
-        for code in (code for code, its in codes.items() if its == architecture):
-            batch.append(code)
-            if sum(map(len, batch)) >= _BATCH_BYTES:
-                yield architecture, batch
-                batch = []
-        if batch:
-            yield architecture, batch
+def _kinds(code: bytes) -> list[int]:
+    """Of each instruction, a number for its opcode and modifiers."""
+    return [(high & _MODIFIERS) << 4 | low & _OPCODE for low, high in struct.iter_unpack("<QQ", code)]
 
 
-def _counted(architecture: str, codes: Sequence[bytes], tools: Tools) -> dict[bytes, Instructions]:
-    found = _INSTRUCTION.findall(disassemble(b"".join(codes), architecture, tools))
-    wanted = sum(map(len, codes)) // INSTRUCTION_BYTES
-    if len(found) != wanted:
-        raise ValueError(f"nvdisasm tells of {len(found)} instructions in code of {wanted} for {architecture}")
-    opcodes = iter(found)
-    return {code: _sorted_out(list(islice(opcodes, len(code) // INSTRUCTION_BYTES))) for code in codes}
+def _opcodes(architecture: str, kinds: Mapping[bytes, Sequence[int]], tools: Tools) -> dict[int, str]:
+    """How nvdisasm writes the opcode of each kind, of which it gets one instruction."""
+    instructions: dict[int, bytes] = {}
+    for code, its in kinds.items():
+        for kind in set(its) - instructions.keys():
+            at = INSTRUCTION_BYTES * its.index(kind)
+            instructions[kind] = code[at : at + INSTRUCTION_BYTES]
+    found = _INSTRUCTION.findall(disassemble(b"".join(instructions.values()), architecture, tools))
+    if len(found) != len(instructions):
+        raise ValueError(f"nvdisasm tells of {len(found)} instructions of {len(instructions)} for {architecture}")
+    return dict(zip(instructions, found, strict=True))
 
 
 def _sorted_out(opcodes: list[str]) -> Instructions:
