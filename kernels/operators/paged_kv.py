@@ -24,7 +24,7 @@ def paged_kv_append(
     lengths (batch) int32 as paged_decode_attention takes them: lengths count the new tokens already, so that row i goes
     to position lengths[b] - seq + i. What falls before position 0 or behind the table's last page is left out. The
     entries of those positions must be pages that there are: on a CPU others are refused, on a GPU nobody looks at them
-    first. The pages must not overlap each other, themselves, nor k or v. On a GPU all rows are whole 16-byte pieces on
+    first. The pages must not overlap each other, themselves, nor k or v. On a GPU all rows are whole 16-byte vectors on
     16-byte boundaries.
     Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
     """

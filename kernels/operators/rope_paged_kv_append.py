@@ -23,7 +23,7 @@ def rope_paged_kv_append(
 
     Arguments of both: row i of k stands at position lengths[b] - seq + i, and is turned by that row of cos and sin
     (positions, head_dim / 2) in float32, which have one for each position that block_table has room for. k and v stay
-    as they are; head_dim is even. On a GPU half a row, too, is whole 16-byte pieces, and rows of the tables start on
+    as they are; head_dim is even. On a GPU half a row, too, is whole 16-byte vectors, and rows of the tables start on
     16-byte boundaries.
     Su et al., "RoFormer" (arXiv:2104.09864, 2021). Raises RuntimeError as rope and paged_kv_append do.
     """

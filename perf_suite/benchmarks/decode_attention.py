@@ -12,7 +12,7 @@ from warpbench.lazy import torch
 from .. import warpwatch_benchmark
 from ..attention_masks import causal_pairs, hidden_pairs
 from ..compiled.watched_kernels import Watched
-from ..warpwatch_operators import library
+from ..flash_attention_package import flash_attention_package
 from .flash_attention import flash_attention
 
 if TYPE_CHECKING:
@@ -176,15 +176,12 @@ class DecodeAttention(warpwatch_benchmark.OperatorBenchmark):
 
     @baseline(binds=True, devices=["cuda"])
     def flash_attn(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Prepared:
-        """flash_attn_with_kvcache of the package flash-attn. Raises UnavailableError for fp32."""
-        from flash_attn import flash_attn_with_kvcache
-
+        """FlashAttention's flash_attn_with_kvcache. Raises UnavailableError for fp32."""
+        package = flash_attention_package()
         if q.dtype == torch.float32:
-            raise UnavailableError("flash-attn takes fp16 and bf16 alone")
+            raise UnavailableError("FlashAttention takes fp16 and bf16 alone")
         packed = tuple(x.transpose(1, 2) for x in (q, k, v))  # (batch, seq, heads, head_dim)
-        return Prepared(
-            run=lambda: flash_attn_with_kvcache(*packed, causal=True).transpose(1, 2), backend=library("flash-attn")
-        )
+        return Prepared(run=lambda: package.with_cache(*packed, causal=True).transpose(1, 2), backend=package.backend)
 
 
 def decode_attention(

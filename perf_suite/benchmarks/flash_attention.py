@@ -12,6 +12,7 @@ from warpbench.lazy import torch
 from .. import warpwatch_benchmark
 from ..attention_masks import causal_pairs, hidden_pairs
 from ..compiled.watched_kernels import Watched
+from ..flash_attention_package import flash_attention_package
 from ..language_models import GPT_2, LLAMA_2_13B, LLAMA_2_70B, LLAMA_3_8B
 from ..warpwatch_operators import library
 
@@ -268,16 +269,15 @@ class FlashAttention(warpwatch_benchmark.OperatorBenchmark):
         window: int | None = None,
         bias: torch.Tensor | None = None,
     ) -> Prepared:
-        """The package flash-attn. Raises UnavailableError for fp32 and for a bias, which it does not take."""
-        from flash_attn import flash_attn_func
-
+        """FlashAttention. Raises UnavailableError for fp32 and for a bias, which it does not take."""
+        package = flash_attention_package()
         if bias is not None or q.dtype == torch.float32:
-            raise UnavailableError("flash-attn takes fp16 and bf16, and no bias")
+            raise UnavailableError("FlashAttention takes fp16 and bf16, and no bias")
         packed = tuple(x.transpose(1, 2) for x in (q, k, v))  # (batch, seq, heads, head_dim)
         sides = (-1 if window is None else window - 1, 0 if causal else -1)
         return Prepared(
-            run=lambda: flash_attn_func(*packed, causal=causal, window_size=sides).transpose(1, 2),
-            backend=library("flash-attn"),
+            run=lambda: package.dense(*packed, causal=causal, window_size=sides).transpose(1, 2),
+            backend=package.backend,
         )
 
     @baseline(binds=True, devices=["cuda"])

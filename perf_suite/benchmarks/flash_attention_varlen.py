@@ -12,8 +12,9 @@ from warpbench.lazy import torch
 
 from .. import warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
+from ..flash_attention_package import flash_attention_package
 from ..language_models import LLAMA_2_7B, LLAMA_3_8B
-from ..warpwatch_operators import library, triton_operator, warpwatch_operator
+from ..warpwatch_operators import triton_operator, warpwatch_operator
 from . import flash_attention
 
 if TYPE_CHECKING:
@@ -222,15 +223,14 @@ class FlashAttentionVarlen(warpwatch_benchmark.WarpwatchBenchmark):
         lengths: tuple[int, ...],
         causal: bool,
     ) -> Prepared:
-        """The package flash-attn. Raises UnavailableError for fp32."""
-        from flash_attn import flash_attn_varlen_func
-
+        """FlashAttention. Raises UnavailableError for fp32."""
+        package = flash_attention_package()
         if q.dtype == torch.float32:
-            raise UnavailableError("flash-attn takes fp16 and bf16 alone")
+            raise UnavailableError("FlashAttention takes fp16 and bf16 alone")
         longest = max(lengths)
         return Prepared(
-            run=lambda: flash_attn_varlen_func(q, k, v, cu_seqlens, cu_seqlens, longest, longest, causal=causal),
-            backend=library("flash-attn"),
+            run=lambda: package.packed(q, k, v, cu_seqlens, cu_seqlens, longest, longest, causal=causal),
+            backend=package.backend,
         )
 
 

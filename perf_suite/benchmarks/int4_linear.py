@@ -232,26 +232,60 @@ class Int4Linear(warpwatch_benchmark.OperatorBenchmark):
 
     @baseline(binds=True, devices=["cuda"])
     def marlin(self, **inputs: Any) -> Prepared:
-        """Marlin as vLLM ships it, the weight repacked ahead. Raises UnavailableError for zero points and fp32."""
-        from vllm._custom_ops import gptq_marlin_repack
-        from vllm.model_executor.layers.quantization.utils import marlin_utils
-        from vllm.scalar_type import scalar_types
-
+        """Marlin of vLLM or sglang, the weight repacked ahead. Raises UnavailableError for zero points and fp32."""
         x, packed, scales, zero_points, group_size = inputs.values()
         if zero_points is not None or x.dtype == torch.float32:
             raise UnavailableError("Marlin is called in fp16 and bf16, and without zero points")
         outputs, depth = packed.shape[0], 2 * packed.shape[1]
-        none = marlin_utils.marlin_make_empty_g_idx(x.device)  # no order of its own, no zero points
         # GPTQ's layout: 8 values of k in an int32, the first in its lowest bits, (K / 8, N).
         rows = packed.view(torch.int32).T.contiguous()
-        weight = gptq_marlin_repack(rows, none, depth, outputs, 4)
-        of_groups = marlin_utils.marlin_permute_scales(scales.T.contiguous(), depth, outputs, group_size)
-        workspace = marlin_utils.marlin_make_workspace_new(x.device)
-        linear, dtype = marlin_utils.apply_gptq_marlin_linear, scalar_types.uint4b8
-        return Prepared(
-            run=lambda: linear(x, weight, of_groups, none, none, none, workspace, dtype, outputs, depth, True),
-            backend=library("vllm"),
-        )
+        try:
+            return _marlin_of_vllm(x, rows, scales.T.contiguous(), outputs, depth, group_size)
+        except ImportError:
+            return _marlin_of_sglang(x, rows, scales.T.contiguous(), outputs, depth, group_size)
+
+
+def _marlin_of_vllm(
+    x: torch.Tensor, rows: torch.Tensor, scales: torch.Tensor, outputs: int, depth: int, group_size: int
+) -> Prepared:
+    from vllm._custom_ops import gptq_marlin_repack
+    from vllm.model_executor.layers.quantization.utils import marlin_utils
+    from vllm.scalar_type import scalar_types
+
+    none = marlin_utils.marlin_make_empty_g_idx(x.device)  # no order of its own, no zero points
+    weight = gptq_marlin_repack(rows, none, depth, outputs, 4)
+    of_groups = marlin_utils.marlin_permute_scales(scales, depth, outputs, group_size)
+    workspace = marlin_utils.marlin_make_workspace_new(x.device)
+    linear, dtype = marlin_utils.apply_gptq_marlin_linear, scalar_types.uint4b8
+    return Prepared(
+        run=lambda: linear(x, weight, of_groups, none, none, none, workspace, dtype, outputs, depth, True),
+        backend=library("vllm"),
+    )
+
+
+def _marlin_of_sglang(
+    x: torch.Tensor, rows: torch.Tensor, scales: torch.Tensor, outputs: int, depth: int, group_size: int
+) -> Prepared:
+    """sglang compiles Marlin at the first call. Its marlin_utils is not imported, since that imports the server."""
+    from sgl_kernel.scalar_type import scalar_types
+    from sglang.jit_kernel.gptq_marlin import gptq_marlin_gemm
+    from sglang.jit_kernel.gptq_marlin_repack import gptq_marlin_repack
+
+    none = torch.empty(0, dtype=torch.int32, device=x.device)
+    weight = gptq_marlin_repack(rows, none, depth, outputs, 4)
+    order = torch.arange(64, device=x.device).view(8, 8).T.flatten()  # of scales in groups, as marlin_permute_scales
+    of_groups = scales.view(-1, 64)[:, order].view(depth // group_size, outputs).contiguous()
+    processors = torch.cuda.get_device_properties(x.device).multi_processor_count
+    workspace = torch.zeros(4 * processors, dtype=torch.int32, device=x.device)
+    shape = x.shape[0], outputs, depth
+
+    def run() -> torch.Tensor:
+        return gptq_marlin_gemm(
+            x, None, weight, of_groups, None, None, none, none, workspace, scalar_types.uint4b8, *shape,
+            use_fp32_reduce=True,
+        )  # fmt: skip
+
+    return Prepared(run=run, backend=f"Marlin of {library('sglang')}")
 
 
 def _in_kernel_order(packed: torch.Tensor) -> torch.Tensor:

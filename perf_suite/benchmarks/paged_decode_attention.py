@@ -11,6 +11,7 @@ from warpbench.lazy import torch
 
 from .. import warpwatch_benchmark
 from ..compiled.watched_kernels import Watched
+from ..flash_attention_package import flash_attention_package
 from ..warpwatch_operators import library
 from . import decode_attention
 
@@ -159,17 +160,16 @@ class PagedDecodeAttention(warpwatch_benchmark.OperatorBenchmark):
 
     @baseline(binds=True, devices=["cuda"])
     def flash_attn(self, **inputs: torch.Tensor) -> Prepared:
-        """flash_attn_with_kvcache of the package flash-attn. Raises UnavailableError for fp32 and smaller pages."""
+        """FlashAttention's flash_attn_with_kvcache. Raises UnavailableError for fp32, version 2 for smaller pages."""
         q, k_pages, v_pages, block_table, lengths = inputs.values()
-        from flash_attn import flash_attn_with_kvcache
-
-        if q.dtype == torch.float32 or k_pages.shape[2] % 256:
-            raise UnavailableError("flash-attn takes fp16 and bf16, and pages of a multiple of 256 places")
+        package = flash_attention_package()
+        if q.dtype == torch.float32 or k_pages.shape[2] % package.page_size:
+            raise UnavailableError(
+                f"FlashAttention takes fp16 and bf16, and pages of a multiple of {package.page_size} places"
+            )
         packed = tuple(x.transpose(1, 2) for x in (q, k_pages, v_pages))  # (batch or pages, seq, heads, head_dim)
-        options = {"cache_seqlens": lengths, "block_table": block_table, "causal": True}
-        return Prepared(
-            run=lambda: flash_attn_with_kvcache(*packed, **options).transpose(1, 2), backend=library("flash-attn")
-        )
+        options = {"cache_seqlens": lengths, package.page_table: block_table, "causal": True}
+        return Prepared(run=lambda: package.with_cache(*packed, **options).transpose(1, 2), backend=package.backend)
 
     @baseline(binds=True, devices=["cuda"])
     def flashinfer(self, **inputs: torch.Tensor) -> Prepared:

@@ -55,7 +55,7 @@ def test_every_cpu_implementation_agrees_with_the_reference(workload):
         except UnavailableError:
             assert implementation in workload.kernels  # the kernels may not be built; a baseline always is
             continue
-        assert Gate(run, setting.inputs, setting.questions, workload.tolerance).check() <= workload.tolerance
+        assert Gate(run, setting.inputs, setting.vectors, workload.tolerance).check() <= workload.tolerance
 
 
 @pytest.mark.parametrize("workload", CPU_ROWS, ids=lambda w: f"{w.operator}-{w.name}")
@@ -74,12 +74,12 @@ def test_the_seed_decides_the_inputs_and_none_are_zero(workload):
 
 
 @pytest.mark.parametrize("workload", [w for w in CPU_ROWS if w.operator == "int8_linear"], ids=lambda w: w.name)
-def test_quantizing_loses_nothing_of_int8_linears_inputs_in_either_question(workload):
+def test_quantizing_loses_nothing_of_int8_linears_inputs_in_either_test_vector(workload):
     # Else the baselines that do not quantize would be judged by what they do not compute.
-    questions = set_up(workload).questions
-    assert not torch.equal(questions[0].activations[0], questions[1].activations[0])
-    for question in questions:
-        (x,) = question.activations
+    vectors = set_up(workload).vectors
+    assert not torch.equal(vectors[0].activations[0], vectors[1].activations[0])
+    for vector in vectors:
+        (x,) = vector.activations
         values, scales = quantised(x)
         assert ((values.double() * scales.double().unsqueeze(-1) - x.double()).abs() <= 2.0**-23 * x.abs()).all()
 

@@ -18,18 +18,18 @@ ROWS = [INT8, INT4, INT4_STEP]
 BOUNDS = "elements are out of bounds"
 
 
-def asked(workload):
-    """Inputs and two questions."""
+def with_vectors(workload):
+    """Inputs and two vectors."""
     generator = torch.Generator("cpu").manual_seed(1)
     inputs = make_inputs(workload, generator)
-    first = gate.ask(inputs)
+    first = gate.test_vector_of(inputs)
     draw_again(inputs, workload, generator)
-    return inputs, (first, gate.ask(inputs))
+    return inputs, (first, gate.test_vector_of(inputs))
 
 
 def timed(workload, spoilt=lambda inputs, written: None, *, calls=12, cheat_from=0):
     """As a stopwatch does it, with PyTorch's append and what `spoilt` makes of its result from some call on."""
-    inputs, questions = asked(workload)
+    inputs, vectors = with_vectors(workload)
     run = prepare(workload, "eager", inputs).run
     made = []
 
@@ -40,7 +40,7 @@ def timed(workload, spoilt=lambda inputs, written: None, *, calls=12, cheat_from
         made.append(None)
         return out
 
-    judge = gate.Gate(called, inputs, questions, workload.tolerance)
+    judge = gate.Gate(called, inputs, vectors, workload.tolerance)
     error = judge.check()
     judge.begin_timing()
     for _ in range(calls):
@@ -58,14 +58,14 @@ def place(inputs, sequence=0):
 @pytest.mark.parametrize("workload", ROWS, ids=lambda w: w.operator + w.name)
 def test_an_honest_append_passes_with_no_error_and_calls_may_repeat(workload):
     assert timed(workload) == 0
-    inputs, questions = asked(workload)
+    inputs, vectors = with_vectors(workload)
     run = prepare(workload, "eager", inputs).run
 
     def twice():
         run()
         return run()
 
-    assert gate.Gate(twice, inputs, questions, workload.tolerance).check() == 0
+    assert gate.Gate(twice, inputs, vectors, workload.tolerance).check() == 0
 
 
 @pytest.mark.parametrize("kind", [Int8KvAppend, Int4KvAppend], ids=["int8", "int4"])
@@ -74,10 +74,10 @@ def test_an_honest_append_passes_with_no_error_and_calls_may_repeat(workload):
 def test_every_implementation_here_passes_at_any_length_and_dtype(tokens, dtype, kind):
     case = kind.case("cpu", dtype, batch=33, heads=2, tokens=tokens, capacity=160, head_dim=64)
     row = kind.workload_of(case)
-    inputs, questions = asked(row)
+    inputs, vectors = with_vectors(row)
     for implementation in ("warpwatch", "eager"):
         run = prepare(row, implementation, inputs).run
-        assert gate.Gate(run, inputs, questions, row.tolerance).check() == 0
+        assert gate.Gate(run, inputs, vectors, row.tolerance).check() == 0
 
 
 def wrong_code(inputs, written):
@@ -179,7 +179,7 @@ def test_any_part_of_a_4_bit_cache_that_is_off_in_one_place_is_caught(workload, 
 
         return spoil
 
-    inputs, _ = asked(workload)
+    inputs, _ = with_vectors(workload)
     whole = int(inputs.lengths[0]) // 32 * 32  # of a single token, too, the first sequence's group is whole
     newest = (0, 0, whole // 32 - 1 if part == 2 else whole - 1)
     if part >= 4:  # the second sequence's last token stays in the window
@@ -202,15 +202,15 @@ def test_a_window_that_a_whole_group_is_written_to_is_caught():
 
 def test_an_append_that_writes_nothing_once_it_is_timed_is_caught():
     for workload in ROWS:
-        inputs, questions = asked(workload)
+        inputs, vectors = with_vectors(workload)
         run = prepare(workload, "eager", inputs).run
         calls = []
 
-        def lazy(run=run, calls=calls, inputs=inputs, questions=questions):
+        def lazy(run=run, calls=calls, inputs=inputs, vectors=vectors):
             calls.append(None)
-            return run() if len(calls) <= len(questions) else inputs.written()
+            return run() if len(calls) <= len(vectors) else inputs.written()
 
-        judge = gate.Gate(lazy, inputs, questions, workload.tolerance)
+        judge = gate.Gate(lazy, inputs, vectors, workload.tolerance)
         judge.check()
         judge.begin_timing()
         judge.after_timed_call(lazy())
@@ -219,11 +219,11 @@ def test_an_append_that_writes_nothing_once_it_is_timed_is_caught():
 
 
 def test_other_tensors_fewer_or_of_another_dtype_are_refused():
-    inputs, questions = asked(INT8)
+    inputs, vectors = with_vectors(INT8)
     run = prepare(INT8, "eager", inputs).run
 
     def judged(returned):
-        gate.Gate(lambda: returned(run()), inputs, questions, INT8.tolerance).check()
+        gate.Gate(lambda: returned(run()), inputs, vectors, INT8.tolerance).check()
 
     with pytest.raises(gate.WrongResultError, match="another tensor than the one"):
         judged(lambda out: tuple(part.clone() for part in out))

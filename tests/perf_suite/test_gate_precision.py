@@ -39,10 +39,10 @@ def inputs():
 
 
 @pytest.fixture
-def questions(inputs):
-    first = gate.ask(inputs)
+def vectors(inputs):
+    first = gate.test_vector_of(inputs)
     inputs.x.normal_(generator=torch.Generator().manual_seed(2))
-    return (first, gate.ask(inputs))
+    return (first, gate.test_vector_of(inputs))
 
 
 def imprecise(inputs, *, row=0.0, whole=0.0):
@@ -56,40 +56,40 @@ def imprecise(inputs, *, row=0.0, whole=0.0):
     return run
 
 
-def baseline(run, inputs, questions):
-    return gate.Gate(run, inputs, questions, TOLERANCE, is_baseline=True)
+def baseline(run, inputs, vectors):
+    return gate.Gate(run, inputs, vectors, TOLERANCE, is_baseline=True)
 
 
-def ours(run, inputs, questions):
-    return gate.Gate(run, inputs, questions, TOLERANCE)
+def ours(run, inputs, vectors):
+    return gate.Gate(run, inputs, vectors, TOLERANCE)
 
 
 @pytest.mark.parametrize("allowances", [1.1, 1.4, 5.6, 20.0])
-def test_a_baseline_with_an_imprecise_row_is_accepted_and_says_so(inputs, questions, allowances):
-    judge = baseline(imprecise(inputs, row=allowances * 4 * TOLERANCE), inputs, questions)
+def test_a_baseline_with_an_imprecise_row_is_accepted_and_says_so(inputs, vectors, allowances):
+    judge = baseline(imprecise(inputs, row=allowances * 4 * TOLERANCE), inputs, vectors)
     judge.check()
     assert judge.inaccuracy == pytest.approx(allowances, rel=0.1)
 
 
 @pytest.mark.parametrize("tolerances", [1.5, 30.0])
-def test_a_baseline_that_is_imprecise_as_a_whole_is_accepted_and_says_so(inputs, questions, tolerances):
-    judge = baseline(imprecise(inputs, whole=tolerances * TOLERANCE), inputs, questions)
+def test_a_baseline_that_is_imprecise_as_a_whole_is_accepted_and_says_so(inputs, vectors, tolerances):
+    judge = baseline(imprecise(inputs, whole=tolerances * TOLERANCE), inputs, vectors)
     judge.begin_timing()
     judge.after_timed_call(imprecise(inputs, whole=tolerances * TOLERANCE)())
     judge.check_timed()
     assert judge.inaccuracy == pytest.approx(tolerances, rel=0.01)
 
 
-def test_a_precise_baseline_states_no_inaccuracy(inputs, questions):
-    judge = baseline(imprecise(inputs, row=3 * TOLERANCE), inputs, questions)
+def test_a_precise_baseline_states_no_inaccuracy(inputs, vectors):
+    judge = baseline(imprecise(inputs, row=3 * TOLERANCE), inputs, vectors)
     judge.check()
     assert judge.inaccuracy is None
 
 
 @pytest.mark.parametrize("error", [{"row": 1.1 * 4 * TOLERANCE}, {"row": 0.2}, {"whole": 1.1 * TOLERANCE}])
-def test_our_kernel_is_refused_where_a_baseline_is_inaccurate(inputs, questions, error):
+def test_our_kernel_is_refused_where_a_baseline_is_inaccurate(inputs, vectors, error):
     with pytest.raises(gate.WrongResultError, match="relative error"):
-        ours(imprecise(inputs, **error), inputs, questions).check()
+        ours(imprecise(inputs, **error), inputs, vectors).check()
 
 
 def swapped_rows(x):
@@ -121,18 +121,18 @@ PLANTED = [swapped_rows, tile_left_out, tile_of_another_place, zeros, one_nan, o
 
 @pytest.mark.parametrize("of", [ours, baseline])
 @pytest.mark.parametrize("planted", PLANTED)
-def test_a_wrong_result_is_refused_whoever_computed_it(inputs, questions, of, planted):
+def test_a_wrong_result_is_refused_whoever_computed_it(inputs, vectors, of, planted):
     def run():
         out = inputs.x.clone()
         planted(out)
         return out
 
     with pytest.raises(gate.WrongResultError, match=r"relative error|not finite"):
-        of(run, inputs, questions).check()
+        of(run, inputs, vectors).check()
 
 
 @pytest.mark.parametrize("of", [ours, baseline])
-def test_stale_output_and_overwritten_input_are_refused_whoever_computed_it(inputs, questions, of):
+def test_stale_output_and_overwritten_input_are_refused_whoever_computed_it(inputs, vectors, of):
     kept = []
 
     def stale():
@@ -140,7 +140,7 @@ def test_stale_output_and_overwritten_input_are_refused_whoever_computed_it(inpu
         return kept[0].clone()
 
     with pytest.raises(gate.WrongResultError, match="relative error"):
-        of(stale, inputs, questions).check()
+        of(stale, inputs, vectors).check()
 
     def overwriting():
         out = inputs.x.clone()
@@ -148,7 +148,7 @@ def test_stale_output_and_overwritten_input_are_refused_whoever_computed_it(inpu
         return out
 
     with pytest.raises(gate.WrongResultError, match="wrote over its inputs"):
-        of(overwriting, inputs, questions).check()
+        of(overwriting, inputs, vectors).check()
 
 
 def test_every_recorded_refusal_of_a_baseline_was_imprecision_within_its_limit():
@@ -196,21 +196,21 @@ def test_a_kernel_of_ours_as_inaccurate_as_that_is_given_no_number(monkeypatch, 
 @pytest.mark.parametrize("of", [ours, baseline])
 def test_an_answer_of_zeros_is_met_by_zeros_and_by_nothing_else(of):
     nothing = Activations(torch.zeros(8, 64))
-    question = (gate.ask(nothing),)
-    assert of(lambda: torch.zeros(8, 64), nothing, question).check() == 0
-    assert of(lambda: torch.full((8, 64), 1e-6), nothing, question).check() == pytest.approx(1e-6)
+    vector = (gate.test_vector_of(nothing),)
+    assert of(lambda: torch.zeros(8, 64), nothing, vector).check() == 0
+    assert of(lambda: torch.full((8, 64), 1e-6), nothing, vector).check() == pytest.approx(1e-6)
     for wrong in (torch.ones(8, 64), torch.zeros(8, 64).index_fill(0, torch.tensor([3]), 0.5)):
         with pytest.raises(gate.WrongResultError, match="zero everywhere, its output is not"):
-            of(lambda wrong=wrong: wrong.clone(), nothing, question).check()
+            of(lambda wrong=wrong: wrong.clone(), nothing, vector).check()
     with pytest.raises(gate.WrongResultError, match="64 of 512 elements are not finite"):
-        of(lambda: torch.zeros(8, 64).index_fill(0, torch.tensor([3]), torch.nan), nothing, question).check()
+        of(lambda: torch.zeros(8, 64).index_fill(0, torch.tensor([3]), torch.nan), nothing, vector).check()
 
 
 def test_one_output_of_zeros_among_others_is_judged_by_itself():
     row = workload_named("flash_attention_backward", "cpu-fp32-b1-h4-s128-d64-causal")
     inputs = make_inputs(row, torch.Generator("cpu").manual_seed(1))
     inputs.d_out.zero_()
-    answers = (gate.ask(inputs),)
+    answers = (gate.test_vector_of(inputs),)
     outputs = [part.float() for part in inputs.expected()]
     assert all(float(part.abs().max()) == 0 for part in outputs)
     assert gate.Gate(lambda: tuple(x.clone() for x in outputs), inputs, answers, row.tolerance).check() == 0

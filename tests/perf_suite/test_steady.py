@@ -39,11 +39,11 @@ def copies():
     """Copies of the inputs, and a gate for each."""
     generator = torch.Generator().manual_seed(1)
     inputs = Inputs(torch.randn(8, 64, generator=generator))
-    first = gate.ask(inputs)
+    first = gate.test_vector_of(inputs)
     inputs.x.normal_(generator=generator)
-    questions = (first, gate.ask(inputs))
+    vectors = (first, gate.test_vector_of(inputs))
     every = [inputs, *(Inputs(inputs.x.clone()) for _ in range(COPIES - 1))]
-    return every, [gate.Gate(lambda: None, one, questions, 1e-6) for one in every]
+    return every, [gate.Gate(lambda: None, one, vectors, 1e-6) for one in every]
 
 
 def test_a_rotation_of_right_calls_passes(copies):
@@ -200,7 +200,7 @@ def test_a_graph_over_copies_replays_each_with_its_own_inputs():
     with torch.cuda.stream(stream):
         runs = [functools.partial(torch.add, *one.activations()) for one in setting.copies]
         gates = [
-            gate.Gate(run, one, setting.questions, workload.tolerance)
+            gate.Gate(run, one, setting.vectors, workload.tolerance)
             for run, one in zip(runs, setting.copies, strict=True)
         ]
         calls = [replays.TimedCall(run=run, after=lambda out: None) for run in runs]

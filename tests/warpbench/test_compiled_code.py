@@ -201,6 +201,16 @@ def test_triton_kernels_compiled_in_the_run_have_the_same_metrics(triton_files, 
         code.setup(cache, "_double", "sm_80")
 
 
+def test_torch_compile_takes_no_graph_from_its_caches_while_triton_is_watched():
+    pytest.importorskip("triton")
+    inductor = pytest.importorskip("torch._inductor.config")
+    functorch = pytest.importorskip("torch._functorch.config")
+    before = inductor.fx_graph_cache, functorch.enable_autograd_cache
+    with compiled_files():
+        assert (inductor.fx_graph_cache, functorch.enable_autograd_cache) == (False, False)
+    assert (inductor.fx_graph_cache, functorch.enable_autograd_cache) == before
+
+
 def test_a_triton_kernel_of_which_a_case_was_not_measured_has_no_number(triton_files):
     outcomes = {(Operator.source(), "n8", "triton"): OUTCOME}
     cache = Cache(RUN, outcomes, {(Operator.source(), "triton"): triton_files})

@@ -6,10 +6,10 @@ What a timed call could get away with, and what is set against it:
 |---|---|
 | returns its input, zeros, NaN | a float64 reference, on inputs drawn for the purpose |
 | leaves out a few rows, or a tile at the edge | the worst row beside the whole |
-| keeps an earlier result, by address or by count | two questions in the same memory, at random while timed |
+| keeps an earlier result, by address or by count | two test vectors in the same memory, at random while timed |
 | leaves its output unwritten | outputs filled with NaN before their memory goes back |
 | works on another stream after it returned | a CUDA graph's replay, without which nothing is measured |
-| is right until it is timed | each question's last timed output |
+| is right until it is timed | each test vector's last timed output |
 | is right at this shape alone | every workload passes its own gate |
 | rounds to a coarser code, or with another scale | what the codes stand for and their scales, element by element |
 
@@ -44,8 +44,8 @@ class WrongResultError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """The reference's, to one tensor of the output."""
+class Expected:
+    """The reference's result for one tensor of the output."""
 
     values: torch.Tensor  # float64
     norms: torch.Tensor  # of its rows, those of the last dimension
@@ -53,27 +53,29 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """One set of activations and the reference's answer to them, a tensor or several; each is judged by itself."""
+class TestVector:
+    """One set of activations and the reference's output for them: a tensor or several, each judged by itself."""
+
+    __test__ = False  # pytest takes a class of such a name for a test
 
     activations: tuple[torch.Tensor, ...]
-    answers: tuple[Answer | Bounds, ...] | None  # None without a reference: the gate stands open
+    expected: tuple[Expected | Bounds, ...] | None  # None without a reference: every output passes
 
 
-def ask(inputs: Inputs) -> Question:
-    """The question that the inputs pose as they are now, kept for later calls."""
+def test_vector_of(inputs: Inputs) -> TestVector:
+    """The activations that the inputs have now, copied for later calls, with the reference's output."""
     expected = inputs.expected()
-    return Question(
+    return TestVector(
         activations=tuple(tensor.clone() for tensor in inputs.activations()),
-        answers=None if expected is None else tuple(_answer(values) for values in parts(expected)),
+        expected=None if expected is None else tuple(_expected(values) for values in parts(expected)),
     )
 
 
-def _answer(values: torch.Tensor | Bounds) -> Answer | Bounds:
+def _expected(values: torch.Tensor | Bounds) -> Expected | Bounds:
     if isinstance(values, Bounds):
         return values
     norms = torch.linalg.vector_norm(values, dim=-1)
-    return Answer(values=values, norms=norms, norm=torch.linalg.vector_norm(norms))
+    return Expected(values=values, norms=norms, norm=torch.linalg.vector_norm(norms))
 
 
 class Gate:
@@ -83,7 +85,7 @@ class Gate:
         self,
         run: Callable[[], Output],
         inputs: Inputs,
-        questions: tuple[Question, ...],
+        vectors: tuple[TestVector, ...],
         tolerance: float,
         *,
         is_baseline: bool = False,
@@ -91,11 +93,11 @@ class Gate:
         self._run, self._inputs, self._tolerance = run, inputs, tolerance
         self._is_baseline = is_baseline
         self._excess = 0.0  # the largest error seen, as a multiple of the allowed one
-        self.questions = questions
-        self._random = random.Random()  # not seeded: nobody can know what is asked next
+        self.vectors = vectors
+        self._random = random.Random()  # not seeded: a kernel cannot know which vector comes next
         self._written = parts(inputs.written()) if isinstance(inputs, WrittenInputs) else ()
-        self._posed = 0
-        self._timed: dict[int, Output] = {}  # the last timed output of each question
+        self._loaded = 0
+        self._timed: dict[int, Output] = {}  # the last timed output of each test vector
 
     @property
     def inaccuracy(self) -> float | None:
@@ -103,89 +105,88 @@ class Gate:
         return self._excess if self._excess > 1 else None
 
     def check(self) -> float | None:
-        """Put every question to the call; the largest ||out - reference|| / ||reference||, None without a reference."""
-        errors = [self._answer(self._run, question) for question in self.questions]
-        return None if self.questions[0].answers is None else max(errors)
+        """Call it with every test vector; the largest ||out - reference|| / ||reference||, None without a reference."""
+        errors = [self._error_of_call(self._run, vector) for vector in self.vectors]
+        return None if self.vectors[0].expected is None else max(errors)
 
     def check_replay(self, replay: Callable[[], Output]) -> None:
-        """Put every question to the call's CUDA graph.
+        """Replay the call's CUDA graph with every test vector.
 
         The graph holds what the call put on the captured stream, and nothing else: work that it does on another
         stream, or on the host, is missing from the replay however fast it was the first time.
         """
         try:
-            for question in self.questions:
-                self._answer(replay, question)
+            for vector in self.vectors:
+                self._error_of_call(replay, vector)
         except WrongResultError as error:
             raise WrongResultError(
                 f"replayed from a CUDA graph {error}: part of its work is not on the current stream"
             ) from None
 
     def begin_timing(self) -> None:
-        """Pose the first question of the timed calls."""
-        self._pose_any()
+        """Load the first test vector of the timed calls."""
+        self._load_any()
 
     def after_timed_call(self, out: Output) -> None:
-        """Between two timed calls: poison this question's output of before, keep this one, pose another at random."""
-        earlier = self._timed.get(self._posed)
+        """Between two timed calls: poison this vector's earlier output, keep this one, load any vector at random."""
+        earlier = self._timed.get(self._loaded)
         if earlier is not None:
             _poison(earlier)
         self._refuse_memory(out)
-        # In place there is one memory for all outputs, and the next question is about to be written to it.
-        self._timed[self._posed] = tuple(tensor.clone() for tensor in parts(out)) if self._written else out
-        self._pose_any()
+        # In place there is one memory for all outputs, and the next test vector is about to be written to it.
+        self._timed[self._loaded] = tuple(tensor.clone() for tensor in parts(out)) if self._written else out
+        self._load_any()
 
     def check_timed(self) -> None:
-        """The last timed output of each question."""
+        """Judge the last timed output of each test vector."""
         for index, out in self._timed.items():
-            self._error(out, self.questions[index])
+            self._error(out, self.vectors[index])
         self._timed.clear()
 
-    def _pose_any(self) -> None:
-        self._posed = self._random.randrange(len(self.questions))
-        self.pose(self.questions[self._posed])
+    def _load_any(self) -> None:
+        self._loaded = self._random.randrange(len(self.vectors))
+        self.load(self.vectors[self._loaded])
 
-    def pose(self, question: Question) -> None:
-        """Write the question's activations into the inputs."""
-        for tensor, values in zip(self._inputs.activations(), question.activations, strict=True):
+    def load(self, vector: TestVector) -> None:
+        """Write the vector's activations into the inputs."""
+        for tensor, values in zip(self._inputs.activations(), vector.activations, strict=True):
             tensor.copy_(values)
 
-    def _answer(self, run: Callable[[], Output], question: Question) -> float:
-        """One call's error."""
-        self.pose(question)
-        return self.judge(run(), question)
+    def _error_of_call(self, run: Callable[[], Output], vector: TestVector) -> float:
+        self.load(vector)
+        return self.judge(run(), vector)
 
-    def judge(self, out: Output, question: Question) -> float:
-        """The error of a call's output to the question posed. It ends as NaN, and the inputs must be what they were."""
+    def judge(self, out: Output, vector: TestVector) -> float:
+        """The error of a call's output for the loaded vector. Fills the output with NaN; refuses changed inputs."""
         # The copy is on the caller's stream and behind the call: it sees what a caller's next kernel would see.
         seen = tuple(tensor.clone() for tensor in parts(out))
         self._refuse_memory(out)
-        error = self._error(seen, question)
-        for tensor, values in zip(self._inputs.activations(), question.activations, strict=True):
+        error = self._error(seen, vector)
+        for tensor, values in zip(self._inputs.activations(), vector.activations, strict=True):
             if not any(tensor is each for each in self._written) and not _equal(tensor, values):
                 raise WrongResultError("it wrote over its inputs")
         _poison(out)
         return error
 
-    def _error(self, out: Output, question: Question) -> float:
+    def _error(self, out: Output, vector: TestVector) -> float:
         """The largest of the output's tensors, or of what they stand for."""
         tensors = parts(out)
-        if question.answers is None:
+        if vector.expected is None:
             return 0.0
         if isinstance(self._inputs, CodedInputs):
             tensors = self._inputs.decoded(tensors)
-        if len(tensors) != len(question.answers):
-            raise WrongResultError(f"its output is {len(tensors)} tensors, the reference's {len(question.answers)}")
-        return max(self._error_of(tensor, answer) for tensor, answer in zip(tensors, question.answers, strict=True))
+        if len(tensors) != len(vector.expected):
+            raise WrongResultError(f"its output is {len(tensors)} tensors, the reference's {len(vector.expected)}")
+        return max(self._error_of(tensor, expected) for tensor, expected in zip(tensors, vector.expected, strict=True))
 
-    def _error_of(self, out: torch.Tensor, answer: Answer | Bounds) -> float:
+    def _error_of(self, out: torch.Tensor, expected: Expected | Bounds) -> float:
         """One tensor's error. Within bounds it is 0."""
-        if out.shape != answer.values.shape:
-            raise WrongResultError(f"its output is {tuple(out.shape)}, the reference's {tuple(answer.values.shape)}")
-        if isinstance(answer, Bounds):
-            _refuse_beyond(out, answer)
+        if out.shape != expected.values.shape:
+            raise WrongResultError(f"its output is {tuple(out.shape)}, the reference's {tuple(expected.values.shape)}")
+        if isinstance(expected, Bounds):
+            _refuse_beyond(out, expected)
             return 0.0
-        whole, row = _errors(out, answer)
+        whole, row = _errors(out, expected)
         for error, allowed, what in (
             (whole, self._tolerance, ""),
             (row, _ROW_ALLOWANCE * self._tolerance, " of its worst row"),
@@ -195,7 +196,7 @@ class Gate:
                 bad = int((~torch.isfinite(out)).sum())
                 if bad:
                     raise WrongResultError(f"{bad} of {out.numel()} elements are not finite")
-                if answer.norm == 0:
+                if expected.norm == 0:
                     raise WrongResultError(f"the reference is zero everywhere, its output is not: up to {error:.2e}")
                 raise WrongResultError(f"relative error {error:.2e}{what} exceeds {limit:.0e}")
             self._excess = max(self._excess, error / allowed)
@@ -219,18 +220,18 @@ class Gate:
 
 
 def check_rotated_replay(gates: Sequence[Gate], replay: Callable[[], Sequence[Output]]) -> None:
-    """Put every question to each of a call's copies in one CUDA graph, never the same one to neighbours.
+    """Replay a call's copies in one CUDA graph with every test vector, neighbours with different ones.
 
     `gates` watch the copies; `replay` returns the last output of each. Raises WrongResultError.
     """
-    count = len(gates[0].questions)
+    count = len(gates[0].vectors)
     for shift in range(count):
-        asked = [gate.questions[(shift + index) % count] for index, gate in enumerate(gates)]
-        for gate, question in zip(gates, asked, strict=True):
-            gate.pose(question)
-        for gate, out, question in zip(gates, replay(), asked, strict=True):
+        vectors = [gate.vectors[(shift + index) % count] for index, gate in enumerate(gates)]
+        for gate, vector in zip(gates, vectors, strict=True):
+            gate.load(vector)
+        for gate, out, vector in zip(gates, replay(), vectors, strict=True):
             try:
-                gate.judge(out, question)
+                gate.judge(out, vector)
             except WrongResultError as error:
                 raise WrongResultError(f"replayed with its copies from a CUDA graph {error}") from None
 
@@ -254,19 +255,19 @@ def _poison(out: Output) -> None:
             values.fill_(torch.nan if values.is_floating_point() else torch.iinfo(values.dtype).min)
 
 
-def _errors(out: torch.Tensor, answer: Answer) -> tuple[float, float]:
-    """||out - answer|| / ||answer|| in float64, of the whole and of the worst row.
+def _errors(out: torch.Tensor, expected: Expected) -> tuple[float, float]:
+    """||out - expected|| / ||expected|| in float64, of the whole and of the worst row.
 
-    A row is one of the last dimension; a small one counts as an average one. Where the answer is zero everywhere,
+    A row is one of the last dimension; a small one counts as an average one. Where the expected output is all zeros,
     nothing is relative to it: both are the largest absolute value of the output.
     """
-    if answer.norm == 0:
+    if expected.norm == 0:
         largest = float(out.double().abs().max())
         return largest, largest
-    norms = torch.linalg.vector_norm(out.double() - answer.values, dim=-1)
-    average = answer.norms.square().mean().sqrt()
-    worst_row = (norms / torch.maximum(answer.norms, average)).max()
-    error, row = torch.stack((torch.linalg.vector_norm(norms) / answer.norm, worst_row)).tolist()
+    norms = torch.linalg.vector_norm(out.double() - expected.values, dim=-1)
+    average = expected.norms.square().mean().sqrt()
+    worst_row = (norms / torch.maximum(expected.norms, average)).max()
+    error, row = torch.stack((torch.linalg.vector_norm(norms) / expected.norm, worst_row)).tolist()
     return error, row
 
 

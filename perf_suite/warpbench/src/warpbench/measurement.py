@@ -169,7 +169,7 @@ def _largest_shift(bench: Bench, job: Job, timing: Timing) -> float:
 def _gate(prepared: Prepared, inputs: Inputs, setting: Setting, job: Job) -> Gate:
     workload = setting.workload
     is_baseline = job.implementation in workload.baselines
-    return Gate(prepared.run, inputs, setting.questions, workload.tolerance, is_baseline=is_baseline)
+    return Gate(prepared.run, inputs, setting.vectors, workload.tolerance, is_baseline=is_baseline)
 
 
 def _warm(bench: Bench, setting: Setting, job: Job, gate: Gate, call: TimedCall, latency_s: float) -> tuple[float, ...]:

@@ -60,8 +60,8 @@ def measure(
     inputs = _Given(arguments, keywords, reference)
     first = function(*arguments, **keywords)
     allowed = tolerance if tolerance is not None else max(_TOLERANCE.get(out.dtype, 1e-5) for out in parts(first))
-    question = gate.ask(inputs)
-    watch = gate.Gate(lambda: function(*arguments, **keywords), inputs, (question,), allowed)
+    vector = gate.test_vector_of(inputs)
+    watch = gate.Gate(lambda: function(*arguments, **keywords), inputs, (vector,), allowed)
     error = watch.check()
     device = context.device() if any(tensor.is_cuda for tensor in inputs.activations()) else "cpu"
     watch.begin_timing()

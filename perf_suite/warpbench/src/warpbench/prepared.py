@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class UnavailableError(Exception):
-    """This machine or this commit has no such implementation; the message names the missing piece."""
+    """This machine or this commit has no such implementation; the message names what is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""A workload set up to be measured: inputs on its device, and two questions with their answers.
+"""A workload set up to be measured: inputs on its device, and two test vectors.
 
 On a GPU the inputs lie in several places. Where the driver puts an allocation decides which memory channels and which
 half of the L2 its pages fall to, drawn anew in each process: that moved kernels that read weights of tens of MB by up
@@ -28,21 +28,21 @@ class Setting:
     workload: Workload
     inputs: Inputs
     copies: tuple[Inputs, ...]  # the inputs, and the same in other places of memory
-    questions: tuple[gate.Question, ...]
+    vectors: tuple[gate.TestVector, ...]
 
 
 def set_up(workload: Workload) -> Setting:
     """Two sets of activations over one set of weights, each with its reference, of the workload's seed."""
     generator = torch.Generator(workload.device).manual_seed(workload.seed)
     inputs = make_inputs(workload, generator)
-    first = gate.ask(inputs)
+    first = gate.test_vector_of(inputs)
     draw_again(inputs, workload, generator)
-    questions = (first, gate.ask(inputs))
+    vectors = (first, gate.test_vector_of(inputs))
     copies: tuple[Inputs, ...] = (inputs,)
     if workload.device == "cuda":
         copies += tuple(copy.deepcopy(inputs) for _ in range(_places(workload, inputs) - 1))
         torch.cuda.synchronize()  # what follows works on streams of its own
-    return Setting(workload=workload, inputs=inputs, copies=copies, questions=questions)
+    return Setting(workload=workload, inputs=inputs, copies=copies, vectors=vectors)
 
 
 def _places(workload: Workload, inputs: Inputs) -> int:

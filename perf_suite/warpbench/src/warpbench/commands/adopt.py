@@ -11,6 +11,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from ..child_process import python_running
 from ..project import Project, project_here
 
 _LIMIT_S = 900
+_MOST_PROCESSES = 4  # each has a CUDA context and the tensors of its file
 _NOISE = {"bench", "benchmark", "benchmarks", "test", "speed", "performance", "perf"}
 # Providers that a project compares itself with; the last resort where none is named like the project.
 _REFERENCES = {
@@ -70,8 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"warpbench adopt: no Python file is named {' or '.join(arguments.patterns)}", file=sys.stderr)
         sys.exit(2)
     adopted, failed = 0, 0
-    for file in files:
-        found = _measured_by(file)
+    for file, found in zip(files, _measured_by_each(files), strict=True):
         if "nothing" in found:
             print(f"{_shown(file)}: nothing to adopt: {found['nothing']}")
         elif "error" in found:
@@ -91,6 +92,12 @@ def _files(pattern: str) -> Iterator[Path]:
     """Python files of a name or a pattern relative to the working directory."""
     found = [Path(pattern)] if Path(pattern).is_absolute() else Path().glob(pattern)
     yield from (file.resolve() for file in found if file.is_file() and file.suffix == ".py")
+
+
+def _measured_by_each(files: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    """What each file would measure, some files at a time: most of it is importing torch and the project."""
+    with ThreadPoolExecutor(min(_MOST_PROCESSES, max(1, len(os.sched_getaffinity(0)) // 2))) as pool:
+        yield from pool.map(_measured_by, files)
 
 
 def _measured_by(file: Path) -> dict[str, Any]:

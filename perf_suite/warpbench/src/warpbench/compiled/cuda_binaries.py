@@ -34,7 +34,7 @@ class Code:
 
 
 class NoToolsError(Exception):
-    """Machine code cannot be read here; the message says which piece is missing."""
+    """Machine code cannot be read here; the message says what is missing."""
 
 
 def find_tools() -> Tools:

@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import os
+import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -15,6 +17,11 @@ from .machine_code import Instantiation, KernelKey
 
 _OPTIONS = ("num_warps", "num_ctas", "num_stages")
 _FIRST_WITH_AN_A = 90  # Triton compiles for sm_90a, sm_100a, sm_120a
+# torch.compile's caches of whole graphs: a graph from them brings its kernels without asking Triton.
+_GRAPH_CACHES = (
+    ("torch._inductor.config", "fx_graph_cache", "TORCHINDUCTOR_FX_GRAPH_CACHE"),
+    ("torch._functorch.config", "enable_autograd_cache", "TORCHINDUCTOR_AUTOGRAD_CACHE"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +58,22 @@ def compiled_files() -> Iterator[list[str]]:
 
     knobs.compilation.listener = listener
     try:
-        yield files
+        with _without_graph_caches():
+            yield files
     finally:
         knobs.compilation.listener = before
+
+
+@contextlib.contextmanager
+def _without_graph_caches() -> Iterator[None]:
+    with contextlib.ExitStack() as changed:
+        for module, option, variable in _GRAPH_CACHES:
+            if module in sys.modules:
+                changed.enter_context(sys.modules[module].patch(**{option: False}))
+            else:  # seconds to import, and most kernels need no torch.compile
+                os.environ[variable] = "0"
+                changed.callback(os.environ.pop, variable, None)
+        yield
 
 
 def read_triton_cache(files: Iterable[Path]) -> tuple[TritonKernel, ...]:

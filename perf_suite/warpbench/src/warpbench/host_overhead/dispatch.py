@@ -68,7 +68,7 @@ def _prepared(job: Job) -> tuple[Callable[[], Output], float | None]:
         setting = set_up(workload)
         run = prepare(workload, job.implementation, setting.inputs).run
         is_baseline = job.implementation in workload.baselines
-        gate = Gate(run, setting.inputs, setting.questions, workload.tolerance, is_baseline=is_baseline)
+        gate = Gate(run, setting.inputs, setting.vectors, workload.tolerance, is_baseline=is_baseline)
         _kept[name] = run, gate.check()
     return _kept[name]
 

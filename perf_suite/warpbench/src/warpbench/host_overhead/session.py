@@ -36,7 +36,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostOverheadResults:
-    """What was measured by (operator, implementation), or the piece that is missing here."""
+    """What was measured by (operator, implementation), or what is missing here."""
 
     outcomes: dict[tuple[str, str], Outcome]
     unavailable: str | None = None

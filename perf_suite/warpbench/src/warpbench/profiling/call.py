@@ -51,7 +51,7 @@ def _profiled(workload: Workload, implementation: str, calls: int) -> str | None
     setting = set_up(workload)
     prepared = prepare(workload, implementation, setting.inputs)
     is_baseline = implementation in workload.baselines
-    gate = Gate(prepared.run, setting.inputs, setting.questions, workload.tolerance, is_baseline=is_baseline)
+    gate = Gate(prepared.run, setting.inputs, setting.vectors, workload.tolerance, is_baseline=is_baseline)
     gate.check()
     for _ in range(_WARM_UP_CALLS):
         prepared.run()
