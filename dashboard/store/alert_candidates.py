@@ -9,7 +9,6 @@ from sqlalchemy import Connection, select
 from ..model.alert import AlertKind, AlertState, RegressionAlert
 from ..model.changepoint import Regression, RegressionGroup, SeriesChange
 from ..model.verdict import ChangeKind
-from ..statistics.distributions import SIGNIFICANT_Q
 from . import schema
 from .alert_opening import AlertMembership
 from .alerts import alert_records, alert_rows
@@ -38,7 +37,7 @@ class AlertSnapshot:
 
 
 def alert_snapshot(store: Store, project: str, *, recent_days: float, most_false: float) -> AlertSnapshot:
-    """New regressions (see `new_regressions`), and the alerts to update, from one transaction.
+    """New regressions (see `new_regressions_in`), and the alerts to update, from one transaction.
 
     In several transactions, an analysis in between would make them contradict each other.
     """
@@ -46,8 +45,8 @@ def alert_snapshot(store: Store, project: str, *, recent_days: float, most_false
         owner = project_id(connection, project)
         if owner is None:
             return AlertSnapshot(new=(), held={}, alerts=(), changes={})
-        regressions = _regressions_by_alert(connection, project)
-        groups = _new_regressions(connection, owner, regressions, recent_days, most_false)
+        regressions = regressions_by_alert_in(connection, project)
+        groups = new_regressions_in(connection, owner, regressions, recent_days, most_false)
         new = tuple(one for group in groups for one in group.regressions)
         table = schema.alert
         is_current = (table.c.state != AlertState.RESOLVED.value) | id_in(
@@ -63,8 +62,8 @@ def alert_snapshot(store: Store, project: str, *, recent_days: float, most_false
         )
 
 
-def new_regressions(
-    store: Store, project: str, *, recent_days: float = 30, most_false: float = SIGNIFICANT_Q
+def new_regressions_in(
+    connection: Connection, owner: int, regressions: RegressionsByAlert, recent_days: float, most_false: float
 ) -> tuple[RegressionGroup, ...]:
     """Regression groups without the regressions that belong to an alert; empty groups are left out.
 
@@ -72,16 +71,6 @@ def new_regressions(
     more runs confirm them. Only commits at most `recent_days` older than the project's newest, so that the first import
     of a long history sends no alerts.
     """
-    with store.read() as connection:
-        owner = project_id(connection, project)
-        if owner is None:
-            return ()
-        return _new_regressions(connection, owner, _regressions_by_alert(connection, project), recent_days, most_false)
-
-
-def _new_regressions(
-    connection: Connection, owner: int, regressions: RegressionsByAlert, recent_days: float, most_false: float
-) -> tuple[RegressionGroup, ...]:
     table = schema.commit
     row = connection.execute(
         select(table).where(table.c.project_id == owner).order_by(table.c.position.desc()).limit(1)
@@ -99,13 +88,8 @@ def _new_regressions(
     return tuple(new)
 
 
-def regressions_by_alert(store: Store, project: str) -> RegressionsByAlert:
+def regressions_by_alert_in(connection: Connection, project: str) -> RegressionsByAlert:
     """Regressions by alert, with steps that are no longer significant: one more run does not resolve an alert."""
-    with store.read() as connection:
-        return _regressions_by_alert(connection, project)
-
-
-def _regressions_by_alert(connection: Connection, project: str) -> RegressionsByAlert:
     owner = project_id(connection, project)
     membership = AlertMembership(connection, owner) if owner is not None else None
     of_alerts: dict[int, list[Regression]] = {}

@@ -51,14 +51,6 @@ def alerts(
         return alert_records(connection, project, owner, rows)
 
 
-def regression_alerts(
-    store: Store, project: str, *, states: Sequence[AlertState] = tuple(AlertState), limit: int = 200
-) -> tuple[RegressionAlert, ...]:
-    """The project's regression alerts in any of the states, newest first."""
-    found = alerts(store, project, kinds=[AlertKind.REGRESSION], states=states, limit=limit)
-    return tuple(alert for alert in found if isinstance(alert, RegressionAlert))
-
-
 def health_alerts(
     store: Store, project: str, *, states: Sequence[AlertState] = UNRESOLVED, limit: int = 1_000
 ) -> tuple[HealthAlert, ...]:

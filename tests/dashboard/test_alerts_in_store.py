@@ -9,16 +9,16 @@ import pytest
 from sqlalchemy import delete, event
 
 from tests.asv_results import AsvResults, hash_of
+from tests.stored import new_regressions, regression_alerts, regressions_by_alert
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.model.alert import AlertState
 from warpwatch.dashboard.model.comparison import Acceptance
 from warpwatch.dashboard.store import Store, alert_candidates, queries
-from warpwatch.dashboard.store.alert_candidates import alert_snapshot, new_regressions, regressions_by_alert
+from warpwatch.dashboard.store.alert_candidates import alert_snapshot
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.store.alert_updates import RegressionUpdate, update_regression_alert
-from warpwatch.dashboard.store.alerts import regression_alerts
 from warpwatch.dashboard.store.outbox import (
     claim_next,
     mark_delivered,

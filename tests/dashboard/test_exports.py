@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from tests.asv_results import HOUR_MS, START_MS, AsvResults, hash_of
 from tests.dashboard.suite_results import Suite
+from tests.stored import stored_history
 from warpwatch import dashboard
 from warpwatch.dashboard.cli.export import export
 from warpwatch.dashboard.cli.exports.arrow import write_parquet
@@ -77,7 +78,7 @@ def test_every_measurement_is_a_row_in_the_order_of_commits_and_runs(recorded: S
     assert datetime.fromisoformat(rows[2]["run_time"]) == datetime.fromtimestamp((START_MS + 10) / 1000, UTC)
     assert (float(first["q25"]), float(first["q75"]), first["sample_count"]) == (1.5 * 0.99, 1.5 * 1.01, "10")
     assert len({row["run"] for row in rows}) == 5
-    history = queries.history(recorded, first["series"])
+    history = stored_history(recorded, first["series"])
     assert history is not None
     assert [point.run for point in history.points] == [row["run"] for row in rows]
 
