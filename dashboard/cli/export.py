@@ -19,8 +19,7 @@ from ..store import Store, StoreError, queries
 from ..store.column_records import Measured
 from ..store.queries.series_list import find_series
 from ..web.app import create_app
-from ..web.site.site_files import write_site
-from ..web.site.site_urls import SiteContent
+from ..web.site.site_files import SiteContent, write_site
 from .measurement_rows import write_changes_csv, write_changes_json, write_changes_parquet, write_csv, write_json
 from .output import FailedError, database_option, discard_stdout, output_option
 from .store_access import choose_project, open_store, read_settings

@@ -18,7 +18,7 @@ from warpwatch.dashboard.model.changepoint import SeriesChange
 from warpwatch.dashboard.model.comparison import Estimate
 from warpwatch.dashboard.model.verdict import ChangeKind, NoiseSource, Verdict
 from warpwatch.dashboard.statistics.changepoint import Changepoint, Detection
-from warpwatch.dashboard.statistics.confirmed_step import ConfirmedStep, holm_p_values, with_confirmed
+from warpwatch.dashboard.statistics.detection import ConfirmedStep, holm_p_values, with_confirmed
 from warpwatch.dashboard.store import Store, queries
 
 BENCH = "suite.Bench.track_latency"
