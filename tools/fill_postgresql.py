@@ -2,7 +2,7 @@
 
 `python -m tools.fill_postgresql URL` makes 50,000 series over 1,000 commits on 25 machines, as
 years of imports leave them: four long stretches each, and the newest twenty points one by one. Then it asks
-`queries.history`, all of a series, and `queries.shown_history`, what its page asks, for series drawn at random.
+`queries.own_history`, all points of a series, and `queries.shown_history`, what its page asks, for random series.
 """
 
 import itertools
@@ -16,11 +16,12 @@ import numpy as np
 import psycopg
 from sqlalchemy import func, insert, select, text
 
-from warpwatch.dashboard.model.history import History, ShownHistory
+from warpwatch.dashboard.model.history import ShownHistory
 from warpwatch.dashboard.statistics.detection import ANALYSIS_VERSION
 from warpwatch.dashboard.store import Store, queries, schema
 from warpwatch.dashboard.store.chunks import Columns, encode
 from warpwatch.dashboard.store.points import batches
+from warpwatch.dashboard.store.queries.series import OwnHistory
 
 _MACHINES = 25
 _COMMITS = 1000
@@ -168,7 +169,7 @@ def _time(store: Store, asked: int, rng: np.random.Generator) -> None:
         size = connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one()
         keys = connection.execute(select(schema.series.c.key).order_by(schema.series.c.id)).scalars().all()
     click.echo(f"{points} points in {len(keys)} series, {size / 1e9:.2f} GB, {size / points:.1f} bytes a point")
-    _ask("history", asked, _drawn(keys, rng), lambda key: queries.history(store, key))
+    _ask("own_history", asked, _drawn(keys, rng), lambda key: queries.own_history(store, key))
     _ask(
         "shown_history",
         asked,
@@ -181,7 +182,7 @@ def _drawn(keys: Sequence[str], rng: np.random.Generator) -> list[str]:
     return [keys[place] for place in rng.permutation(len(keys))]
 
 
-def _ask(name: str, asked: int, keys: Sequence[str], query: Callable[[str], History | ShownHistory | None]) -> None:
+def _ask(name: str, asked: int, keys: Sequence[str], query: Callable[[str], OwnHistory | ShownHistory | None]) -> None:
     """Time the queries, after twenty to warm up."""
     wall, cpu = [], []
     for key in keys[: asked + 20]:

@@ -16,8 +16,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.cli.output import database_option, project_option
-from warpwatch.dashboard.cli.project_choice import choose_project
-from warpwatch.dashboard.cli.store_access import database_failed, open_store, read_settings
+from warpwatch.dashboard.cli.store_access import choose_project, database_failed, open_store, read_settings
 from warpwatch.dashboard.model.error_location import located
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.outbox import revive, undelivered
@@ -26,13 +25,11 @@ from warpwatch.dashboard.store.policy import state_limits
 from ..policy.committed_policy import limits_stated_by
 from ..policy.policy_file import PolicyError, find_policy, read_usable_policy
 from ..policy.policy_model import MOST_DAYS, AlertsTable, Policy
+from .alert_content import DeliveryError, Message
 from .alert_round import Round, now_ms, round_line, unrouted_lines
 from .checks.runner_health import TrustCache
-from .destinations import Destinations
-from .digest import Period, digest, due
-from .digest_messages import compose_digest, digest_recipients, queue_digest, queue_digest_if_due
-from .message import DeliveryError, Message
-from .outbox_sender import DeliveryReport
+from .digest import Period, compose_digest, digest, digest_recipients, due, queue_digest, queue_digest_if_due
+from .outbox_sender import DeliveryReport, Destinations
 
 
 @click.command()

@@ -10,9 +10,8 @@ from warpwatch.dashboard.store.outbox import unconfigured_destinations
 
 from ..policy.policy_model import AlertsTable
 from .checks.runner_health import TrustCache
-from .destinations import Destinations
 from .health_scan import scan_health
-from .outbox_sender import DeliveryReport, deliver_outbox
+from .outbox_sender import DeliveryReport, Destinations, deliver_outbox
 from .regression_scan import scan_regressions
 from .scan import ScanResult, new_scan
 

@@ -16,11 +16,10 @@ from warpwatch.dashboard.store.alert_updates import update_health_alert
 from warpwatch.dashboard.store.alerts import health_alerts
 from warpwatch.dashboard.store.outbox import notified_destinations
 
-from .alert_content import health_content
+from .alert_content import Action, health_content, thread_of
 from .checks.failed_kernels import failed_checks, without_number
 from .checks.missing_data import silent_machines, stopped_benchmarks
 from .checks.runner_health import RunnerFacts, TrustCache, unhealthy_runner
-from .message import Action, thread_of
 from .scan import Scan
 
 

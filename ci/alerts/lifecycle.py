@@ -21,8 +21,8 @@ from warpwatch.dashboard.model.series import Commit
 from warpwatch.dashboard.store.alert_updates import RegressionUpdate
 
 from ..policy.policy_model import AlertsTable
+from .alert_content import Action
 from .grouping import CommitRange, as_group, common_range, is_over, is_reportable, own_change
-from .message import Action
 
 
 class Ending(StrEnum):

@@ -10,16 +10,15 @@ from warpwatch.dashboard.model.naming import kernel_of
 from warpwatch.dashboard.model.quantities import quantity
 from warpwatch.dashboard.model.series import Commit
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alert_candidates import alert_snapshot
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.store.alert_updates import update_regression_alert
+from warpwatch.dashboard.store.alerts import alert_snapshot
 from warpwatch.dashboard.store.outbox import notified_destinations
 from warpwatch.dashboard.store.queries.compiled_code import CodeBetween
 
-from .alert_content import regression_content, resolved_content
+from .alert_content import Action, regression_content, resolved_content, thread_of
 from .grouping import group, is_reportable, range_of
 from .lifecycle import LifecycleStep, accepts_series, alert_range, follow, notification_of
-from .message import Action, thread_of
 from .scan import Scan
 
 _KERNELS, _FACTS = 3, 6  # of compiled code, in a message

@@ -20,12 +20,11 @@ from warpwatch.dashboard.store.bisect_results import BisectResult, Culprit, bise
 from ..asv_checkout import GateError, uncommitted_warnings
 from ..host_lock import HostLockError
 from ..options import asv_arguments_option, asv_project_option, folder_option
-from .asv_bench import AsvBench, BenchError, patterns
-from .asv_target import AsvTarget, SeriesError, asv_target
+from .asv_target import AsvBench, AsvTarget, BenchError, SeriesError, asv_target, patterns
 from .bisect_loop import Conclusion, SearchSettings, Suspects, search
 from .bisect_report import BisectReport, as_json, as_markdown, as_table, headline, percent
 from .commit_range import RangeCommit, RangeError, commit_range, prior_weights
-from .measured_runs import Floats
+from .noise_models import Floats
 from .posterior import Posterior
 
 _ENOUGH_BUILDS = 8  # cached by asv: both ends, and the commits around a step

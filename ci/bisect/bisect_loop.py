@@ -9,8 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from .measured_runs import ExpectedNoise, Floats, Run
-from .noise_models import TAIL_DF
+from .noise_models import TAIL_DF, ExpectedNoise, Floats, Run
 from .posterior import Posterior, posterior_of
 
 # The next commit maximizes the information between the next value and the culprit (Lindley, "On a measure of the

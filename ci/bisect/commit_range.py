@@ -11,7 +11,7 @@ import numpy as np
 
 from warpwatch.dashboard.importers.git import GitError, git, records
 
-from .measured_runs import Floats
+from .noise_models import Floats
 
 
 class RangeError(Exception):

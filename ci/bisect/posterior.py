@@ -4,7 +4,7 @@ Probabilistic bisection updates a distribution of the step's position by noisy a
 transmission using noiseless feedback", IEEE Trans. Inf. Theory 9:136, 1963; Waeber, Frazier and Henderson, "Bisection
 search with noisy responses", SIAM J. Control Optim. 51:2261, 2013). Here answers are measurements with unknown noise:
 levels and noise are integrated out for a stationary and for a drifting machine (noise_models.py), weighted by the
-probabilities of drift_model.py. There may be up to three steps between the ends; the culprit is the largest in the
+probabilities of noise_models.py. There may be up to three steps between the ends; the culprit is the largest in the
 direction of the ends' change.
 """
 
@@ -16,9 +16,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .drift_model import DriftModel, drift_models, without_drift
-from .measured_runs import ExpectedNoise, Floats, Run, columns, estimated_sigma
-from .noise_models import DriftFits, StationaryFits, level_range
+from .noise_models import (
+    DriftFits,
+    DriftModel,
+    ExpectedNoise,
+    Floats,
+    Run,
+    StationaryFits,
+    columns,
+    drift_models,
+    estimated_sigma,
+    level_range,
+    without_drift,
+)
 
 _PRIOR_OF_STEPS = (0.9, 0.08, 0.02)  # prior probabilities of one, two and three steps
 _NEGLIGIBLE = 1e-4  # probability of a drift model that is ignored

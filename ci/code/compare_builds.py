@@ -15,9 +15,8 @@ import click
 from warpwatch.dashboard.cli.output import OutputFile
 from warpwatch.dashboard.cli.store_access import CannotTellError
 
-from .code_comparison import CodeComparison, compare_code
+from .code_comparison import CodeComparison, CommitFacts, compare_code, read_facts
 from .code_report import as_markdown, headline
-from .compiled_facts import CommitFacts, read_facts
 
 _NO_COMMIT = "0" * 40  # GitHub's base of a branch's first push
 

@@ -6,18 +6,46 @@ description, as GitHub's own examples do.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 from githubkit import GitHub, TokenAuthStrategy
 from githubkit.exception import GitHubException, RequestError, RequestFailed
 
-from .check_run import CheckAnnotation, CheckRun
 from .retries import ForgeError, TransientError, check_answer, with_retries
 from .sticky_comment import Comment
+
+Conclusion = Literal["success", "failure", "neutral", "action_required", "cancelled", "timed_out"]
+Level = Literal["notice", "warning", "failure"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckAnnotation:
+    """An annotation at a line of the repository, in plain text."""
+
+    path: str
+    line: int
+    level: Level
+    title: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRun:
+    """A check run with all its annotations; a request holds 50 of them."""
+
+    name: str
+    head: str
+    conclusion: Conclusion | None  # None: in progress
+    title: str
+    summary: str
+    annotations: tuple[CheckAnnotation, ...]
+    workflow_run: str | None = None  # the workflow run whose artefacts it reports
+    details_url: str | None = None  # of the log
+
 
 ACTIONS_BOT = "github-actions[bot]"  # the author of comments by a workflow's token
 _PAGE = 100

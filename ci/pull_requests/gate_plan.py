@@ -14,9 +14,8 @@ from warpwatch.dashboard.text.comparison_labels import Quote
 from warpwatch.dashboard.text.labels import short_hash
 from warpwatch.dashboard.text.markdown import code_span
 
-from ..code.code_comparison import CodeComparison
-from ..code.compiled_facts import CodeFileError, read_model
-from ..forges.check_run import CheckRun, Conclusion
+from ..code.code_comparison import CodeComparison, CodeFileError, read_model
+from ..forges.github import CheckRun, Conclusion
 from ..forges.pull_request_address import workflow_run_url
 from ..forges.retries import ForgeError
 from ..gate.artefact import GateArtefact, plain

@@ -1,7 +1,7 @@
-"""`warpwatch forge accept-reply`: validates a maintainer's `/warpwatch accept …`, after which reports are renewed."""
+"""`warpwatch forge accept-reply` and `ok-to-test`: maintainers' commands in new comments on pull requests."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -11,38 +11,14 @@ from ..forges.replies import commands
 from ..forges.retries import ForgeError, with_retries
 from .events import APPROVED_BRANCH, Event, NewComment, new_comment
 from .gate_plan import NAME
-from .repository import Repository, refuse, report_failures
+from .repository import PullRequest, Repository
+
+_OK_TO_TEST = re.compile(r"\s*/ok to test\b(?P<commit>[^\n]*)")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-class NotAcceptedError(Exception):
-    """The command is rejected; the message gives the reason to its author."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AcceptedCommand:
-    """The pull request whose reports are renewed, and the workflow run with its artefacts."""
-
-    pull: int
-    head: str
-    run: str
-
-
-def validate_command(comment: NewComment, repository: Repository) -> AcceptedCommand:
-    """Validates the command in a comment. Raises NotAcceptedError, ForgeError."""
-    if not with_retries(lambda: repository.thread(comment.pull).may_write(comment.author)):
-        raise NotAcceptedError("only users with write access can accept")
-    pull = repository.pull_request(comment.pull)
-    if not pull.is_open:
-        raise NotAcceptedError("this pull request is not open")
-    for line in commands(comment.body):
-        try:
-            parse_acceptance(line)
-        except ValueError as error:
-            raise NotAcceptedError(f"expected `/warpwatch accept {SYNTAX}`") from error
-    run = repository.workflow_run(pull.head, NAME)
-    if run is None:
-        raise NotAcceptedError(f"{pull.head} is not measured yet; reply again after its report")
-    return AcceptedCommand(pull=pull.number, head=pull.head, run=run)
+class RefusedError(Exception):
+    """The command is refused; the message gives the reason to its author."""
 
 
 @click.command("accept-reply")
@@ -60,78 +36,22 @@ def accept_reply(output: Path) -> None:
     Outputs the workflow run with the artefacts, which `report-gate --replies` and `conclude-gate` read again, together
     with all replies. Runs no code of the pull request.
     """
-    try:
-        comment = new_comment(Event.of_workflow())
-        if comment is None or not any(commands(comment.body)):
-            click.echo("no `/warpwatch accept` on a pull request")
-            return
-        repository = Repository.of_workflow()
-    except ForgeError as error:
-        raise click.ClickException(str(error)) from error
-    with report_failures(repository, comment.id, f"@{comment.author}: not accepted", comment.pull):
-        try:
-            command = validate_command(comment, repository)
-        except NotAcceptedError as refused:
-            refuse(repository, comment.pull, comment.id, f"@{comment.author}: not accepted; {refused}.")
-            click.echo(f"not accepted from {comment.author}: {refused}")
-            return
-    with output.open("a", encoding="utf-8") as file:
-        file.write(f"pull={command.pull}\nhead={command.head}\nrun={command.run}\n")
-    click.echo(
-        f"{command.head} of #{command.pull} is reported again from run {command.run}: accepted by {comment.author}"
-    )
-    try:
-        repository.react(comment.id, "+1")
-    except ForgeError as error:  # the command itself succeeded
-        click.echo(f"no reaction added: {error}", err=True)
 
+    def accept(comment: NewComment, repository: Repository) -> str:
+        pull = _open_pull_request(comment, repository, "accept")
+        for line in commands(comment.body):
+            try:
+                parse_acceptance(line)
+            except ValueError as error:
+                raise RefusedError(f"expected `/warpwatch accept {SYNTAX}`") from error
+        run = repository.workflow_run(pull.head, NAME)
+        if run is None:
+            raise RefusedError(f"{pull.head} is not measured yet; reply again after its report")
+        with output.open("a", encoding="utf-8") as file:
+            file.write(f"pull={pull.number}\nhead={pull.head}\nrun={run}\n")
+        return f"{pull.head} of #{pull.number} is reported again from run {run}: accepted by {comment.author}"
 
-_COMMAND = re.compile(r"\s*/ok to test\b(?P<commit>[^\n]*)")
-_COMMIT = re.compile(r"[0-9a-f]{40}")
-
-
-class NotGrantedError(Exception):
-    """The approval is rejected; the message gives the reason to its author."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
-    """A comment on a pull request with `/ok to test`."""
-
-    comment: int
-    author: str
-    pull: int
-    commit: str  # as in the comment, perhaps not a hash
-
-
-def approval_in(event: Event) -> Approval | None:
-    """The approval in a new comment; None for other comments."""
-    comment = new_comment(event)
-    match = _COMMAND.match(comment.body) if comment is not None else None
-    if comment is None or match is None:
-        return None
-    return Approval(comment=comment.id, author=comment.author, pull=comment.pull, commit=match["commit"].strip())
-
-
-def grant(approval: Approval, repository: Repository) -> str:
-    """Copies the approved commit to its branch and returns it. Raises NotGrantedError, ForgeError.
-
-    Requires the full hash of the newest commit, so that no other commit than the reviewed one is approved.
-    """
-    if not with_retries(lambda: repository.thread(approval.pull).may_write(approval.author)):
-        raise NotGrantedError("only users with write access can approve")
-    pull = repository.pull_request(approval.pull)
-    if not pull.is_open:
-        raise NotGrantedError("this pull request is not open")
-    if not _COMMIT.fullmatch(approval.commit):
-        raise NotGrantedError(f"give the full hash of the commit that you reviewed: `/ok to test {pull.head}`")
-    if pull.head != approval.commit:
-        raise NotGrantedError(
-            f"{approval.commit} is not the newest commit of this pull request. If you reviewed that one: "
-            f"`/ok to test {pull.head}`"
-        )
-    repository.set_branch(APPROVED_BRANCH.format(number=approval.pull), approval.commit)
-    return approval.commit
+    _handle("/warpwatch accept", lambda body: any(commands(body)), accept, refusal="not accepted")
 
 
 @click.command("ok-to-test")
@@ -148,33 +68,98 @@ def ok_to_test(workflow: str) -> None:
     Verifies that the author has write access and that HASH is the full hash of the newest commit, copies the commit to
     the branch pull-request/NUMBER, and starts the measuring workflow. Checks out and runs no code of the fork.
     """
+
+    def approve(comment: NewComment, repository: Repository) -> str:
+        pull = _open_pull_request(comment, repository, "approve")
+        _verify_reviewed(comment, pull)
+        repository.set_branch(APPROVED_BRANCH.format(number=pull.number), pull.head)
+        # A push with GITHUB_TOKEN starts no workflow, so the default branch's workflow is started here.
+        inputs = {"pull": str(pull.number), "sha": pull.head}
+        repository.start(workflow, ref=repository.default_branch(), inputs=inputs)
+        return f"{pull.head} of #{pull.number} is measured: approved by {comment.author}"
+
+    _handle(
+        "/ok to test",
+        lambda body: _OK_TO_TEST.match(body) is not None,
+        approve,
+        refusal="not tested",
+        clean_up=_delete_old_branches,
+    )
+
+
+def _handle(
+    name: str,
+    is_command: Callable[[str], bool],
+    do: Callable[[NewComment, Repository], str],
+    *,
+    refusal: str,
+    clean_up: Callable[[Repository], None] = lambda repository: None,
+) -> None:
+    """Carries out the command in the event's comment, and answers its author.
+
+    `do` returns the line to print, or raises RefusedError or ForgeError. After a ForgeError the job fails too.
+    """
     try:
-        approval = approval_in(Event.of_workflow())
-        if approval is None:
-            click.echo("no `/ok to test` on a pull request")
+        comment = new_comment(Event.of_workflow())
+        if comment is None or not is_command(comment.body):
+            click.echo(f"no `{name}` on a pull request")
             return
         repository = Repository.of_workflow()
     except ForgeError as error:
         raise click.ClickException(str(error)) from error
-    with report_failures(repository, approval.comment, f"@{approval.author}: not tested", approval.pull):
-        try:
-            commit = grant(approval, repository)
-        except NotGrantedError as refused:
-            refuse(repository, approval.pull, approval.comment, f"@{approval.author}: not tested; {refused}.")
-            click.echo(f"not granted to {approval.author}: {refused}")
-            return
-        # A push with GITHUB_TOKEN starts no workflow, so the default branch's workflow is started here.
-        inputs = {"pull": str(approval.pull), "sha": commit}
-        repository.start(workflow, ref=repository.default_branch(), inputs=inputs)
-    click.echo(f"{commit} of #{approval.pull} is measured: approved by {approval.author}")
     try:
-        repository.react(approval.comment, "+1")
-        delete_old_branches(repository)
-    except ForgeError as error:  # the approval itself succeeded
-        click.echo(f"no reaction added, or old branches not deleted: {error}", err=True)
+        try:
+            done = do(comment, repository)
+        except RefusedError as refused:
+            _refuse(repository, comment, f"{refusal}; {refused}.")
+            click.echo(f"{refusal}, {comment.author}: {refused}")
+            return
+    except ForgeError as error:
+        try:
+            _refuse(repository, comment, f"{refusal}; {error}. Try again later, in a new comment.")
+        except ForgeError as unanswered:
+            click.echo(f"the comment could not be answered: {unanswered}", err=True)
+        raise click.ClickException(str(error)) from error
+    click.echo(done)
+    try:
+        repository.react(comment.id, "+1")
+        clean_up(repository)
+    except ForgeError as error:  # the command itself succeeded
+        click.echo(f"the comment has no reaction, or old branches are left: {error}", err=True)
 
 
-def delete_old_branches(repository: Repository) -> None:
+def _refuse(repository: Repository, comment: NewComment, text: str) -> None:
+    """Answers a command with a reaction and, once, with a comment. Raises ForgeError."""
+    try:
+        repository.answer(comment.pull, comment.id, f"@{comment.author}: {text}")
+    finally:
+        repository.react(comment.id, "-1")
+
+
+def _open_pull_request(comment: NewComment, repository: Repository, verb: str) -> PullRequest:
+    """The comment's pull request. Raises RefusedError unless it is open and the author has write access."""
+    if not with_retries(lambda: repository.thread(comment.pull).may_write(comment.author)):
+        raise RefusedError(f"only users with write access can {verb}")
+    pull = repository.pull_request(comment.pull)
+    if not pull.is_open:
+        raise RefusedError("this pull request is not open")
+    return pull
+
+
+def _verify_reviewed(comment: NewComment, pull: PullRequest) -> None:
+    """Raises RefusedError unless the comment has the full hash of the newest commit: no other one was reviewed."""
+    match = _OK_TO_TEST.match(comment.body)
+    commit = match["commit"].strip() if match else ""
+    if not _COMMIT.fullmatch(commit):
+        raise RefusedError(f"give the full hash of the commit that you reviewed: `/ok to test {pull.head}`")
+    if pull.head != commit:
+        raise RefusedError(
+            f"{commit} is not the newest commit of this pull request. If you reviewed that one: "
+            f"`/ok to test {pull.head}`"
+        )
+
+
+def _delete_old_branches(repository: Repository) -> None:
     """Deletes the approved branches of pull requests that are closed. Raises ForgeError."""
     for name in repository.branches(APPROVED_BRANCH.format(number="")):
         number = name.removeprefix(APPROVED_BRANCH.format(number=""))

@@ -3,12 +3,9 @@
 import base64
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
-
-import click
 
 from ..forges.github import ACTIONS_BOT, GitHubThread, github_errors, open_github
 from ..forges.retries import ForgeError, with_retries
@@ -210,30 +207,3 @@ def _pull_request(answer: Mapping[str, Any]) -> PullRequest:
         head_repository=source["full_name"] if source else None,
         is_open=answer["state"] == "open",
     )
-
-
-# Answers to commands in comments that are refused or fail.
-
-
-def refuse(repository: Repository, pull: int, comment: int, text: str) -> None:
-    """Answers a command with a reaction and, once, with a comment. Raises ForgeError."""
-    try:
-        repository.answer(pull, comment, text)
-    finally:
-        repository.react(comment, "-1")
-
-
-@contextmanager
-def report_failures(repository: Repository, comment: int, prefix: str, pull: int) -> Iterator[None]:
-    """Answers a comment whose command failed because of GitHub, if GitHub accepts the answer.
-
-    Raises click.ClickException, so that the job fails too.
-    """
-    try:
-        yield
-    except ForgeError as error:
-        try:
-            refuse(repository, pull, comment, f"{prefix}; {error}. Try again later, in a new comment.")
-        except ForgeError as unanswered:
-            click.echo(f"the comment could not be answered: {unanswered}", err=True)
-        raise click.ClickException(str(error)) from error

@@ -15,10 +15,9 @@ from ..policy.committed_policy import limits_stated_in
 from ..policy.policy_file import PolicyError
 from ..retries import UnavailableError
 from .queue import default_queue_folder, open_queue
-from .sender import PushResult
-from .sender import push as push_results
-from .sender import watch as watch_results
-from .upload import RefusedError, SettingsError, Upload, UploadTooLargeError, check_server
+from .upload import PushResult, RefusedError, SettingsError, Upload, UploadTooLargeError, check_server
+from .upload import push as push_results
+from .upload import watch as watch_results
 
 
 def state_limits(results: Path, upload: Upload, say: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-"""Labels of a gate's artefact: titles, cells, sentences.
+"""Labels of a gate's artefact, titles, cells, sentences; and acceptances in replies, applied to it.
 
 `quote` escapes the artefact's texts, which are untrusted, for the format of the report.
 """
@@ -7,15 +7,17 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from warpwatch.dashboard.model.comparison import Outcome
+from warpwatch.dashboard.model.comparison import Acceptance, Outcome, outcome_of
 from warpwatch.dashboard.model.quantities import quantity
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.text.comparison_labels import Quote, threshold_note
 from warpwatch.dashboard.text.labels import count
 from warpwatch.dashboard.web.urls import compare_address, project_in_path
 
+from ..acceptance import covering
 from ..asv_checkout import bench_pattern
 from ..gate.artefact import CUT, ArtefactRow, CodeDifference, CodeFact, GateArtefact
+from ..gate.artefact_builder import bounded_acceptance
 from ..gate.gate_loop import cost_sentence
 
 _IN_TITLES = (Verdict.REGRESSED, Verdict.INCONCLUSIVE, Verdict.IMPROVED)
@@ -155,3 +157,37 @@ def reproduce(artefact: GateArtefact, rows: Iterable[ArtefactRow]) -> str | None
 def _is_whole(row: ArtefactRow) -> bool:
     texts = (row.series.benchmark, *row.series.parameters.values())
     return row.series.measured_by_asv and not any(text.endswith(CUT) for text in texts)
+
+
+_MOST_EXPIRED = 10
+
+
+def with_replies(
+    artefact: GateArtefact, replies: Sequence[Acceptance], expired: Sequence[Acceptance] = ()
+) -> GateArtefact:
+    """The artefact with each row accepted by the first reply that covers it; earlier acceptances stay.
+
+    Its notes list replies to an earlier head that would cover a blocking row.
+    """
+    rows = tuple(_accepted(row, replies) for row in artefact.rows)
+    relevant = [each for each in expired if any(row.is_blocking and covering([each], row) for row in rows)]
+    notes = tuple(dict.fromkeys(_expired_note(each, artefact.head.hash) for each in relevant))
+    return artefact.model_copy(
+        update={
+            "rows": rows,
+            "outcome": outcome_of((*rows, *artefact.left_out)),
+            "notes": (*artefact.notes, *notes[:_MOST_EXPIRED]),
+        }
+    )
+
+
+def _expired_note(reply: Acceptance, head: str) -> str:
+    return (
+        f"{reply.pattern}, accepted by {reply.by} ({reply.source}) before {head[:8]}, has expired: reply again if it "
+        f"is still meant ({reply.reason[:200]})"
+    )
+
+
+def _accepted(row: ArtefactRow, replies: Sequence[Acceptance]) -> ArtefactRow:
+    reply = covering(replies, row) if row.accepted is None else None
+    return row if reply is None else row.model_copy(update={"accepted": bounded_acceptance(reply)})

@@ -17,9 +17,8 @@ from ..forges.retries import ForgeError, with_retries
 from ..forges.sticky_comment import PostOutcome, Thread, put_comment
 from ..gate.artefact import ArtefactError, GateArtefact, read_artefact
 from .comment import GITHUB_MOST, GITLAB_MOST, SUMMARY_MOST, check_run, markdown
-from .gate_labels import Links
+from .gate_labels import Links, with_replies
 from .junit import junit
-from .reply_acceptances import with_replies
 
 _TEXTS = {
     "comment": lambda artefacts, links: markdown(artefacts, links, GITHUB_MOST),

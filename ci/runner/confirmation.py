@@ -5,6 +5,8 @@ and the dashboard repeats the test on the same runs. Each run is archived for `w
 overwrites its file, so an interruption loses the running one at most.
 """
 
+import json
+import os
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -27,10 +29,67 @@ from warpwatch.dashboard.text.labels import count
 from ..asv_checkout import AsvRuns
 from ..gate.comparison_policy import ComparisonPolicy, read_committed_policy, read_comparison_policy
 from ..gate.gate_loop import analysis_schedule, run_gate
-from ..push.run_archives import archive_run
-from .day_budget import DayBudget
+from ..host_lock import HostLockError, lock_folder, open_shared, visible_gpus
+from ..push.batch import archive_run
+
+_DAY_S = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayBudget:
+    """The seconds spent today, in a file next to the GPU's lock: jobs that start with an empty home share it.
+
+    Whoever holds the lock writes it. A restart of the machine begins with the whole budget.
+    """
+
+    path: Path
+    seconds: float  # of a day
+
+    def remaining_s(self) -> float:
+        """Seconds left today, negative if the last run took longer. Raises HostLockError."""
+        return self.seconds - self._spent()
+
+    def spend(self, seconds: float) -> None:
+        """Records spent seconds. Raises HostLockError."""
+        text = json.dumps({"day": _today(), "seconds": round(self._spent() + seconds, 1)}).encode()
+        descriptor = self._open()
+        try:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, text, 0)
+        finally:
+            os.close(descriptor)
+
+    def _spent(self) -> float:
+        """A file that another program damaged counts as a new day's."""
+        descriptor = self._open()
+        try:
+            spent = json.loads(os.pread(descriptor, 4096, 0) or b"{}")
+            return float(spent["seconds"]) if spent["day"] == _today() else 0.0
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return 0.0
+        finally:
+            os.close(descriptor)
+
+    def _open(self) -> int:
+        try:
+            return open_shared(self.path)
+        except OSError as error:
+            raise HostLockError(f"cannot open {self.path}: {error.strerror}; see WARPWATCH_LOCK_FOLDER") from error
+
+
+def day_budget(minutes: float) -> DayBudget:
+    """The budget of the first visible GPU, or of a machine without one."""
+    name = min(visible_gpus(), default="machine")
+    return DayBudget(path=lock_folder() / f"warpwatch-{name}.confirmations", seconds=60 * minutes)
+
+
+def _today() -> int:
+    """Days since 1970."""
+    return int(time.time() // _DAY_S)
+
 
 _CHANGED = {Verdict.REGRESSED, Verdict.IMPROVED}
+
 _MOST_FAILED = 20  # earlier commits without a number, such as those that do not build
 
 

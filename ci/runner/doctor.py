@@ -14,8 +14,7 @@ import click
 
 from ..options import folder_option
 from .checks import examine
-from .finding import Finding, FindingState
-from .host import Host
+from .host import Finding, FindingState, Host
 
 
 @click.command()

@@ -20,10 +20,9 @@ from ..host_lock import HostLockError, gpu_lock, with_gpu_lock
 from ..options import folder_option
 from ..policy.policy_file import find_policy, read_usable_policy
 from ..policy.policy_model import Policy
-from ..push.run_archives import ArchiveError, archive_run
+from ..push.batch import ArchiveError, archive_run
 from .clock_lock import locked, reset
-from .confirmation import Confirmation
-from .day_budget import day_budget
+from .confirmation import Confirmation, day_budget
 from .register_command import register
 from .setup_command import setup
 from .trust_report import TrustError, as_json, as_text, measure_again, store_of, trust_report

@@ -1,7 +1,7 @@
 """Comparison of two commits, series by series: the rows of `warpwatch check`, of the gate, the API and pages.
 
 Canaries and baselines measured in the same runs are controls: no commit of the project changes them, so a change that
-they share on a machine is the machine's, and is subtracted from every other series there (machine_drift.py).
+they share on a machine is the machine's, and is subtracted from every other series there (noise.py).
 """
 
 import math
@@ -34,8 +34,7 @@ from ..store import queries
 from ..store.engine import Store
 from ..store.queries.comparison_pairs import Pair, Side
 from .gpu_sessions import AcrossGpuComparison, compare_across_gpus, pooled_noise
-from .machine_drift import machine_drifts, may_explain, raw_change, rivals_shift
-from .noise import HistoryNoises, PooledNoise, rerun_noises
+from .noise import HistoryNoises, PooledNoise, machine_drifts, may_explain, raw_change, rerun_noises, rivals_shift
 from .slow_decline import slow_declines
 
 NO_RATIO = "no ratio to a value at or below zero"

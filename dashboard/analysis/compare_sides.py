@@ -1,12 +1,16 @@
 """Comparisons as the compare page and `warpwatch compare` show them: of commits, machines or implementations."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import geometric_mean
 
 from ..model.comparison import ComparedBy, Comparison, ComparisonRow, Estimate
 from ..model.metric import Metric
+from ..model.naming import kernel_name
+from ..model.overview import OverviewEntry, OverviewRow
 from ..model.schema import commit_schema
-from ..model.series import Commit, Series, Status, Workloads
+from ..model.series import Commit, Series, Status, Workloads, is_main
 from ..model.thresholds import LimitsOf, StatedLimits
 from ..model.verdict import Verdict
 from ..statistics.comparison import FAMILY_ERROR, compare, compare_exact, family_verdicts
@@ -26,7 +30,7 @@ from .compare_commits import (
 )
 from .gpu_sessions import compare_across_gpus, pooled_noise
 from .noise import HistoryNoises, rerun_noises
-from .thresholds import ThresholdResolver, threshold_resolver
+from .thresholds import ThresholdResolver, step_thresholds, threshold_resolver
 
 _NORMAL_95 = 1.96
 _ENOUGH_TO_SHARE = 3  # rows of one reason
@@ -286,3 +290,46 @@ def _compared(comparison: Comparison, pairs: Iterable[Pair], stated: StatedLimit
         dtypes=tuple(sorted({row.dtype for row in rows if row.dtype})),
         metrics=tuple(sorted(metrics, key=lambda metric: (metric.label, metric.unit))),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelStanding:
+    """One kernel on one machine against the best baseline of each workload, by the main implementation."""
+
+    kernel: str
+    machine: str
+    speedup: float  # geometric mean over the workloads
+    least: float
+    most: float
+    ahead: int  # workloads faster than every baseline
+    workloads: int
+    baselines: tuple[str, ...]  # the fastest ones, the most frequent first
+    in_means: bool
+
+
+def leaderboard(store: Store, project: str, entries: Iterable[OverviewEntry]) -> tuple[KernelStanding, ...]:
+    """The kernels with a baseline in the same run, the slowest against it first; those out of means last."""
+    workloads, limits = queries.project_workloads(store, project), step_thresholds(store, project).limits
+    by_kernel: dict[tuple[str, str], list[OverviewRow]] = defaultdict(list)
+    for entry in entries:
+        series = entry.row.series
+        if entry.row.baseline is not None and series.metric.is_latency and is_main(series, workloads):
+            by_kernel[kernel_name(series.benchmark, entry.row.operator), series.machine].append(entry.row)
+    found = []
+    for (kernel, machine), rows in by_kernel.items():
+        best = [row.baseline for row in rows if row.baseline is not None]
+        ratios = [each.ratio for each in best]
+        found.append(
+            KernelStanding(
+                kernel=kernel,
+                machine=machine,
+                speedup=geometric_mean(ratios),
+                least=min(ratios),
+                most=max(ratios),
+                ahead=sum(ratio > 1 for ratio in ratios),
+                workloads=len(rows),
+                baselines=tuple(name for name, _ in Counter(each.implementation for each in best).most_common()),
+                in_means=limits(rows[0].series).in_means,
+            )
+        )
+    return tuple(sorted(found, key=lambda each: (not each.in_means, each.speedup)))

@@ -8,8 +8,7 @@ from ..model.series import Commit
 from ..model.thresholds import LimitsOf
 from ..model.verdict import NoiseSource, Verdict
 from ..statistics.comparison import FAMILY_ERROR
-from ..statistics.confirmed_step import ConfirmedStep, holm_p_values
-from ..statistics.detection import SMALLEST_CHANGE
+from ..statistics.detection import SMALLEST_CHANGE, ConfirmedStep, holm_p_values
 from ..store import queries
 from ..store.analysis import StaleProject
 from ..store.engine import Store

@@ -29,7 +29,7 @@ from ..store.column_records import MachineHistory, SeriesRuns
 from ..store.commit_index import CommitIndex
 from ..store.engine import Store
 from ..store.queries.comparison_pairs import Pair
-from .machine_drift import level_ratio
+from .noise import level_ratio
 
 SESSION_PAIRS = 8  # newest pairs of sessions that a series' scatter is taken from
 _MOST_SHARE = 1.2  # of a latency: more means that the bytes did not come from memory

@@ -13,7 +13,7 @@ from ..model.series import Series
 from ..store import Store, queries
 from ..store.chunks import Floats
 from ..store.queries.standings import Levels
-from .change_causes import SoftwareChange, software_changes
+from .causes import SoftwareChange, software_changes
 
 _NEWEST = 40  # commits of a chart
 

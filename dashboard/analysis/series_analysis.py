@@ -18,8 +18,7 @@ from ..executors import in_order, local_workers
 from ..model.error_location import located
 from ..model.metric import Metric, metric
 from ..statistics.changepoint import Changepoint, Detection
-from ..statistics.confirmed_step import ConfirmedStep, with_confirmed
-from ..statistics.detection import detect, detect_in_levels
+from ..statistics.detection import ConfirmedStep, detect, detect_in_levels, with_confirmed
 from ..statistics.episodes import Episode
 from ..statistics.gpu_history import SessionChain
 from ..statistics.level_path import Ints

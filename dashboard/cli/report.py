@@ -15,11 +15,10 @@ from ..model.overview import ReportRow
 from ..model.quantities import latency, quantity, ratio, share
 from ..model.series import Project, Status
 from ..store import Store, queries
-from ..text.release_report import as_markdown
+from ..text.comparison_report import release_markdown
 from ..text.tables import text_table
 from .output import write
-from .project_choice import choose_project, recorded_commit
-from .store_access import CannotTellError, open_store, read_settings
+from .store_access import CannotTellError, choose_project, open_store, read_settings, recorded_commit
 
 # The report as text for a terminal and as JSON for programs.
 
@@ -136,7 +135,7 @@ def print_changes(store: Store, project: Project, since: str, until: str | None,
     head = recorded_commit(store, project, until) if until else newest[0]
     compared = compare_commits(store, project.name, base, head, threshold=read_settings().threshold)
     changes = release_report(store, project.name, compared, base, head)
-    write(changes.model_dump_json(indent=2) if as_json else as_markdown(changes), None)
+    write(changes.model_dump_json(indent=2) if as_json else release_markdown(changes), None)
 
 
 _database = click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")

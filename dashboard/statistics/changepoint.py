@@ -48,7 +48,7 @@ class Changepoint:
     p_adjusted: float  # adjusted for that selection
     posterior: tuple[tuple[int, float], ...]  # indices from `first` to `last`, with the probability of each
     adjusted: Adjusted | None = None  # None: of values as one GPU measured them
-    is_confirmed: bool = False  # by runs of both commits in turns (confirmed_step.py)
+    is_confirmed: bool = False  # by runs of both commits in turns (detection.py)
 
     def among(self, indices: Sequence[int]) -> "Changepoint":
         """The same change in a longer series, of which this one has the values at `indices`."""

@@ -1,17 +1,30 @@
-"""Changepoint detection: one method for exact quantities, one for short histories, one for the rest."""
+"""Changepoint detection: one method for exact quantities, one for short histories, one for the rest.
+
+Short histories, on a machine whose noise is known from its other series: binary segmentation. The split with the least
+sum of absolute deviations from the medians of both sides is tested, with the difference at the split left out of the
+noise; then both sides are split in the same way. Steps that measuring base and head again in turns has confirmed are
+added to those of a history.
+"""
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 
+import numpy as np
+
+from ..model.comparison import Estimate
 from ..model.metric import Metric
+from ..model.quantities import relative_change
 from .changepoint import Changepoint, Detection, find_changes
-from .comparison import RunValue, compare, sample_scatter
+from .comparison import RunValue, compare, sample_error, sample_scatter
+from .distributions import critical_value, t_p_value
 from .episodes import Episode
 from .gpu_history import SessionChain, detect_across_gpus
-from .machine_noise import ENOUGH_ALONE
+from .level_path import Ints
+from .machine_noise import ENOUGH_ALONE, history_noise
 from .noise import Noise
-from .short_series import short_changepoints
 
 # Raise with every change of the findings, here or in the classification (classify.py): stores are then analysed anew.
 # tests/dashboard/test_analysis_version.py compares a digest.
@@ -191,3 +204,159 @@ def _short(commits: Sequence[Sequence[RunValue]], levels: Sequence[float]) -> tu
                 )
             )
     return tuple(changes)
+
+
+_P = 1e-4
+_OFF_MEDIAN = 1.2533  # standard error of a median in those of a mean, for normal noise
+
+
+def short_changepoints(
+    commits: Sequence[Sequence[RunValue]], machine: float, *, smallest_change: float
+) -> tuple[Changepoint, ...]:
+    """Changepoints of a history of positive values, given as runs by commit.
+
+    `machine`: relative scatter between runs of the machine's series of similar latency (`Peers.scale`). A level needs
+    two commits, at either end of the history one.
+    """
+    levels = [median(run.value for run in runs) for runs in commits]
+    edges = _edges(commits, levels, machine, smallest_change, 0, len(levels))
+    changes = []
+    for start, middle, end in zip([0, *edges], edges, [*edges[1:], len(levels)], strict=False):
+        change = _tested(commits, levels, machine, start, middle, end)
+        if change is not None and abs(change.magnitude) >= smallest_change:
+            changes.append(change)
+    return tuple(changes)
+
+
+def _edges(
+    commits: Sequence[Sequence[RunValue]],
+    levels: Sequence[float],
+    machine: float,
+    smallest: float,
+    start: int,
+    end: int,
+) -> list[int]:
+    """Positions between `start` and `end` at which the history splits, in order."""
+    candidates = [
+        index
+        for index in range(start + 1, end)
+        if (index - start > 1 or start == 0) and (end - index > 1 or end == len(levels))
+    ]
+    if not candidates:
+        return []
+    split = min(candidates, key=lambda index: _deviation(levels[start:index]) + _deviation(levels[index:end]))
+    change = _tested(commits, levels, machine, start, split, end)
+    if change is None or abs(change.magnitude) < smallest:
+        return []
+    left, right = ((start, split), (split, end))
+    return [
+        *_edges(commits, levels, machine, smallest, *left),
+        split,
+        *_edges(commits, levels, machine, smallest, *right),
+    ]
+
+
+def _deviation(levels: Sequence[float]) -> float:
+    logs = [math.log(level) for level in levels]
+    middle = median(logs)
+    return sum(abs(x - middle) for x in logs)
+
+
+def _tested(
+    commits: Sequence[Sequence[RunValue]],
+    levels: Sequence[float],
+    machine: float,
+    start: int,
+    split: int,
+    end: int,
+) -> Changepoint | None:
+    """The change at a split; None if it is not significant."""
+    noise = history_noise(levels, machine, (split - 1, split))
+    if noise is None or noise.df is None:  # with a machine's scale neither is None
+        return None
+    sizes = [split - start, end - split]
+    before, after = median(levels[start:split]), median(levels[split:end])
+    inside = max(sample_error(run) for runs in commits[start:end] for run in runs)
+    inefficiency = _OFF_MEDIAN if max(sizes) > 2 else 1.0
+    error = max(noise.scale, inside) * inefficiency * math.sqrt(sum(1 / size for size in sizes))
+    shift = math.log(after / before)
+    p = t_p_value(abs(shift) / error, noise.df)
+    if p >= _P:
+        return None
+    half = critical_value(0.05, noise.df) * error
+    return Changepoint(
+        index=split,
+        first=split,
+        last=split,
+        before=before,
+        after=after,
+        magnitude=relative_change(shift),
+        ci_low=relative_change(shift - half),
+        ci_high=relative_change(shift + half),
+        p_value=p,
+        p_adjusted=min(p * (len(levels) - 1), 1.0),
+        posterior=((split, 1.0),),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmedStep:
+    """A significant difference of the further runs of two commits."""
+
+    base: int  # ids of the commits
+    head: int
+    before: float
+    after: float
+    estimate: Estimate
+    p_adjusted: float  # by Holm, among the series that were measured again
+
+
+def with_confirmed(detection: Detection, steps: Sequence[ConfirmedStep], commits: Ints) -> Detection:
+    """The findings with the confirmed steps; `commits` has the id of each value's commit.
+
+    A changepoint in the same direction whose range contains the confirmed commit is the same change: the confirmed
+    step, which has the narrower range, replaces it.
+    """
+    places = {int(commit): index for index, commit in enumerate(commits.tolist())}
+    confirmed = [_changepoint(step, places) for step in steps if _is_in_order(step, places)]
+    if not confirmed:
+        return detection
+    others = [change for change in detection.changes if not any(_is_same(change, each) for each in confirmed)]
+    return replace(detection, changes=tuple(sorted([*others, *confirmed], key=lambda change: change.index)))
+
+
+def _is_in_order(step: ConfirmedStep, places: Mapping[int, int]) -> bool:
+    """Whether the history has both commits in this order, which another process may have changed meanwhile."""
+    return step.base in places and step.head in places and places[step.base] < places[step.head]
+
+
+def _is_same(change: Changepoint, confirmed: Changepoint) -> bool:
+    is_alike = (change.magnitude > 0) == (confirmed.magnitude > 0)
+    return change.index == confirmed.index or (is_alike and change.first <= confirmed.index <= change.last)
+
+
+def _changepoint(step: ConfirmedStep, places: Mapping[int, int]) -> Changepoint:
+    first, last = places[step.base] + 1, places[step.head]
+    return Changepoint(
+        index=last,
+        first=first,
+        last=last,
+        before=step.before,
+        after=step.after,
+        magnitude=step.estimate.change,
+        ci_low=step.estimate.ci_low,
+        ci_high=step.estimate.ci_high,
+        p_value=step.estimate.p_value,
+        p_adjusted=step.p_adjusted,
+        posterior=tuple((index, 1 / (last - first + 1)) for index in range(first, last + 1)),
+        is_confirmed=True,
+    )
+
+
+def holm_p_values(p_values: Sequence[float]) -> tuple[float, ...]:
+    """P-values adjusted for all of them (Holm, Scandinavian Journal of Statistics 6:65, 1979)."""
+    values = np.asarray(p_values, dtype=float)
+    order = np.argsort(values)
+    adjusted = np.empty(len(values))
+    adjusted[order] = np.minimum(np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)), 1.0)
+    return tuple(adjusted.tolist())

@@ -19,7 +19,7 @@ from .alert_opening import add_event, insert_alert
 from .engine import Store
 from .mappers import project_id
 from .points import read_points
-from .queries.triage_index import IndexedItem, ItemSeries, triage_index
+from .queries.triage_items import IndexedItem, ItemSeries, triage_index
 from .statements import id_in, insert_or_replace
 
 MOST_TEXT, MOST_LINE = 10_000, 500  # characters of a note; of a name or an address

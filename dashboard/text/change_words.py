@@ -1,6 +1,6 @@
 """Sentences about changes: direction, certainty, cause, and whether a pair of commits and the history agree."""
 
-from ..analysis.change_causes import ChangeCause, SoftwareChange
+from ..analysis.causes import ChangeCause, SoftwareChange
 from ..analysis.commit_kernels import Agreement, KernelAtCommit
 from ..model.changepoint import SeriesChange
 from ..model.metric import Metric

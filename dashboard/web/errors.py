@@ -8,7 +8,7 @@ from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 from werkzeug.exceptions import HTTPException, ServiceUnavailable
 
-from .api.problems import problem
+from .error_messages import problem
 from .pages import login
 from .request_context import error_page
 

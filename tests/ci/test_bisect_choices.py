@@ -11,17 +11,15 @@ import pytest
 
 from tests.asv_results import AsvResults, hash_of
 from tests.dashboard.suite_results import TRIAD, Suite
+from tests.stored import new_regressions, regression_alerts
 from warpwatch.ci.asv_checkout import AsvRuns
-from warpwatch.ci.bisect.asv_bench import AsvBench, controls_of, patterns
-from warpwatch.ci.bisect.asv_target import NoSeriesError, SeriesError, which_series
+from warpwatch.ci.bisect.asv_target import AsvBench, NoSeriesError, SeriesError, controls_of, patterns, which_series
 from warpwatch.ci.bisect.bisect_command import next_alert
 from warpwatch.ci.bisect.commit_range import RangeCommit, RangeError, commit_range, prior_weights
 from warpwatch.dashboard.model.alert import AlertState
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alert_candidates import new_regressions
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.store.alert_updates import RegressionUpdate, update_regression_alert
-from warpwatch.dashboard.store.alerts import regression_alerts
 
 NAME = "suite.Bench.track_latency"
 

@@ -9,7 +9,7 @@ from tools.gate_trial import Recorded
 from warpwatch.ci.bisect.bisect_loop import SearchSettings, search
 from warpwatch.ci.bisect.bisect_report import BisectReport, as_markdown, as_table
 from warpwatch.ci.bisect.commit_range import RangeCommit
-from warpwatch.ci.bisect.measured_runs import ExpectedNoise
+from warpwatch.ci.bisect.noise_models import ExpectedNoise
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.series import Series
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tools.bisect_trial import SimulatedBench, World, calibration, trial
 from tools.gate_trial import Recorded, recorded
 from warpwatch.ci.bisect.bisect_loop import Conclusion, Search, SearchSettings, likeliest, search
-from warpwatch.ci.bisect.measured_runs import ExpectedNoise, Run
+from warpwatch.ci.bisect.noise_models import ExpectedNoise, Run
 from warpwatch.ci.bisect.posterior import posterior_of
 
 RECORDED = sorted((Path(__file__).parents[2] / "perf_suite/trials/repeatability-h200").glob("run-*.json.gz"))

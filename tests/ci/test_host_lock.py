@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from warpwatch.ci.gpus import visible_gpus
-from warpwatch.ci.host_lock import GpuBusyError, HostLockError, gpu_lock
+from warpwatch.ci.host_lock import GpuBusyError, HostLockError, gpu_lock, visible_gpus
 
 _HOLD = """
 import subprocess, sys

@@ -9,16 +9,16 @@ import pytest
 from sqlalchemy import delete, event
 
 from tests.asv_results import AsvResults, hash_of
+from tests.stored import new_regressions, regression_alerts, regressions_by_alert
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.model.alert import AlertState
 from warpwatch.dashboard.model.comparison import Acceptance
-from warpwatch.dashboard.store import Store, alert_candidates, queries
-from warpwatch.dashboard.store.alert_candidates import alert_snapshot, new_regressions, regressions_by_alert
+from warpwatch.dashboard.store import Store, alerts, queries
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.store.alert_updates import RegressionUpdate, update_regression_alert
-from warpwatch.dashboard.store.alerts import regression_alerts
+from warpwatch.dashboard.store.alerts import alert_snapshot
 from warpwatch.dashboard.store.outbox import (
     claim_next,
     mark_delivered,
@@ -263,14 +263,14 @@ def test_emptying_the_outbox_takes_time_in_proportion_to_what_waits(sqlite_store
 def test_a_look_sees_one_moment(store: Store, regressed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """What another process does while it reads is seen by the next one, and by no part of this one."""
     group = new_regressions(store, "demo")[0]
-    read = alert_candidates.regressions_in
+    read = alerts.regressions_in
 
     def read_while_another_alerts(*words: Any) -> Any:
         monkeypatch.undo()
         assert open_regression_alert(store, group, messages={}, now_ms=1000) is not None
         return read(*words)
 
-    monkeypatch.setattr(alert_candidates, "regressions_in", read_while_another_alerts)
+    monkeypatch.setattr(alerts, "regressions_in", read_while_another_alerts)
     before = alert_snapshot(store, "demo", recent_days=30, most_false=0.05)
     assert (len(before.new), before.held, before.alerts) == (1, {}, ())
     after = alert_snapshot(store, "demo", recent_days=30, most_false=0.05)

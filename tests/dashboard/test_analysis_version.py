@@ -16,6 +16,7 @@ from sqlalchemy import event, select, update
 
 from tests.asv_results import AsvResults
 from tests.dashboard.suite_results import Suite
+from tests.stored import stored_history
 from tools.store_state import state_of
 from warpwatch.dashboard.analysis.classify import classify_machines
 from warpwatch.dashboard.analysis.series_analysis import analyse
@@ -163,7 +164,7 @@ def _confirmed(store: Store, asv: AsvResults) -> list[Any]:
     return [
         [series.title, change.kind.value, change.is_confirmed, *_rounded(change.magnitude, change.ci_low)]
         for series in sorted(queries.find_series(store, "confirmed").series, key=lambda one: one.key)
-        if (its := queries.history(store, series.key)) is not None
+        if (its := stored_history(store, series.key)) is not None
         for change in its.changes
     ]
 
@@ -171,7 +172,7 @@ def _confirmed(store: Store, asv: AsvResults) -> list[Any]:
 def _said(store: Store) -> list[Any]:
     found: list[Any] = []
     for series in sorted(queries.find_series(store, "demo").series, key=lambda one: one.key):
-        its = queries.history(store, series.key)
+        its = stored_history(store, series.key)
         assert its is not None
         for change in (*its.changes, *its.episodes):
             share = _rounded(change.share.value, change.share.ci_low, change.share.ci_high) if change.share else []

@@ -6,12 +6,12 @@ import pytest
 from sqlalchemy import update
 
 from tests.asv_results import AsvResults
+from tests.stored import new_regressions, regressions_by_alert
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.model.alert import TriageFilter, TriageState
 from warpwatch.dashboard.model.thresholds import StatedLimits
 from warpwatch.dashboard.model.verdict import ChangeKind, Verdict
 from warpwatch.dashboard.store import Store, queries, schema
-from warpwatch.dashboard.store.alert_candidates import new_regressions, regressions_by_alert
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.store.policy import state_limits
 

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.asv_results import AsvResults, hash_of
+from tests.stored import new_regressions
 from warpwatch.dashboard.model.alert import AlertState, EventKind, TriageFilter, TriageItem
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alert_candidates import new_regressions
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.store.bisect_results import AUTHOR, BisectResult, Culprit, bisected_alerts, record_bisect
 from warpwatch.dashboard.store.notes import NothingToAnnotateError, annotations

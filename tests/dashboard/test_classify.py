@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import select, update
 
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
+from tests.stored import new_regressions, regressions_by_alert, stored_history
 from tools.store_state import state_of
 from warpwatch.dashboard.analysis.classify import classify_machines
 from warpwatch.dashboard.analysis.next_measurement import measure_again
@@ -17,7 +18,6 @@ from warpwatch.dashboard.model.changepoint import SeriesChange
 from warpwatch.dashboard.model.overview import RowState
 from warpwatch.dashboard.model.verdict import ChangeKind, Control, Verdict
 from warpwatch.dashboard.store import Store, queries, schema
-from warpwatch.dashboard.store.alert_candidates import new_regressions, regressions_by_alert
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.text.labels import state_detail
 
@@ -32,7 +32,7 @@ def _suite(asv: Any, moved: dict[str, float], *, commits: int = 40, at: int = 25
 
 def _changes(store: Store, search: str) -> list[SeriesChange]:
     (series, *_) = queries.find_series(store, "demo", search=search).series
-    history = queries.history(store, series.key)
+    history = stored_history(store, series.key)
     assert history is not None
     return list(history.changes)
 

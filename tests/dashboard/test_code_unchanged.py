@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.dashboard.suite_results import Suite
+from tests.stored import stored_history
 from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.cli.report import report_table
 from warpwatch.dashboard.model.comparison import Comparison, Outcome
@@ -36,7 +37,7 @@ def _check(store: Store, base: int, head: int) -> Comparison:
 def test_the_history_says_that_it_was_not_measured_and_why(store: Store, suite: Suite) -> None:
     assert suite.asv.load(store).warnings == ()
     (row,) = queries.overview(store, "demo")
-    history = queries.history(store, row.series.key)
+    history = stored_history(store, row.series.key)
     assert history is not None
     assert [point.status for point in history.points] == [Status.OK] * 3 + [Status.UNCHANGED]
     assert (history.points[-1].value, history.points[-1].reason) == (None, WHY)

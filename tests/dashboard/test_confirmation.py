@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.asv_results import HOUR_MS, START_MS, AsvResults, hash_of
+from tests.stored import new_regressions
 from warpwatch.ci.runner.confirmation import is_suspicious
 from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.analysis.confirmation import compare_further_runs
@@ -17,9 +18,8 @@ from warpwatch.dashboard.model.changepoint import SeriesChange
 from warpwatch.dashboard.model.comparison import Estimate
 from warpwatch.dashboard.model.verdict import ChangeKind, NoiseSource, Verdict
 from warpwatch.dashboard.statistics.changepoint import Changepoint, Detection
-from warpwatch.dashboard.statistics.confirmed_step import ConfirmedStep, holm_p_values, with_confirmed
+from warpwatch.dashboard.statistics.detection import ConfirmedStep, holm_p_values, with_confirmed
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alert_candidates import new_regressions
 
 BENCH = "suite.Bench.track_latency"
 RUN_MS = 60_000

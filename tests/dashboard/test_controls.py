@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
+from tests.stored import new_regressions, stored_history, worse_steps
 from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.model.comparison import Comparison
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alert_candidates import new_regressions
 from warpwatch.dashboard.text.comparison_report import as_table
 
 
@@ -71,7 +71,7 @@ def test_a_canary_that_moves_is_never_a_regression_an_alert_or_a_row(store: Stor
     for number in range(12, 20):
         history.commit(number, {TRIAD: 1.5})
     asv.load(store)
-    assert queries.regressions(store, "demo", all_metrics=True) == ()
+    assert worse_steps(store, "demo") == ()
     assert new_regressions(store, "demo") == ()
     assert {row.series.implementation for row in queries.overview(store, "demo")} == {"warpwatch"}
     assert {row.implementation for row in queries.report(store)} == {"warpwatch", "eager"}
@@ -87,7 +87,7 @@ def test_canaries_of_runs_that_asv_was_not_asked_for_them_come_from_the_context(
         history.commit(number, asked_for_canaries=number != 1)
     asv.load(store)
     (canary, _) = queries.canaries(store, "demo")["box"]
-    told = queries.history(store, canary.series.key)
+    told = stored_history(store, canary.series.key)
     assert told is not None
     assert [(point.run, point.q25 is not None) for point in told.points] == [
         ("run-0-0", True),
@@ -97,7 +97,7 @@ def test_canaries_of_runs_that_asv_was_not_asked_for_them_come_from_the_context(
     ]
     assert told.series.listed
     (ours,) = queries.overview(store, "demo")
-    beside = queries.history(store, ours.series.key)
+    beside = stored_history(store, ours.series.key)
     assert beside is not None
     assert [len(each.points) for each in beside.canaries] == [4, 4]
     again = asv.load(store)
@@ -120,6 +120,6 @@ def test_host_overhead_takes_its_rivals_from_the_other_suites(sqlite_store: Stor
     assert set(shown) == {("rope",), ("linear",)}
     ratios = {case: row.baseline.ratio for case, row in shown.items() if row.baseline}
     assert ratios == {("rope",): pytest.approx(1.8), ("linear",): pytest.approx(0.5)}
-    history = queries.history(sqlite_store, shown[("rope",)].series.key)
+    history = stored_history(sqlite_store, shown[("rope",)].series.key)
     assert history is not None
     assert [other.points[0].value for other in history.others] == [9e-6]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.stored import stored_history
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
@@ -28,7 +29,7 @@ def _import(store: Store, name: str) -> None:
                 expected[data["commit_hash"], benchmark, n] = value
     recorded = {}
     for series in queries.find_series(store, name, limit=10_000).series:
-        history = queries.history(store, series.key)
+        history = stored_history(store, series.key)
         assert history is not None
         recorded.update(
             {(point.commit.hash, series.key): point.value for point in history.points if point.value is not None}

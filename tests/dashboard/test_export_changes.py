@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from tests.dashboard.suite_results import Suite
 from warpwatch.dashboard.cli.export import export
-from warpwatch.dashboard.cli.exports.measurement_rows import CHANGE_COLUMNS
+from warpwatch.dashboard.cli.measurement_rows import CHANGE_COLUMNS
 from warpwatch.dashboard.store import Store
 
 

@@ -17,10 +17,11 @@ from click.testing import CliRunner
 
 from tests.asv_results import HOUR_MS, START_MS, AsvResults, hash_of
 from tests.dashboard.suite_results import Suite
+from tests.stored import stored_history
 from warpwatch import dashboard
+from warpwatch.dashboard.cli.arrow import write_parquet
 from warpwatch.dashboard.cli.export import export
-from warpwatch.dashboard.cli.exports.arrow import write_parquet
-from warpwatch.dashboard.cli.exports.measurement_rows import COLUMNS, write_csv, write_json
+from warpwatch.dashboard.cli.measurement_rows import COLUMNS, write_csv, write_json
 from warpwatch.dashboard.store import Store, queries
 
 BENCH = "suite.Bench.track_latency"
@@ -77,7 +78,7 @@ def test_every_measurement_is_a_row_in_the_order_of_commits_and_runs(recorded: S
     assert datetime.fromisoformat(rows[2]["run_time"]) == datetime.fromtimestamp((START_MS + 10) / 1000, UTC)
     assert (float(first["q25"]), float(first["q75"]), first["sample_count"]) == (1.5 * 0.99, 1.5 * 1.01, "10")
     assert len({row["run"] for row in rows}) == 5
-    history = queries.history(recorded, first["series"])
+    history = stored_history(recorded, first["series"])
     assert history is not None
     assert [point.run for point in history.points] == [row["run"] for row in rows]
 
@@ -153,7 +154,7 @@ def test_gpus_workloads_and_implementations_have_columns(sqlite_store: Store, as
 def test_a_history_longer_than_a_table_of_arrow_is_whole(
     sqlite_store: Store, timed_history: Callable[..., AsvResults], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("warpwatch.dashboard.cli.exports.arrow._ROWS_AT_ONCE", 3)
+    monkeypatch.setattr("warpwatch.dashboard.cli.arrow._ROWS_AT_ONCE", 3)
     timed_history([1.0, 2.0], name="suite.A.track_latency")
     timed_history([3.0, 4.0, 5.0], name="suite.B.track_latency", first=2)
     timed_history([6.0], name="suite.C.track_latency", first=5).load(sqlite_store)

@@ -15,6 +15,7 @@ from sqlalchemy import select
 from tests.asv_results import hash_of
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
 from tests.golden.histories import write_h200_excerpt
+from tests.stored import stored_history
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
@@ -207,7 +208,7 @@ def test_a_step_across_gpus_is_the_verdict_of_the_series(sqlite_store: Store, as
     assert entry.state is RowState.IMPROVED
     assert entry.is_across_gpus
     assert state_detail(entry) == "−41.2 % across GPUs"
-    history = queries.history(sqlite_store, entry.row.series.key)
+    history = stored_history(sqlite_store, entry.row.series.key)
     assert history is not None
     (change,) = history.changes
     assert change.is_across_gpus
@@ -284,7 +285,7 @@ def test_the_recorded_history_tells_what_hopper_attention_gained(recorded: Store
     assert len(entries) == 24
     steps = {}
     for entry in entries:
-        history = queries.history(recorded, entry.row.series.key)
+        history = stored_history(recorded, entry.row.series.key)
         assert history is not None
         steps[entry.row.series.key] = [
             change for change in history.changes if change.commit.hash.startswith("0aec5df1")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.stored import stored_history
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers import import_asv as import_results_module
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, open_folder
@@ -22,7 +23,7 @@ def _points(store: Store, search: str = "Bench", project: str = "demo") -> list[
     """The points of the only series that matches."""
     found = queries.find_series(store, project, search=search)
     assert found.total == 1, [series.title for series in found.series]
-    history = queries.history(store, found.series[0].key)
+    history = stored_history(store, found.series[0].key)
     assert history is not None
     return list(history.points)
 
@@ -111,7 +112,7 @@ def test_points_that_are_no_numbers_are_kept_with_their_reason(store: Store, asv
     asv.load(store)
     shown = {}
     for series in queries.find_series(store, "demo").series:
-        history = queries.history(store, series.key)
+        history = stored_history(store, series.key)
         assert history is not None
         shown[series.parameters[0][1]] = history.points[0].status
     assert shown == {"1": Status.FAILED, "2": Status.UNAVAILABLE, "3": Status.INVALID, "4": Status.OK}
@@ -137,7 +138,7 @@ def test_text_that_a_database_refuses_costs_its_own_file_alone(store: Store, asv
     asv.commit(2, {BENCH: asv.row([2.0], [["a\x00b"]], started_at=2)})
     asv.commit(3, {BENCH: asv.row([3.0], started_at=3)})
     asv.load(store)  # SQLite takes a NUL, PostgreSQL does not
-    titles = {series.title: queries.history(store, series.key) for series in queries.find_series(store, "demo").series}
+    titles = {series.title: stored_history(store, series.key) for series in queries.find_series(store, "demo").series}
     history = titles[BENCH]
     assert history is not None
     assert [point.value for point in history.points] == [1.0, 3.0]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.stored import stored_history
 from warpwatch.dashboard.cli.report import report_table
 from warpwatch.dashboard.model.series import Status
 from warpwatch.dashboard.store import Store, queries
@@ -94,7 +95,7 @@ def test_a_value_is_its_runs_with_rivals_and_the_share_of_the_speed_of_light(
     (roofline,) = queries.rooflines(store, "demo")
     assert roofline.machine.gpu == "NVIDIA H200"
     assert {point.implementation for point in roofline.points} == {"warpwatch", "eager"}
-    history = queries.history(store, row.series.key)
+    history = stored_history(store, row.series.key)
     assert history is not None
     assert [other.series.implementation for other in history.others] == ["eager"]
 
@@ -125,7 +126,7 @@ def test_runs_that_asv_overwrote_are_taken_from_the_context(
     asv.context(path, _run("r1", 1), WORKLOAD, _measured("r1", "warpwatch", 0.0021), _measured("r1", "eager", 0.0031))
     asv.context(path, _run("r2", 5), _measured("r2", "warpwatch", 0.002), _measured("r2", "eager", 0.003))
     asv.load(store)
-    history = queries.history(store, queries.overview(store, "demo")[0].series.key)
+    history = stored_history(store, queries.overview(store, "demo")[0].series.key)
     assert history is not None
     assert [(point.run, point.value) for point in history.points] == [("r1", 0.0021), ("r2", 0.002)]
 
@@ -150,7 +151,7 @@ def test_other_metrics_of_overwritten_runs_are_taken_from_the_context_too(
     asv.load(sqlite_store)
     told = {}
     for found in queries.find_series(sqlite_store, "demo", search="warpwatch").series:
-        history = queries.history(sqlite_store, found.key)
+        history = stored_history(sqlite_store, found.key)
         assert history is not None
         told[found.metric.name] = [(point.run, point.value) for point in history.points]
     assert told == {
@@ -168,12 +169,12 @@ def test_a_run_still_going_on_is_not_taken_before_asv_saves_it(
     asv.context(path, _run("r2", 5), _measured("r2", "warpwatch", 0.0022), _measured("r2", "eager", 0.0032))
     asv.load(store)
     key = queries.overview(store, "demo")[0].series.key
-    before = queries.history(store, key)
+    before = stored_history(store, key)
     assert before is not None
     assert [point.run for point in before.points] == ["r1"]
     measure([0.0022, 0.0032], 5)
     asv.load(store)
-    after = queries.history(store, key)
+    after = stored_history(store, key)
     assert after is not None
     assert [(point.run, point.value, point.q25 is not None) for point in after.points] == [
         ("r1", 0.002, True),
@@ -253,7 +254,7 @@ def test_a_value_that_no_run_speaks_of_is_its_suites_and_a_run_without_values_is
     (machine,) = queries.machines(sqlite_store, "demo")
     assert machine.runs == 1
     found = queries.find_series(sqlite_store, "demo", search="gpu warpwatch").series
-    history = queries.history(sqlite_store, found[0].key)
+    history = stored_history(sqlite_store, found[0].key)
     assert history is not None
     assert [(point.run, point.status) for point in history.points] == [("r1", Status.UNAVAILABLE)]
 
@@ -267,7 +268,7 @@ def test_a_twin_of_ours_stands_beside_the_rivals(sqlite_store: Store, asv: Any) 
     asv.context(path, _run("r1", 1), WORKLOAD, *(_measured("r1", name, value) for name, value in names.items()))
     asv.load(sqlite_store)
     found = queries.find_series(sqlite_store, "demo", search="warpwatch").series
-    history = queries.history(sqlite_store, found[0].key)
+    history = stored_history(sqlite_store, found[0].key)
     assert history is not None
     others = [(other.series.implementation, other.series.is_baseline) for other in history.others]
     assert others == [("triton", False), ("eager", True)]

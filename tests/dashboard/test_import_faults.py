@@ -16,6 +16,7 @@ import pytest
 from sqlalchemy import Table, func, select
 
 from tests.asv_results import START_MS, AsvResults, hash_of
+from tests.stored import stored_history
 from tools.killing import kill_import
 from tools.store_state import State, state_of
 from warpwatch.dashboard.analysis import series_analysis
@@ -320,6 +321,6 @@ def test_a_gigantic_file_is_refused_in_a_sentence_and_never_in_memory(tmp_path: 
 
 def _values(store: Store) -> list[float | None]:
     (series,) = queries.find_series(store, "demo", search="Bench").series
-    history = queries.history(store, series.key)
+    history = stored_history(store, series.key)
     assert history is not None
     return [point.value for point in history.points]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
+from tests.stored import new_regressions, stored_history
 from tools.store_state import state_of
 from warpwatch.dashboard.analysis import series_analysis
 from warpwatch.dashboard.importers.asv_folder import open_folder
@@ -14,7 +15,6 @@ from warpwatch.dashboard.model.changepoint import SeriesChange
 from warpwatch.dashboard.model.verdict import ChangeKind, Verdict
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alert_candidates import new_regressions
 from warpwatch.dashboard.web.app import create_app
 
 
@@ -42,7 +42,7 @@ def _suite(asv: Any, moved: dict[str, float], first: int, end: int) -> None:
 
 def _only_change(store: Store) -> SeriesChange:
     (series, *_) = queries.find_series(store, "demo", search="w1 warpwatch").series
-    history = queries.history(store, series.key)
+    history = stored_history(store, series.key)
     assert history is not None
     (change,) = history.changes
     return change

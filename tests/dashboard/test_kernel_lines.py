@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.dashboard.suite_results import Suite
+from tests.stored import stored_history
 from warpwatch.dashboard.model.kernel_line import KernelLine, kernel_lines, tally
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.overview import RowState
@@ -62,7 +63,7 @@ def test_steps_of_a_level_add_up_over_the_time_that_is_asked(store: Store, asv: 
         history.commit(number, {"warpwatch": factor})
     asv.load(store)
     (standing,) = queries.standings(store, "demo")
-    told = queries.history(store, standing.row.series.key)
+    told = stored_history(store, standing.row.series.key)
     assert told is not None
     assert len(told.changes) == 2
     assert standing.month == standing.year == pytest.approx(math.prod(1 + c.magnitude for c in told.changes) - 1)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.stored import stored_history
 from warpwatch.dashboard.analysis.compare_commits import _estimate, check
 from warpwatch.dashboard.analysis.noise import HistoryNoises
 from warpwatch.dashboard.analysis.series_analysis import analyse
@@ -230,7 +231,7 @@ def test_the_analysis_finds_a_step_of_five_per_cent_on_an_h200_and_none_in_its_b
     found = {
         (series.workload, series.implementation): [(c.commit.hash[:8], round(c.magnitude, 2)) for c in history.changes]
         for series in every
-        if (history := queries.history(h200, series.key)) is not None and history.changes
+        if (history := stored_history(h200, series.key)) is not None and history.changes
     }
     assert {implementation for _, implementation in found} == {"warpwatch"}
     assert found["cuda-fp16-b1-h32-s1024-d128-causal", "warpwatch"] == [("27c0a241", -0.05)]

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.dashboard.suite_results import MATMUL, SUITE, TRIAD, Suite
+from tests.stored import stored_history
 from warpwatch.dashboard.analysis.trust import equal_code_spread
 from warpwatch.dashboard.store import Store, queries
 
@@ -172,7 +173,7 @@ def test_a_profile_appended_later_is_picked_up_and_a_newer_one_takes_its_place(s
     (row,) = queries.overview(store, "demo")
 
     def found() -> Any:
-        told = queries.history(store, row.series.key)
+        told = stored_history(store, row.series.key)
         assert told is not None
         return told.profile
 
@@ -187,7 +188,7 @@ def test_a_profile_appended_later_is_picked_up_and_a_newer_one_takes_its_place(s
     asv.context(path, _profile("run-0-0", 6e6))
     asv.load(store)
     assert found().dram_bytes == 6e6
-    assert len(queries.history(store, row.series.key).points) == 1  # type: ignore[union-attr]
+    assert len(stored_history(store, row.series.key).points) == 1  # type: ignore[union-attr]
 
 
 def test_a_profile_of_a_run_of_its_own_takes_no_values_along(store: Store, asv: Any) -> None:
@@ -209,7 +210,7 @@ def test_a_profile_of_a_run_of_its_own_takes_no_values_along(store: Store, asv: 
     )
     asv.load(store)
     (row,) = queries.overview(store, "demo")
-    told = queries.history(store, row.series.key)
+    told = stored_history(store, row.series.key)
     assert told is not None
     assert [point.run for point in told.points] == ["run-0-0"]
     assert told.profile is not None

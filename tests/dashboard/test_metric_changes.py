@@ -4,7 +4,7 @@ import pytest
 
 from tests.asv_results import AsvResults, hash_of
 from tests.dashboard.suite_results import Suite
-from warpwatch.dashboard.analysis.change_causes import ChangeCause, SoftwareChange, change_causes
+from warpwatch.dashboard.analysis.causes import ChangeCause, SoftwareChange, change_causes
 from warpwatch.dashboard.analysis.kernel_curves import kernel_curves
 from warpwatch.dashboard.model.kernel_line import kernel_lines
 from warpwatch.dashboard.model.metric import Metric, metric

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.stored import stored_history, worse_steps
 from warpwatch.dashboard.model.machine import Ceilings, HardwareLimits, bound_by_memory, bound_s, speed_of_light
 from warpwatch.dashboard.model.series import Workload
 from warpwatch.dashboard.model.verdict import Verdict
@@ -23,7 +24,7 @@ def test_a_regression_is_on_every_page_that_tells_of_it(store: Store, timed_hist
     assert row.change_commit is not None
     assert row.change_commit.position == 10
     assert row.sparkline == pytest.approx(STEPPED)
-    history = queries.history(store, row.series.key)
+    history = stored_history(store, row.series.key)
     assert history is not None
     (change,) = history.changes
     assert (change.index, change.commit.position, change.previous_commit.position, change.is_worse) == (10, 10, 9, True)
@@ -50,8 +51,8 @@ def test_for_bandwidth_less_is_worse(store: Store, asv: Any) -> None:
         asv.commit(number, {"suite.Bench.track_bandwidth": asv.row([1 / value], started_at=number + 1)})
     asv.load(store)
     assert queries.regressions(store, "demo") == ()  # not judged by default: latency says it already
-    (group,) = queries.regressions(store, "demo", all_metrics=True)
-    assert group.regressions[0].change.magnitude == pytest.approx(-1 / 3, abs=0.01)
+    (step,) = worse_steps(store, "demo")
+    assert step.change.magnitude == pytest.approx(-1 / 3, abs=0.01)
 
 
 def test_a_rerun_counts_as_one_commit_with_two_runs(store: Store, asv: Any) -> None:
@@ -89,7 +90,7 @@ def test_unknown_names_give_nothing(store: Store) -> None:
     assert queries.overview(store, "none") == ()
     assert queries.find_series(store, "none").total == 0
     assert queries.series(store, "0" * 16) is None
-    assert queries.history(store, "0" * 16) is None
+    assert stored_history(store, "0" * 16) is None
     assert queries.regressions(store, "none") == ()
     assert queries.commit_page(store, "none", "abc") is None
     assert queries.rooflines(store, "none") == ()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.stored import stored_history
 from warpwatch.dashboard.importers import import_asv
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import FileRead, FileToRead, import_results, read_file, stamp_of
@@ -61,7 +62,7 @@ def test_a_hostile_entry_costs_no_more_than_itself(store: Store, asv: Any, row: 
     summary = import_results(store, open_folder(asv.folder, project="demo"))
     assert summary.set_aside == ()
     found = queries.find_series(store, "demo", search="Bench").series
-    history = queries.history(store, found[0].key)
+    history = stored_history(store, found[0].key)
     assert history is not None
     assert [point.value for point in history.points] == [1.0]
 
@@ -133,7 +134,7 @@ def test_reading_in_processes_gives_what_reading_here_gives(
         store = Store(str(tmp_path / f"{workers}.db"))
         import_results(store, open_folder(asv.folder, project="demo"), workers=workers)
         keys = [series.key for series in queries.find_series(store, "demo").series]
-        histories = [queries.history(store, key) for key in sorted(keys)]
+        histories = [stored_history(store, key) for key in sorted(keys)]
         seen.append([history.points for history in histories if history is not None])
         store.close()
     assert len(seen[0]) == 30

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import delete, func, select, update
 
+from tests.stored import stored_history
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.cli.compact import retention
 from warpwatch.dashboard.store import Store, queries, schema
@@ -37,13 +38,13 @@ def _values(store: Store, search: str) -> list[float | None]:
     found = queries.find_series(store, "demo", search=search)
     if not found.total:
         return []
-    history = queries.history(store, found.series[0].key)
+    history = stored_history(store, found.series[0].key)
     assert history is not None
     return [point.value for point in history.points]
 
 
 def _commits(store: Store) -> list[str]:
-    history = queries.history(store, queries.find_series(store, "demo", search="Bench").series[0].key)
+    history = stored_history(store, queries.find_series(store, "demo", search="Bench").series[0].key)
     assert history is not None
     return [point.commit.hash for point in history.points]
 
@@ -76,12 +77,12 @@ def test_old_samples_go_and_their_values_stay(history: Store) -> None:
 
 def test_old_commits_are_thinned_but_for_those_around_a_change(history: Store) -> None:
     found = queries.find_series(history, "demo", search="Bench").series[0]
-    before = queries.history(history, found.key)
+    before = stored_history(history, found.key)
     assert before is not None
     change = before.changes[0]
     compact(history, "demo", RetentionPolicy(thin_after_days=1, thin_every=3))
     analyse(history)
-    after = queries.history(history, found.key)
+    after = stored_history(history, found.key)
     assert after is not None
     kept = [point.commit.position for point in after.points]
     old = COMMITS - A_DAY - 1
@@ -96,7 +97,7 @@ def test_old_commits_are_thinned_but_for_those_around_a_change(history: Store) -
 def test_the_command_looks_for_changes_before_it_thins(history: Store, database: str, tmp_path: Path) -> None:
     """A new schema may leave every series stale and without changepoints."""
     found = queries.find_series(history, "demo", search="Bench").series[0]
-    before = queries.history(history, found.key)
+    before = stored_history(history, found.key)
     assert before is not None
     change = before.changes[0]
     with history.write("demo") as connection:

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from sqlalchemy import update
 
 from tests.asv_results import START_MS, AsvResults, hash_of
+from tests.stored import stored_history
 from tools.store_state import state_of
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.cli.compact import retention
@@ -38,7 +39,7 @@ def _values(store: Store, project: str, benchmark: str) -> list[float | None]:
     found = queries.find_series(store, project, search=benchmark).series
     if not found:
         return []
-    history = queries.history(store, found[0].key)
+    history = stored_history(store, found[0].key)
     assert history is not None
     return [point.value for point in history.points]
 

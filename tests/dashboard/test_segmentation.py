@@ -12,10 +12,16 @@ from numpy.typing import NDArray
 
 from warpwatch.dashboard.statistics.acceptance import rank_deviation
 from warpwatch.dashboard.statistics.level_path import LevelGrid, cheapest, spans
-from warpwatch.dashboard.statistics.noise_models import best_segmentation, jitter, lag_one, long_run_variance
+from warpwatch.dashboard.statistics.noise_models import (
+    _without_outliers,
+    best_segmentation,
+    jitter,
+    lag_one,
+    long_run_variance,
+    trends,
+    two_states,
+)
 from warpwatch.dashboard.statistics.segmentation import NoiseKind, fit_segments
-from warpwatch.dashboard.statistics.trend import _without_outliers, trends
-from warpwatch.dashboard.statistics.two_states import two_states
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from tests.asv_results import START_MS, AsvResults, hash_of
+from tests.stored import stored_history
 from warpwatch.dashboard.model.history import MarkKind
 from warpwatch.dashboard.model.series import Status
 from warpwatch.dashboard.store import Store, queries
@@ -27,7 +28,7 @@ def _key(store: Store) -> str:
 def test_a_short_history_comes_as_it_is(store: Store, timed_history: Callable[..., AsvResults]) -> None:
     timed_history(_values()[230:270]).load(store)
     key = _key(store)
-    whole, shown = queries.history(store, key), queries.shown_history(store, key, HistoryRequest())
+    whole, shown = stored_history(store, key), queries.shown_history(store, key, HistoryRequest())
     assert whole is not None
     assert shown is not None
     assert shown.history == whole

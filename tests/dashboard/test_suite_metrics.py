@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.asv_results import hash_of
+from tests.stored import new_regressions, worse_steps
 from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alert_candidates import new_regressions
 
 SUITE = "benchmarks.rope.Rope"
 UNITS = {
@@ -88,8 +88,7 @@ def test_what_restates_or_explains_raises_no_alarm(sqlite_store: Store, asv: Any
     )
     asv.load(sqlite_store)
     assert queries.regressions(sqlite_store, "demo") == ()
-    every = queries.regressions(sqlite_store, "demo", all_metrics=True)
-    assert {one.series.metric.name for group in every for one in group.regressions} == {
+    assert {one.series.metric.name for one in worse_steps(sqlite_store, "demo")} == {
         "cycles",
         "bandwidth",
         "sol_peak",

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from warpwatch.dashboard.statistics.levels import medians_of_groups, segments
-from warpwatch.dashboard.statistics.thinning import thin, thin_band
+from warpwatch.dashboard.statistics.levels import medians_of_groups, segments, thin, thin_band
 
 Series = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_]]
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.asv_results import START_MS, AsvResults, hash_of
+from tests.stored import new_regressions, regression_alerts, stored_history
 from warpwatch.dashboard.model.alert import (
     WAITING,
     AlertState,
@@ -21,10 +22,8 @@ from warpwatch.dashboard.model.alert import (
 )
 from warpwatch.dashboard.model.verdict import ChangeKind
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alert_candidates import new_regressions
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.store.alert_updates import RegressionUpdate, update_regression_alert
-from warpwatch.dashboard.store.alerts import regression_alerts
 from warpwatch.dashboard.store.outbox import claim_next
 from warpwatch.dashboard.store.retention import RetentionPolicy, compact, drop_project
 from warpwatch.dashboard.store.triage import (
@@ -345,7 +344,7 @@ def test_retention_keeps_what_people_said(store: Store, several: AsvResults) -> 
     kept = {
         point.commit.hash
         for each in queries.find_series(store, "demo").series
-        for point in queries.history(store, each.key).points  # type: ignore[union-attr]
+        for point in stored_history(store, each.key).points  # type: ignore[union-attr]
     }
     assert said <= kept
     assert len(kept) < 30

@@ -12,6 +12,7 @@ import pytest
 
 from tests.dashboard.pages.browsing import serving
 from tests.http_inbox import listening
+from tests.stored import stored_history
 from tools.planted_repository import PlantedRepository, planted_repository
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
@@ -104,7 +105,7 @@ def test_a_commit_with_ten_percent_more_work_raises_its_alert_at_once(runner: Pl
     assert 0.08 < regression["relative_change"] < 0.12
 
     (series,) = queries.find_series(store, "planted").series  # every run has arrived
-    history = queries.history(store, series.key)
+    history = stored_history(store, series.key)
     assert history is not None
     runs = Counter(point.commit.hash for point in history.points)
     assert runs[runner.commits[BAD]] == 4

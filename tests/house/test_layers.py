@@ -24,7 +24,7 @@ LAYERS = {
     "ci": (
         ("acceptance",),
         ("policy",),
-        ("gpus", "host_lock", "asv_checkout", "retries", "options"),
+        ("host_lock", "asv_checkout", "retries", "options"),
         ("gate",),
         ("code",),
         ("forges",),

@@ -109,7 +109,7 @@ def test_a_missing_extra_is_one_line_and_no_verdict(plain: str) -> None:
         [sys.executable, "-c", plain + _COMMAND, "alert", "--dry-run"], capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert done.stderr == "Error: warpwatch alert needs apprise: pip install 'warpwatch[alerts]'\n"
+    assert done.stderr == "Error: warpwatch alert needs codeowners: pip install 'warpwatch[alerts]'\n"
 
 
 def test_the_list_of_commands_loads_none_of_them() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import apprise
 
 from ...policy.policy_model import Destination
-from ..message import DeliveryError, Message
+from ..alert_content import DeliveryError, Message
 from . import chat, github_issue, mail, webhook
 
 

@@ -10,7 +10,7 @@ import requests
 from warpwatch.dashboard.text.markdown import without_links_in_spans
 
 from ...retries import requested_wait_s
-from ..message import DeliveryError, Message
+from ..alert_content import DeliveryError, Message
 
 
 def notify(message: Message, address: str) -> None:

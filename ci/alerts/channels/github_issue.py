@@ -11,7 +11,7 @@ from githubkit import GitHub
 from ...forges.github import github_errors, open_github
 from ...forges.retries import ForgeError, TransientError, with_retries
 from ...policy.policy_model import Destination
-from ..message import DeliveryError, Message
+from ..alert_content import DeliveryError, Message
 
 _PATIENCE_S, _TIMEOUT_S = 10.0, 10.0
 _DELETED = {404, 410}

@@ -17,7 +17,7 @@ from apprise.plugins.email.smtp import SMTPSecureMode
 
 from warpwatch.dashboard.text.markdown import without_links_in_spans
 
-from ..message import DeliveryError, Message
+from ..alert_content import DeliveryError, Message
 
 _TIMEOUT_S = 10.0  # for each answer of the server
 

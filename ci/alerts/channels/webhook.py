@@ -5,7 +5,7 @@ from urllib.parse import urljoin, urlsplit
 import requests
 
 from ...retries import requested_wait_s
-from ..message import DeliveryError, Message, host_of
+from ..alert_content import DeliveryError, Message, host_of
 
 _TIMEOUT_S = 10.0
 

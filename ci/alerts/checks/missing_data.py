@@ -15,7 +15,7 @@ from warpwatch.dashboard.model.overview import OverviewEntry, RowState
 from warpwatch.dashboard.statistics.arrival import Arrival
 
 from ...policy.policy_model import AlertsTable
-from ..owners import MainBranch
+from ..scan import MainBranch
 
 _SHOWN = 10
 

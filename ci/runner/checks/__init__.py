@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from ..finding import Finding
-from ..host import Host
-from . import clocks, computer, gpu, service, software
+from ..host import Finding, Host
+from . import computer, gpu, service, software
 
 Check = Callable[[Host], Iterable[Finding]]
 CHECKS: tuple[Check, ...] = (
@@ -18,10 +17,10 @@ CHECKS: tuple[Check, ...] = (
     gpu.temperature,
     gpu.processes,
     gpu.display,
-    clocks.throttling,
-    clocks.application_clocks,
-    clocks.lockable,
-    clocks.stale_clock_locks,
+    gpu.throttling,
+    gpu.application_clocks,
+    gpu.lockable,
+    gpu.stale_clock_locks,
     computer.governor,
     computer.load,
     computer.time_sync,

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...push.queue import default_queue_folder
-from ..finding import Finding, good, note, unknown, wrong
-from ..host import Host
+from ..host import Finding, Host, good, note, unknown, wrong
 
 _BUSY_SHARE = 0.5  # of the cores
 

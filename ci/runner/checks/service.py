@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...push.queue import default_queue_folder
-from ..finding import Finding, good, note, unknown, wrong
-from ..host import Host
+from ..host import Finding, Host, good, note, unknown, wrong
 from ..installation import ACTIONS, OLDEST, RELEASES, SECRETS, UNIT_FOLDER, WATCHED_UNITS, is_too_old, version_of
 
 _SETUP = "sudo warpwatch runner setup"

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ..finding import Finding, good, note, wrong
-from ..host import Host
+from ..host import Finding, Host, good, note, wrong
 from ..installation import ceiling_file, cpu_key
 
 _OLDEST_PYTHON = (3, 11)

@@ -27,7 +27,7 @@ from .projects import machines, project, projects
 from .regressions import regressions, series_changes, stated_changes, unattributed_changes
 from .roofline import rooflines
 from .search import search
-from .series import elsewhere, history, own_history, series
+from .series import elsewhere, own_history, series
 from .series_lines import step_lines
 from .series_list import find_series, latency_series, matching, metrics_and_implementations, project_workloads
 from .series_view import HistoryRequest, shown_history

@@ -57,31 +57,28 @@ def regressions(
     *,
     machine: str | None = None,
     limit: int = 100,
-    all_metrics: bool = False,
     kind: ChangeKind = ChangeKind.STEP,
 ) -> tuple[RegressionGroup, ...]:
     """Changes for the worse of a kind, by commit and machine, newest first; a group's largest time first.
 
-    Of listed series of judged metrics, or of every metric, without baselines and canaries, which no commit of the
+    Of listed series of judged metrics, without baselines and canaries, which no commit of the
     project changes; without steps below the project's thresholds.
     """
 
     def read() -> tuple[RegressionGroup, ...]:
         with store.read() as connection:
-            groups = regressions_in(connection, project, (kind,), all_metrics=all_metrics)
+            groups = regressions_in(connection, project, (kind,))
         counting = (
             replace(group, regressions=tuple(one for one in group.regressions if one.counts)) for group in groups
         )
         return tuple(group for group in counting if group.regressions)
 
     # Cached for all machines together: a request may name any machine.
-    groups = store.cached(project, ("regressions", all_metrics, kind), read)
+    groups = store.cached(project, ("regressions", kind), read)
     return tuple(group for group in groups if machine in {None, group.machine})[:limit]
 
 
-def regressions_in(
-    connection: Connection, project: str, kinds: Sequence[ChangeKind], *, all_metrics: bool = False
-) -> tuple[RegressionGroup, ...]:
+def regressions_in(connection: Connection, project: str, kinds: Sequence[ChangeKind]) -> tuple[RegressionGroup, ...]:
     """All of `regressions`, also below the thresholds, as this transaction sees them."""
     owner = project_id(connection, project)
     if owner is None:
@@ -94,7 +91,7 @@ def regressions_in(
         rows = connection.execute(select_findings(table).where(*where).order_by(schema.series.c.id)).all()
         below = below_limits(connection, owner, known) if rows and table is schema.changepoint else frozenset()
         found += regression_records(connection, table, rows, known, below)
-    found = [one for one in found if one.series.is_ours and (all_metrics or one.series.metric.is_judged)]
+    found = [one for one in found if one.series.is_ours and one.series.metric.is_judged]
     found.sort(key=lambda one: (-one.change.commit.position, one.change.commit.hash, one.series.machine))
     by_commit = itertools.groupby(found, key=lambda one: (one.change.commit, one.series.machine))
     return tuple(group_record(project, list(group)) for _, group in by_commit)

@@ -7,8 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from ...model.changepoint import SeriesChange
-from ...model.history import History, OtherHistory
-from ...model.series import Point, Profile, Series, workload_of
+from ...model.series import Point, Profile, Series
 from .. import schema
 from ..engine import Store
 from ..finding_records import changes_of, episodes_of
@@ -89,31 +88,6 @@ def series(store: Store, key: str) -> Series | None:
     with store.read() as connection:
         row = series_row(connection, key)
         return series_record(row, workloads(connection, row.project_id)) if row is not None else None
-
-
-def history(store: Store, key: str) -> History | None:
-    """A series with its workload's other implementations, its machine's canaries, and a profile."""
-    with store.read() as connection:
-        row = series_row(connection, key)
-        if row is None:
-            return None
-        known = workloads(connection, row.project_id)
-        own = series_record(row, known)
-        others = others_of(connection, row, known)
-        canaries = canaries_of(connection, row, own, known)
-        points = points_of(store, connection, row.project_id, [row.id, *(number for number, _ in (*others, *canaries))])
-        return History(
-            series=own,
-            points=points.get(row.id, ()),
-            changes=changes_of(connection, [row.id]).get(row.id, ()),
-            workload=workload_of(own, known),
-            others=tuple(OtherHistory(series=other, points=points.get(number, ())) for number, other in others),
-            canaries=tuple(
-                OtherHistory(series=other, points=points[number]) for number, other in canaries if number in points
-            ),
-            profile=profile_of(connection, row, own),
-            episodes=episodes_of(connection, [row.id]).get(row.id, ()),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

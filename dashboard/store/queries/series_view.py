@@ -20,8 +20,7 @@ from ...model.history import (
     Spread,
 )
 from ...model.series import Point, Series, workload_of
-from ...statistics.levels import medians_of_groups, segments
-from ...statistics.thinning import thin, thin_band
+from ...statistics.levels import medians_of_groups, segments, thin, thin_band
 from .. import schema
 from ..chunks import Ints
 from ..engine import Store

@@ -1,24 +1,282 @@
 """Triage items of the regressions page: alerts, and steps for the worse without an alert.
 
-Filtered and counted by the short rows of triage_index.py; names, posteriors and histories are read for the items shown.
+A change that belongs to an alert is in the item of that alert. The others make untriaged items, by commit and machine.
+Items are filtered and counted by short rows; names, posteriors and histories are read for the items shown.
 """
 
+import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row, Select, Table, select
 
-from ...model.alert import TriageFilter, TriageItem, TriageList, TriageOrder, TriageState
+from ...model.alert import (
+    AlertKind,
+    ItemVersion,
+    MeanSeverity,
+    TriageFilter,
+    TriageItem,
+    TriageList,
+    TriageOrder,
+    TriageState,
+)
 from ...model.changepoint import Regression
+from ...model.metric import Metric, metric
+from ...model.series import UNORDERED_POSITION
+from ...model.verdict import ChangeKind, Control
+from ...statistics.summary import severity
 from .. import schema
+from ..alert_opening import AlertMembership
 from ..alerts import regressions_by_id
 from ..engine import Store
 from ..finding_records import regression_records, select_findings
 from ..mappers import commits_by_id, project_id, workloads
 from ..statements import id_in
+from .regressions import below_limits, watched_metrics
 from .series_list import matching_ids
-from .triage_index import IndexedItem, ItemSeries, TriageIndex, triage_index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemSeries:
+    """The change of one series of a triage item: as detected now, or as its alert recorded it."""
+
+    series_id: int
+    key: str
+    machine_id: int
+    commit_id: int
+    previous_commit_id: int
+    place: int
+    magnitude: float
+    low: float
+    high: float
+    metric: Metric
+    alert: int | None = None  # None: detected now
+    machine_share: float = 0.0  # of the change, by canaries or baselines
+    is_significant: bool = True  # otherwise only in the item of an alert that was opened for it
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the detector finds the change now."""
+        return self.alert is None
+
+    def order(self) -> tuple[bool, float]:
+        """Sort key: times first, the largest first."""
+        return not self.metric.is_time, -abs(self.magnitude)
+
+    @property
+    def severity(self) -> float:
+        """In nats, without the machine's part."""
+        return severity(self.low, self.high, machine_share=self.machine_share)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedItem:
+    """One triage item."""
+
+    seen: ItemVersion
+    state: TriageState
+    alert: int | None
+    machine_id: int
+    machine: str
+    commit_id: int
+    previous_commit_id: int
+    position: int
+    date_ms: int
+    matching: tuple[ItemSeries, ...]  # those of `series` that match the query
+    series: tuple[ItemSeries, ...]
+
+    @property
+    def severity(self) -> float:
+        """Sum over its series, in nats."""
+        return sum(one.severity for one in self.series)
+
+    @property
+    def mean_severity(self) -> MeanSeverity | None:
+        """Mean of its first metric with a significant change: latency, then other times, then the rest."""
+        by_metric: dict[Metric, list[float]] = {}
+        for one in self.series:
+            by_metric.setdefault(one.metric, []).append(one.severity)
+        significant = {metric: values for metric, values in by_metric.items() if sum(values) > 0}
+        if not significant:
+            return None
+        first, values = max(significant.items(), key=lambda each: (each[0].is_latency, each[0].is_time, sum(each[1])))
+        return MeanSeverity(metric=first, mean=sum(values) / len(values), series=len(values))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriageIndex:
+    """All triage items of a project, the newest commit first."""
+
+    items: tuple[IndexedItem, ...]
+    below_limits: int  # steps for the worse without an alert, below the project's thresholds
+
+
+def triage_index(connection: Connection, owner: int) -> TriageIndex:
+    """The index of a project's triage items."""
+    detected, recorded = _detected(connection, owner), _recorded(connection, owner)
+    table = schema.alert
+    is_regression = table.c.kind == AlertKind.REGRESSION.value
+    alerts = connection.execute(select(table).where(table.c.project_id == owner, is_regression)).all()
+    rows: tuple[Any, ...] = (*detected, *recorded, *alerts)
+    commits = _commits(connection, {i for row in rows for i in (row.commit_id, row.previous_commit_id)})
+    of_alerts: dict[int | None, dict[int, ItemSeries]] = {row.id: {} for row in alerts}
+    for one in recorded:
+        of_alerts[one.alert][one.series_id] = one
+
+    membership = AlertMembership(connection, owner)
+    below = below_limits(connection, owner, workloads(connection, owner))
+    below_count = 0
+    untriaged: dict[tuple[int, int], list[ItemSeries]] = {}
+    for one in detected:
+        commit = commits[one.commit_id]
+        alert = membership.alert_of(one.key, commit.hash, _position(commit), one.place)
+        if alert is not None:
+            of_alerts[alert][one.series_id] = one
+        elif not one.is_significant:
+            continue
+        elif (one.series_id, one.commit_id) in below:
+            below_count += 1
+        else:
+            untriaged.setdefault((one.commit_id, one.machine_id), []).append(one)
+
+    machine = schema.machine
+    named = select(machine.c.id, machine.c.name).where(machine.c.project_id == owner)
+    machines: dict[int, str] = {row.id: row.name for row in connection.execute(named)}
+
+    def item(
+        seen: ItemVersion,
+        state: TriageState,
+        alert: int | None,
+        machine_id: int,
+        ends: tuple[int, int],
+        series: Sequence[ItemSeries],
+    ) -> IndexedItem:
+        commit = commits[ends[0]]
+        return IndexedItem(
+            seen=seen,
+            state=state,
+            alert=alert,
+            machine_id=machine_id,
+            machine=machines[machine_id],
+            commit_id=ends[0],
+            previous_commit_id=ends[1],
+            position=_position(commit),
+            date_ms=commit.date_ms,
+            matching=tuple(series),
+            series=tuple(series),
+        )
+
+    items = [
+        item(
+            ItemVersion(key=f"alert-{row.id}", version=str(row.version)),
+            TriageState(row.state),
+            row.id,
+            row.machine_id,
+            (row.commit_id, row.previous_commit_id),
+            list(of_alerts[row.id].values()),
+        )
+        for row in alerts
+    ]
+    for (commit_id, machine_id), series in untriaged.items():
+        newest_good = max((one.previous_commit_id for one in series), key=lambda number: commits[number].position or 0)
+        seen = ItemVersion(key=f"new-{commits[commit_id].hash}-{machine_id}", version=_digest(series))
+        items.append(item(seen, TriageState.UNTRIAGED, None, machine_id, (commit_id, newest_good), series))
+    items.sort(key=lambda one: (-one.position, one.machine, one.seen.key))
+    return TriageIndex(items=tuple(items), below_limits=below_count)
+
+
+def _position(commit: Any) -> int:
+    return commit.position if commit.position is not None else UNORDERED_POSITION
+
+
+def _commits(connection: Connection, ids: Collection[int]) -> Mapping[int, Any]:
+    table = schema.commit
+    query = select(table.c.id, table.c.hash, table.c.position, table.c.date_ms)
+    return {row.id: row for row in connection.execute(query.where(id_in(connection, table.c.id, ids)))}
+
+
+def _detected(connection: Connection, owner: int) -> list[ItemSeries]:
+    """Steps for the worse of listed, watched series of judged metrics."""
+    series, change = schema.series, schema.changepoint
+    rows = connection.execute(
+        _select_changes(change)
+        .add_columns(
+            series.c.benchmark_id,
+            series.c.implementation,
+            change.c.previous_commit_id,
+            change.c.control,
+            change.c.control_share,
+            change.c.control_share_low,
+            change.c.kind,
+        )
+        .where(
+            series.c.project_id == owner,
+            series.c.listed,
+            change.c.is_worse,
+            change.c.kind.in_([ChangeKind.STEP.value, ChangeKind.NOT_SIGNIFICANT.value]),
+        )
+    )
+    watched_metric = watched_metrics(connection, owner)
+    detected = []
+    for row in rows:
+        watched = watched_metric(row.benchmark_id, row.implementation, row.metric, row.unit)
+        if watched is None:
+            continue
+        is_attributed = row.control not in (None, Control.OTHERS.value) and row.control_share_low > 0
+        detected.append(
+            _item_series(
+                row,
+                metric=watched,
+                machine_share=row.control_share if is_attributed else 0.0,
+                is_significant=row.kind != ChangeKind.NOT_SIGNIFICANT.value,
+            )
+        )
+    return detected
+
+
+def _recorded(connection: Connection, owner: int) -> list[ItemSeries]:
+    """The changes as the project's alerts recorded them."""
+    part, alert = schema.alert_series, schema.alert
+    rows = connection.execute(
+        _select_changes(part)
+        .add_columns(part.c.alert_id, alert.c.previous_commit_id)
+        .join(alert, alert.c.id == part.c.alert_id)
+        .where(alert.c.project_id == owner)
+    )
+    return [_item_series(row, metric=metric(row.metric, row.unit), alert=row.alert_id) for row in rows]
+
+
+def _select_changes(table: Table) -> Select[Any]:
+    """Rows of `changepoint` or `alert_series` with what identifies their series."""
+    series = schema.series
+    columns = [table.c[name] for name in ("commit_id", "place", "magnitude", "low", "high")]
+    return select(series.c.id, series.c.key, series.c.machine_id, series.c.metric, series.c.unit, *columns).join(
+        table, table.c.series_id == series.c.id
+    )
+
+
+def _item_series(row: Row[Any], **facts: Any) -> ItemSeries:
+    return ItemSeries(
+        series_id=row.id,
+        key=row.key,
+        machine_id=row.machine_id,
+        commit_id=row.commit_id,
+        previous_commit_id=row.previous_commit_id,
+        place=row.place,
+        magnitude=row.magnitude,
+        low=row.low,
+        high=row.high,
+        **facts,
+    )
+
+
+def _digest(series: Iterable[ItemSeries]) -> str:
+    """Version of an item without an alert: it changes with the set of series."""
+    ids = ",".join(str(number) for number in sorted(one.series_id for one in series))
+    return hashlib.sha256(ids.encode()).hexdigest()[:12]
+
 
 _MOST_ROWS = 200  # regressions of a single item
 

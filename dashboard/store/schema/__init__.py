@@ -4,10 +4,20 @@
 because one row a point would take three times the space and time; points.py alone writes and reads them.
 """
 
-from .alerts import alert, alert_event, alert_series, outbox, stated_change
-from .base import metadata
-from .decisions import acceptance, annotation, stated_limits, token
-from .findings import changepoint, episode, summary
+from .findings import (
+    acceptance,
+    alert,
+    alert_event,
+    alert_series,
+    annotation,
+    changepoint,
+    episode,
+    outbox,
+    stated_change,
+    stated_limits,
+    summary,
+    token,
+)
 from .results import (
     MORE_OF_CODE,
     benchmark,
@@ -18,6 +28,7 @@ from .results import (
     environment,
     generation,
     machine,
+    metadata,
     profile,
     project,
     recorded,

@@ -1,4 +1,4 @@
-"""`/api/projects/<project>/comparison`: two commits compared, as by `warpwatch check`."""
+"""`/api/projects/<project>/comparison` and `/release`: two commits compared, and their release report."""
 
 from typing import Literal
 
@@ -6,9 +6,10 @@ from flask import Blueprint, current_app
 from pydantic import Field
 
 from ...analysis.compare_commits import check
+from ...analysis.release_report import ReleaseReport
 from ...analysis.thresholds import threshold_resolver
 from ...model.comparison import Comparison
-from ..comparison_cache import compared_commits
+from ..comparison_cache import cached_report, compared_commits
 from ..request_context import commit_or_404, project_or_404, store
 from .operation import CommitPrefix, CsvParams, Text, operation
 
@@ -54,3 +55,22 @@ def show(project: str, params: ComparisonParams) -> Comparison:
         machine=params.machine or None,
         all_metrics=is_whole,
     )
+
+
+class ReleaseParams(CsvParams):
+    """Two commits."""
+
+    base: CommitPrefix
+    """A hash or its beginning."""
+    head: CommitPrefix
+
+
+@operation(bp, "/release", params=ReleaseParams, response=ReleaseReport, tag="Commits")
+def release(project: str, params: ReleaseParams) -> ReleaseReport:
+    """Get a release report.
+
+    Latency of every kernel, other metrics that changed, and the standing against the baselines at both commits.
+    """
+    name = project_or_404(project).name
+    base, head = (commit_or_404(name, prefix) for prefix in (params.base, params.head))
+    return cached_report(name, base, head)

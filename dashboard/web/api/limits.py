@@ -16,9 +16,9 @@ from ...model.thresholds import LimitRule, LimitRules, StatedLimits
 from ...store.policy import state_limits, stated_limits
 from ...store.tokens import Scope
 from ..auth import require_token, token_only
+from ..error_messages import InvalidRequestError
 from ..request_context import project_or_404, store
 from .operation import QueryParams, describe, operation, read_params, respond
-from .problems import InvalidRequestError
 
 bp = Blueprint("api_limits", __name__, url_prefix="/api/projects/<project:project>")
 MAX_BYTES = 64 * 1024  # some hundred rules

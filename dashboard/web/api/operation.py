@@ -23,7 +23,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from ...model.schema import Schema
 from ...text.tables import csv_text
-from .problems import InvalidRequestError
+from ..error_messages import InvalidRequestError
 
 Text = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]  # databases reject NUL
 CommitPrefix = Annotated[str, Field(pattern="^[0-9a-fA-F]{4,64}$")]

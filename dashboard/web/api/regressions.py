@@ -1,13 +1,15 @@
-"""`/api/projects/<project>/regressions`: series that regressed or improved."""
+"""`/api/projects/<project>/regressions` and `/alerts`: series that regressed or improved, and alerts of every kind."""
 
 from datetime import UTC, datetime, time
 from typing import Literal
 
 from flask import Blueprint
 
+from ...model.alert import Alert, AlertEvent, AlertKind, AlertState, EventKind, HealthAlert, RegressionAlert
 from ...model.schema import CommitSchema, Schema, SeriesSchema, commit_schema, series_schema
 from ...model.verdict import ChangeKind
 from ...store import queries
+from ...store.alerts import alerts
 from ...store.policy import stated_limits
 from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import project_or_404, store
@@ -81,4 +83,149 @@ def index(project: str, params: RegressionsParams) -> RegressionList:
         ],
         limits=limits_source(stated_limits(store(), name)),
         **page_fields,
+    )
+
+
+_MOST_ALERTS = 1_000_000_000  # all of them
+
+
+class AlertsParams(PageParams):
+    """Filters of alerts."""
+
+    kind: AlertKind | Literal[""] = ""
+    state: AlertState | Literal[""] = ""
+
+
+class AlertSeriesSchema(Schema):
+    """A series as it was when the alert opened."""
+
+    series: SeriesSchema
+    magnitude: float | None
+    low: float | None
+    """Interval, 95 %."""
+    high: float | None
+
+
+class AlertEventSchema(Schema):
+    """An event of an alert."""
+
+    at: datetime
+    kind: EventKind
+    state: AlertState
+    """After this event."""
+    author: str | None
+    """Null for a program."""
+    note: str | None
+    detail: str | None
+    """The new assignee or link, or the hash of the commit stated as the cause."""
+
+
+class StatedCauseSchema(Schema):
+    """The cause according to a person or a bisect; the commits of the alert are from the detector."""
+
+    commit: CommitSchema
+    previous_commit: CommitSchema
+    author: str
+    at: datetime
+
+
+class AlertRegressionSchema(Schema):
+    """Series that regressed at one commit."""
+
+    commit: CommitSchema
+    previous_commit: CommitSchema
+    stated: StatedCauseSchema | None
+    series: list[AlertSeriesSchema]
+
+
+class AlertFindingSchema(Schema):
+    """Missing data, an unhealthy runner, or a kernel without a valid result."""
+
+    kernel: str | None
+    """Null for the whole machine."""
+    summary: str
+    lines: list[str]
+
+
+class AlertSchema(Schema):
+    """An alert of one machine: `regression` or `finding` is set, according to `kind`."""
+
+    id: int
+    kind: AlertKind
+    machine: str
+    state: AlertState
+    opened: datetime
+    resolved: datetime | None
+    assignee: str | None
+    link: str | None
+    regression: AlertRegressionSchema | None
+    finding: AlertFindingSchema | None
+    events: list[AlertEventSchema]
+
+
+class AlertList(Listing):
+    """Alerts, newest first."""
+
+    items: list[AlertSchema]
+
+
+@operation(bp, "/alerts", params=AlertsParams, response=AlertList, tag="Regressions")
+def list_alerts(project: str, params: AlertsParams) -> AlertList:
+    """List alerts.
+
+    Newest first: regressions and health alerts, with their events.
+    """
+    kinds = (AlertKind(params.kind),) if params.kind else tuple(AlertKind)
+    states = (AlertState(params.state),) if params.state else tuple(AlertState)
+    rows = alerts(store(), project_or_404(project).name, kinds=kinds, states=states, limit=_MOST_ALERTS)
+    page, page_fields = listing(rows, params)
+    return AlertList(items=[_alert_schema(alert) for alert in page], **page_fields)
+
+
+def _alert_schema(alert: Alert) -> AlertSchema:
+    return AlertSchema(
+        id=alert.id,
+        kind=alert.kind,
+        machine=alert.machine,
+        state=alert.state,
+        opened=alert.opened,
+        resolved=alert.resolved,
+        assignee=alert.assignee,
+        link=alert.link,
+        regression=_regression(alert) if isinstance(alert, RegressionAlert) else None,
+        finding=_finding(alert) if isinstance(alert, HealthAlert) else None,
+        events=[_event(event) for event in alert.events],
+    )
+
+
+def _event(event: AlertEvent) -> AlertEventSchema:
+    return AlertEventSchema(
+        at=event.at, kind=event.kind, state=event.state, author=event.author, note=event.note, detail=event.detail
+    )
+
+
+def _finding(alert: HealthAlert) -> AlertFindingSchema:
+    finding = alert.finding
+    return AlertFindingSchema(kernel=finding.kernel, summary=finding.summary, lines=[*finding.lines])
+
+
+def _regression(alert: RegressionAlert) -> AlertRegressionSchema:
+    stated = alert.stated
+    return AlertRegressionSchema(
+        commit=commit_schema(alert.commit),
+        previous_commit=commit_schema(alert.previous_commit),
+        stated=StatedCauseSchema(
+            commit=commit_schema(stated.commit),
+            previous_commit=commit_schema(stated.previous_commit),
+            author=stated.author,
+            at=stated.at,
+        )
+        if stated is not None
+        else None,
+        series=[
+            AlertSeriesSchema(
+                series=series_schema(entry.series), magnitude=entry.magnitude, low=entry.ci_low, high=entry.ci_high
+            )
+            for entry in alert.series
+        ],
     )

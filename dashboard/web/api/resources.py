@@ -3,19 +3,13 @@
 from flask import Flask
 
 from . import (
-    alerts,
-    canaries,
     commits,
     comparison,
-    document_pages,
-    history,
     limits,
     machines,
-    measurement,
-    overview,
+    openapi_document,
     projects,
     regressions,
-    release,
     results,
     roofline,
     series,
@@ -23,21 +17,15 @@ from . import (
 
 ALL = (
     projects,
-    overview,
     series,
-    history,
     commits,
     comparison,
-    release,
     regressions,
-    alerts,
     roofline,
     machines,
-    canaries,
-    measurement,
     limits,
     results,
-    document_pages,
+    openapi_document,
 )
 
 

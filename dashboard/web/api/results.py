@@ -29,9 +29,9 @@ from ...store.rejected_files import record_rejected_files
 from ...store.tokens import Scope
 from ..auth import require_token, token_only
 from ..auth.rate_limits import costly
+from ..error_messages import problem_response
 from ..request_context import store
 from .operation import QueryParams, Text, describe, read_params
-from .problems import problem_response
 
 bp = Blueprint("api_results", __name__)
 _CHUNK = 1024 * 1024

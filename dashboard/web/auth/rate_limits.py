@@ -29,7 +29,7 @@ _COSTLY_VIEWS = (  # read a whole project, or compare two commits
     "compare.show",
     "compare.row",
     "commits.show",
-    "api_overview.show",
+    "api_projects.overview",
     "api_roofline.show",
     "api_comparison.show",
     "api_commits.show",

@@ -13,7 +13,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from ...analysis.change_causes import SoftwareChange, software_changes
+from ...analysis.causes import SoftwareChange, software_changes
 from ...model import quantities
 from ...model.history import no_number
 from ...model.kernel_line import Kernel, ShapeRow

@@ -29,8 +29,7 @@ from .history_markers import (
     mark_lines,
     mark_traces,
 )
-from .history_unit import AxisUnit, axis_unit, typical_value
-from .history_view import RUN_DIGITS, Frame, HistoryView, Scale, meta, x_axis
+from .history_view import RUN_DIGITS, AxisUnit, Frame, HistoryView, Scale, axis_unit, meta, typical_value, x_axis
 from .hover import SHOW_TEXT, no_number_text
 from .layout import Domain, Panes, panes, plain
 from .palette import INK, MUTED

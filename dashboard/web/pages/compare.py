@@ -7,8 +7,7 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response, abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from ...analysis.compare_sides import Compared
-from ...analysis.leaderboard import KernelStanding, leaderboard
+from ...analysis.compare_sides import Compared, KernelStanding, leaderboard
 from ...analysis.next_measurement import asv_command, gate_command
 from ...importers.project_history import named_commit
 from ...model.comparison import ComparedBy, ComparisonRow

@@ -9,7 +9,7 @@ from enum import StrEnum
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from ...analysis.change_causes import change_causes
+from ...analysis.causes import change_causes
 from ...analysis.headline import Headline, headlines
 from ...analysis.kernel_curves import KernelCurve, kernel_curves
 from ...analysis.thresholds import step_thresholds

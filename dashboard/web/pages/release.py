@@ -6,7 +6,7 @@ from flask.typing import ResponseReturnValue
 from ...analysis.release_report import ReleaseReport, tag_names
 from ...model.series import Commit, Project
 from ...store import queries
-from ...text.release_report import as_markdown, outcome, sentence, standing
+from ...text.comparison_report import outcome, release_markdown, sentence, standing
 from ..comparison_cache import cached_report
 from ..request_context import project_or_404, store
 from .compare import NoSideError, find, measured_by
@@ -31,7 +31,7 @@ def show(project: str) -> ResponseReturnValue:
         return _page(current, tags, complaint=str(error)), 404
     report = cached_report(current.name, *sides) if sides else None
     if report is not None and request.args.get("format") == "markdown":
-        return Response(as_markdown(report), mimetype="text/markdown")
+        return Response(release_markdown(report), mimetype="text/markdown")
     return _page(current, tags, report=report)
 
 
@@ -64,7 +64,7 @@ def _page(
         tags=list(reversed(tags.values())),
         newest=queries.commits(store(), project.name, limit=_CHOICES),
         named={side: request.args.get(side, "") for side in ("base", "head")},
-        markdown=as_markdown(report) if report is not None else "",
+        markdown=release_markdown(report) if report is not None else "",
         sentence=sentence,
         outcome=outcome,
         standing=standing,

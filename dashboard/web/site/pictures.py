@@ -20,7 +20,7 @@ from ..figures.palette import Theme
 from ..figures.roofline import roofline_figure
 from ..figures.themes import in_theme
 from ..urls import project_in_path
-from .site_urls import SiteContent, plain_name
+from .site_files import SiteContent, plain_name
 
 _WIDTH, _HEIGHT = 900, 420
 _AT_ONCE = 200  # figures that are held in memory; a browser is started for as many

@@ -14,9 +14,8 @@ from tests.asv_results import START_MS, AsvResults
 from tests.dashboard.conftest import asv, sqlite_store, store  # noqa: F401
 from tests.http_inbox import Inbox, listening
 from warpwatch.ci.alerts.checks.runner_health import TrustCache
-from warpwatch.ci.alerts.destinations import Destinations
 from warpwatch.ci.alerts.health_scan import scan_health
-from warpwatch.ci.alerts.outbox_sender import DeliveryReport, deliver_outbox
+from warpwatch.ci.alerts.outbox_sender import DeliveryReport, Destinations, deliver_outbox
 from warpwatch.ci.alerts.regression_scan import scan_regressions
 from warpwatch.ci.alerts.scan import ScanResult, new_scan
 from warpwatch.ci.policy.policy_model import AlertsTable

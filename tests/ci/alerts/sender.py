@@ -8,8 +8,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from warpwatch.ci.alerts.channels import mail
-from warpwatch.ci.alerts.destinations import Destinations
-from warpwatch.ci.alerts.outbox_sender import deliver_outbox
+from warpwatch.ci.alerts.outbox_sender import Destinations, deliver_outbox
 from warpwatch.ci.policy.policy_model import AlertsTable
 from warpwatch.dashboard.store import Store
 

@@ -10,9 +10,16 @@ from tests.ci.alerts.test_lifecycle import OTHER, SLOW, STEADY
 from tests.http_inbox import Inbox
 from warpwatch.ci.alerts.alert_round import Round
 from warpwatch.ci.alerts.checks.runner_health import TrustCache
-from warpwatch.ci.alerts.destinations import Destinations
-from warpwatch.ci.alerts.digest import Period, digest, due
-from warpwatch.ci.alerts.digest_messages import compose_digest, digest_recipients, queue_digest, queue_digest_if_due
+from warpwatch.ci.alerts.digest import (
+    Period,
+    compose_digest,
+    digest,
+    digest_recipients,
+    due,
+    queue_digest,
+    queue_digest_if_due,
+)
+from warpwatch.ci.alerts.outbox_sender import Destinations
 from warpwatch.ci.policy.policy_model import AlertsTable, Destination
 
 

@@ -7,8 +7,8 @@ import pytest
 from tests.ci.alerts.conftest import Scene
 from tests.ci.alerts.github_server import GitHubServer, github
 from tests.ci.alerts.test_lifecycle import OTHER, SLOW, STEADY
+from warpwatch.ci.alerts.alert_content import DeliveryError, Message
 from warpwatch.ci.alerts.channels.github_issue import deliver
-from warpwatch.ci.alerts.message import DeliveryError, Message
 from warpwatch.ci.policy.policy_model import AlertsTable, Destination, Route
 from warpwatch.dashboard.store.outbox import undelivered
 

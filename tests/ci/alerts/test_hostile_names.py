@@ -20,19 +20,25 @@ from tests.asv_results import AsvResults
 from tests.ci.alerts.test_lifecycle import SLOW, STEADY
 from tests.ci.reports.hostile import EVIL
 from tests.http_inbox import Inbox
-from warpwatch.ci.alerts.alert_content import health_content, regression_content, resolved_content
+from tests.stored import new_regressions, regression_alerts
+from warpwatch.ci.alerts.alert_content import (
+    Action,
+    Content,
+    DeliveryError,
+    Message,
+    compose,
+    health_content,
+    regression_content,
+    resolved_content,
+)
 from warpwatch.ci.alerts.channels.chat import notify
-from warpwatch.ci.alerts.digest import Period, digest
-from warpwatch.ci.alerts.digest_messages import compose_digest
+from warpwatch.ci.alerts.digest import Period, compose_digest, digest
 from warpwatch.ci.alerts.grouping import group
-from warpwatch.ci.alerts.message import Action, Content, DeliveryError, Message, compose
 from warpwatch.dashboard.model.alert import AlertKind, HealthFinding
 from warpwatch.dashboard.model.changepoint import Regression
 from warpwatch.dashboard.model.series import Commit
 from warpwatch.dashboard.store import Store
-from warpwatch.dashboard.store.alert_candidates import new_regressions
 from warpwatch.dashboard.store.alert_opening import open_health_alert, open_regression_alert
-from warpwatch.dashboard.store.alerts import regression_alerts
 
 DASHBOARD = "https://perf.example.org"
 BAD = (

@@ -9,9 +9,9 @@ from sqlalchemy import event
 from tests.asv_results import AsvResults, hash_of
 from tests.ci.alerts.conftest import Scene
 from tests.http_inbox import Inbox
+from tests.stored import regression_alerts
 from warpwatch.dashboard.model.alert import AlertState, EventKind, RegressionAlert, TriageFilter
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alerts import regression_alerts
 from warpwatch.dashboard.store.triage import Decision, triage
 
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0, 1.01, 1.0]

@@ -14,9 +14,9 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 
 from tests.ci.alerts.conftest import Scene
 from tests.ci.alerts.test_lifecycle import SLOW, STEADY
+from warpwatch.ci.alerts.alert_content import DeliveryError, Message
 from warpwatch.ci.alerts.channels import deliver
 from warpwatch.ci.alerts.channels.mail import account_of, send
-from warpwatch.ci.alerts.message import DeliveryError, Message
 from warpwatch.dashboard.store.outbox import undelivered
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.dashboard.pages.recorded import write_recorded
-from warpwatch.ci.alerts.message import Message
+from warpwatch.ci.alerts.alert_content import Message
 from warpwatch.ci.alerts.regression_scan import scan_regressions
 from warpwatch.ci.alerts.scan import new_scan
 from warpwatch.ci.policy.policy_model import AlertsTable

@@ -20,7 +20,7 @@ from tests.asv_results import AsvResults
 from tests.ci.alerts.sender import receive_http, receive_smtp, send
 from tests.http_inbox import Inbox
 from tests.postgresql import postgresql_program
-from warpwatch.ci.alerts.message import Message, key_of
+from warpwatch.ci.alerts.alert_content import Message, key_of
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.outbox import queue_in_project, undelivered
 

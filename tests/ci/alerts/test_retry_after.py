@@ -7,9 +7,8 @@ import pytest
 
 from tests.asv_results import AsvResults
 from tests.http_inbox import Inbox
-from warpwatch.ci.alerts.destinations import Destinations, address_names
-from warpwatch.ci.alerts.message import Message
-from warpwatch.ci.alerts.outbox_sender import DeliveryReport, deliver_outbox
+from warpwatch.ci.alerts.alert_content import Message
+from warpwatch.ci.alerts.outbox_sender import DeliveryReport, Destinations, address_names, deliver_outbox
 from warpwatch.ci.policy.policy_model import AlertsTable
 from warpwatch.ci.retries import requested_wait_s
 from warpwatch.dashboard.store import Store

@@ -9,9 +9,8 @@ from tests.asv_results import AsvResults
 from tests.ci.alerts.conftest import Scene
 from tests.ci.alerts.test_lifecycle import SLOW, STEADY
 from tests.http_inbox import Inbox, listening
-from warpwatch.ci.alerts.destinations import Destinations, RoutingFacts, address_names, destinations
-from warpwatch.ci.alerts.outbox_sender import deliver_outbox
-from warpwatch.ci.alerts.owners import MainBranch, Owners
+from warpwatch.ci.alerts.outbox_sender import Destinations, RoutingFacts, address_names, deliver_outbox, destinations
+from warpwatch.ci.alerts.scan import MainBranch, Owners
 from warpwatch.ci.policy.policy_file import PolicyError, parse_policy
 from warpwatch.ci.policy.policy_model import AlertsTable, Destination, Route
 from warpwatch.dashboard.store import Store, queries

@@ -6,8 +6,7 @@ from tests.ci.forges.conftest import Forge, doubling
 from tests.ci.forges.forge_server import Failure
 from tests.ci.forges.servers import GitHubServer
 from tests.ci.reports.examples import FULL, artefact, row
-from warpwatch.ci.forges.check_run import CheckRun, Conclusion
-from warpwatch.ci.forges.github import GitHubThread
+from warpwatch.ci.forges.github import CheckRun, Conclusion, GitHubThread
 from warpwatch.ci.forges.retries import ForgeError
 from warpwatch.ci.gate.artefact import Source
 from warpwatch.ci.reports.comment import check_run

@@ -11,8 +11,7 @@ from warpwatch.ci.acceptance import read_accept_file
 from warpwatch.ci.forges.replies import accept_file, replies_of
 from warpwatch.ci.forges.sticky_comment import put_comment
 from warpwatch.ci.reports.comment import markdown
-from warpwatch.ci.reports.gate_labels import Links
-from warpwatch.ci.reports.reply_acceptances import with_replies
+from warpwatch.ci.reports.gate_labels import Links, with_replies
 from warpwatch.dashboard.model.comparison import Acceptance, Outcome
 from warpwatch.dashboard.model.verdict import Verdict
 

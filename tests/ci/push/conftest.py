@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from tests.asv_results import AsvResults
 from tests.dashboard.pages.browsing import serving
+from tests.stored import stored_history
 from warpwatch.ci.push.push_command import push
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
@@ -50,7 +51,7 @@ class Runner:
     def arrived(self) -> list[float]:
         """Every value that the store holds, a commit after the other."""
         (series,) = queries.find_series(self.store, "demo").series
-        history = queries.history(self.store, series.key)
+        history = stored_history(self.store, series.key)
         assert history is not None
         return [point.value for point in history.points if point.value is not None]
 

@@ -15,8 +15,7 @@ from tests.answering import answering
 from tests.asv_results import AsvResults
 from warpwatch.ci.push.batch import count_results, pack, split, unpack
 from warpwatch.ci.push.queue import PushQueue
-from warpwatch.ci.push.sender import PushResult, push
-from warpwatch.ci.push.upload import SettingsError, Upload
+from warpwatch.ci.push.upload import PushResult, SettingsError, Upload, push
 
 BENCH = "suite.Bench.track_latency"
 _ROOM = 400_000

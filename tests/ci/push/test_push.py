@@ -15,7 +15,7 @@ import requests
 from tests.asv_results import hash_of
 from tests.ci.push.conftest import BENCH, Runner
 from tools.push_faults import trial
-from warpwatch.ci.push.run_archives import ArchiveError, archive_run, archived_runs
+from warpwatch.ci.push.batch import ArchiveError, archive_run, archived_runs
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.policy import stated_limits
 from warpwatch.dashboard.store.tokens import Scope, create_token

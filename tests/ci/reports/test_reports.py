@@ -17,10 +17,9 @@ from lxml import etree
 from tests.ci.reports.examples import BASE, FULL, HEAD, QUIET, artefact, row
 from tests.ci.reports.hostile import artefacts
 from warpwatch.ci.gate.artefact import ArtefactAcceptance, ArtefactRow, GateArtefact, Source
-from warpwatch.ci.reports.comment import check_run, markdown
+from warpwatch.ci.reports.comment import check_run, markdown, size
 from warpwatch.ci.reports.gate_labels import Links, reproduce
 from warpwatch.ci.reports.junit import junit
-from warpwatch.ci.reports.report_tables import size
 from warpwatch.dashboard.model.verdict import Verdict
 
 PUBLISHED = Path(__file__).parents[1] / "published"

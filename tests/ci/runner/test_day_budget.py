@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from warpwatch.ci.host_lock import HostLockError
-from warpwatch.ci.runner.day_budget import DayBudget, day_budget
+from warpwatch.ci.runner.confirmation import DayBudget, day_budget
 
 
 def test_spent_time_counts_for_every_process_of_the_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

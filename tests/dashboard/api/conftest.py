@@ -10,13 +10,13 @@ import pytest
 from tests.dashboard.pages.browsing import HOSTILE, serving
 from tests.dashboard.pages.conftest import write_hostile
 from tests.dashboard.pages.recorded import write_recorded
+from tests.stored import new_regressions
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.model.alert import AlertKind, HealthFinding
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alert_candidates import new_regressions
 from warpwatch.dashboard.store.alert_opening import open_health_alert, open_regression_alert
 from warpwatch.dashboard.store.tokens import create_token
 

@@ -12,6 +12,7 @@ import requests
 
 from tests.dashboard.api.conftest import KERNELS, Api
 from tests.dashboard.pages.browsing import HOSTILE
+from tests.stored import stored_history
 from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.web.urls import project_in_path
@@ -56,7 +57,7 @@ def test_filters_narrow_the_series_by_exact_names_and_by_words(api: Api) -> None
 def test_a_history_says_what_the_store_holds(api: Api) -> None:
     key = _key(api, "decode", "runner-t4")
     told = _json(api, f"/projects/{KERNELS}/series/{key}/history")
-    history = queries.history(api.store, key)
+    history = stored_history(api.store, key)
     assert history is not None
     assert [point["value"] for point in told["points"]] == [point.value for point in history.points]
     (change,) = told["changes"]

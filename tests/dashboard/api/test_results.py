@@ -21,6 +21,7 @@ import pytest
 from tests.asv_results import AsvResults
 from tests.dashboard.importers.recorded_files import COMMIT, RECORDED
 from tests.dashboard.pages.browsing import serving
+from tests.stored import stored_history
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.import_path import import_path
 from warpwatch.dashboard.settings import Settings
@@ -105,7 +106,7 @@ def test_an_archive_of_asv_results_goes_in(service: Service, asv: AsvResults) ->
     (line,) = told["set_aside"]
     assert line.startswith("upload: box/broken.json: not JSON")
     (series,) = queries.find_series(service.store, "demo").series
-    history = queries.history(service.store, series.key)
+    history = stored_history(service.store, series.key)
     assert history is not None
     assert [point.value for point in history.points] == [0.0, 1.0, 2.0]
 

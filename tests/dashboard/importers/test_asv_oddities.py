@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.asv_results import AsvResults, hash_of
+from tests.stored import stored_history
 from warpwatch.dashboard.importers.import_path import import_path
 from warpwatch.dashboard.model.series import Status
 from warpwatch.dashboard.store import Store, queries
@@ -18,7 +19,7 @@ def _shown(store: Store, search: str = "") -> dict[tuple[str, ...], list[tuple[S
     """Every point by its series' parameters, in the order of commits."""
     found = {}
     for series in queries.find_series(store, "demo", search=search).series:
-        history = queries.history(store, series.key)
+        history = stored_history(store, series.key)
         assert history is not None
         key = tuple(value for _, value in series.parameters)
         found[key] = [(point.status, point.value) for point in history.points]

@@ -13,6 +13,7 @@ import pytest
 
 from tests.asv_results import AsvResults, hash_of
 from tests.dashboard.importers.recorded_files import COMMIT, GIVEN, RECORDED, recorded
+from tests.stored import stored_history
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.archive import ArchiveTooLargeError
 from warpwatch.dashboard.importers.asv_folder import NoResultsError
@@ -40,7 +41,7 @@ def _series(store: Store, search: str = "") -> list[Series]:
 
 def _points(store: Store, search: str) -> list[Point]:
     (series,) = _series(store, search)
-    history = queries.history(store, series.key)
+    history = stored_history(store, series.key)
     assert history is not None
     return list(history.points)
 
@@ -166,7 +167,7 @@ def test_each_gpu_of_a_file_is_a_machine_and_all_of_it_goes_in_at_once(sqlite_st
     _load(sqlite_store, RECORDED / "nvbench.json", overrides=GIVEN)
     assert [machine.name for machine in queries.machines(sqlite_store, "demo")] == ["Quadro GP100", "Quadro GV100"]
     skipped = next(s for s in _series(sqlite_store, "conversion") if s.parameters == (("In", "I8"), ("Out", "I8")))
-    history = queries.history(sqlite_store, skipped.key)
+    history = stored_history(sqlite_store, skipped.key)
     assert history is not None
     assert [(point.status, point.reason) for point in history.points] == [
         (Status.UNAVAILABLE, "Not a conversion: InputType == OutputType.")

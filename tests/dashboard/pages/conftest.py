@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_pla
 from tests.dashboard.pages.browsing import HOSTILE, Tab, serving
 from tests.dashboard.pages.recorded import write_recorded
 from tests.once_per_run import once_per_run
+from tests.stored import stored_history
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
@@ -185,7 +186,7 @@ def addresses(history_store: Settings) -> dict[str, str]:
             ("hostile", HOSTILE, "time_it", None),
         )
     }
-    (slower,) = queries.history(store, found["slowed"]).changes  # type: ignore[union-attr]
+    (slower,) = stored_history(store, found["slowed"]).changes  # type: ignore[union-attr]
     (card,) = queries.triage_items(store, "kernels", TriageFilter(machine="runner-t4")).items
     store.close()
     return {**found, "slow_commit": slower.commit.hash, "card": card.seen.key}

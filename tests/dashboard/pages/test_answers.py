@@ -14,6 +14,7 @@ from flask.testing import FlaskClient
 
 from tests.asv_results import AsvResults
 from tests.dashboard.pages.browsing import a_client, local_client
+from tests.stored import new_regressions
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
@@ -21,7 +22,6 @@ from warpwatch.dashboard.model.alert import AlertKind, AlertState, HealthFinding
 from warpwatch.dashboard.model.comparison import Acceptance
 from warpwatch.dashboard.settings import AccessSettings, ProxyLogin, Settings
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alert_candidates import new_regressions
 from warpwatch.dashboard.store.alert_opening import open_health_alert, open_regression_alert
 from warpwatch.dashboard.store.notes import Annotation, add_annotation, annotations
 from warpwatch.dashboard.store.policy import record_acceptances

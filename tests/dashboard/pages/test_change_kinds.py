@@ -11,11 +11,11 @@ from sqlalchemy import func, select, update
 
 from tests.asv_results import AsvResults
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
+from tests.stored import new_regressions
 from warpwatch.ci.alerts.alert_content import regression_content
 from warpwatch.dashboard.analysis.classify import classify_machines
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries, schema
-from warpwatch.dashboard.store.alert_candidates import new_regressions
 from warpwatch.dashboard.web.app import create_app
 
 Get = Callable[[str], Any]

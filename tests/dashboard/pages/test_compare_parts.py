@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import floats, lists
 
+from tests.stored import stored_history
 from warpwatch.dashboard.analysis.compare_sides import compare_commits
 from warpwatch.dashboard.model.comparison import AcrossGpus, ComparisonRow
 from warpwatch.dashboard.model.compiled_code import CompiledCode, compiled_difference
@@ -30,7 +31,7 @@ def test_a_pair_has_the_levels_of_its_history_on_the_card_of_both(history_store:
     seen = 0
     for base, head in ((commits[1], commits[0]), (commits[-1], commits[2]), (commits[8], commits[8])):
         for pair in queries.pairs(store, "kernels", base.hash, head.hash)[::7]:
-            history = queries.history(store, pair.series.key)
+            history = stored_history(store, pair.series.key)
             assert history is not None
             points = [point for point in history.points if point.status is Status.OK]
             cards = {

@@ -2,7 +2,7 @@
 
 from statistics import geometric_mean
 
-from warpwatch.dashboard.analysis.leaderboard import leaderboard
+from warpwatch.dashboard.analysis.compare_sides import leaderboard
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.web.app import create_app

@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 from tests.dashboard.pages.browsing import Tab
 from warpwatch.dashboard.model.quantities import quantity, throughput
 from warpwatch.dashboard.settings import Settings
-from warpwatch.dashboard.web.api.document_pages import _kind
+from warpwatch.dashboard.web.api.openapi_document import _kind
 from warpwatch.dashboard.web.app import create_app
 
 # Values of which one line holds the number and the next one the unit; sentences that results bring are their authors'.

@@ -9,6 +9,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import update
 
 from tests.asv_results import AsvResults
+from tests.stored import stored_history
 from warpwatch.dashboard.model.changepoint import Regression
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries, schema
@@ -72,7 +73,7 @@ def test_the_api_lists_improvements(client: FlaskClient) -> None:
 
 
 def test_the_chart_of_a_step_has_values_on_both_sides_within_its_box(store: Store, addresses: dict[str, str]) -> None:
-    history = queries.history(store, addresses["slowed"])
+    history = stored_history(store, addresses["slowed"])
     assert history is not None
     (change,) = history.changes
     one = Regression(series=history.series, change=change)

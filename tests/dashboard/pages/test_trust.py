@@ -10,6 +10,7 @@ from flask.testing import FlaskClient
 
 from tests.dashboard.pages.browsing import HOSTILE, Tab
 from tests.dashboard.pages.whole_history import as_page, history_figure
+from tests.stored import stored_history
 from warpwatch.dashboard.analysis.trust import RUNS, trust
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
@@ -113,7 +114,7 @@ def test_a_canary_looks_alike_beside_a_series_and_on_its_machines_page(
 ) -> None:
     store = Store(history_store.database)
     history, machine = (
-        queries.history(store, addresses["profiled"]),
+        stored_history(store, addresses["profiled"]),
         queries.machine_history(store, "kernels", "nvidia-h200"),
     )
     runs = queries.conditions(store, "kernels", "nvidia-h200")

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...store.chunks import Floats, Ints
-from ...store.column_records import Measured, TextColumn
+from ..store.chunks import Floats, Ints
+from ..store.column_records import Measured, TextColumn
 from .measurement_rows import COLUMNS, series_cells
 
 _WORD = pa.dictionary(pa.int32(), pa.string())  # text with few distinct values

@@ -1,1 +1,0 @@
-"""Exports: CSV, JSON, Parquet and data frames."""
