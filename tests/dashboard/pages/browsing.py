@@ -46,6 +46,12 @@ class Tab:
             self.page.wait_for_function("plot => plot.dataset.drawn", arg=plot.element_handle())
         return response.status if response else 0
 
+    def resize(self, width: int) -> None:
+        """Gives the view another width and waits until the page fits into it, which no page may fail to do."""
+        self.page.set_viewport_size({"width": width, "height": 900})
+        fits = "width => innerWidth === width && document.documentElement.scrollWidth <= width"
+        self.page.wait_for_function(fits, arg=width, timeout=20_000)
+
 
 def faults(tab: Tab, *, of_colour: bool = False) -> list[str]:
     """What axe finds against WCAG 2.2 A and AA, as readable lines; with `of_colour` the rules on colours alone."""
