@@ -103,7 +103,7 @@ BODIES = {
         lambda: _asv({BENCH: [None, [_numbers(707)] * 2]}),
         "499,849 parameter combinations",
     ),
-    "series": (lambda: _asv({BENCH: [None, [_numbers(300)] * 2]}), "more new series than this upload may add"),
+    "series": (lambda: _asv({BENCH: [None, [_numbers(224)] * 2]}), "more new series than this upload may add"),
     "benchmarks of asv": (lambda: zstandard.compress(_asv(_named(100_000))), "100,000 benchmarks"),
     "parameters of asv": (lambda: zstandard.compress(_asv({BENCH: [[1.0], [["1"]] * 100_000]})), "100,000 parameters"),
     "text of parameters": (

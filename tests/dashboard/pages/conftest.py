@@ -32,6 +32,7 @@ CHROMIUM_ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--process-per-site",  # or each tab starts a process, which compiles all scripts again
 )
 PATIENCE_MS = 120_000  # for a browser on a machine that has other work; Playwright's own is 30 s
 
@@ -125,9 +126,15 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def browser_context(browser: Browser) -> Iterator[BrowserContext]:
-    """One profile for all tests: each would otherwise fetch and compile plotly.js again."""
+    """One profile for all tests: each would otherwise fetch and compile plotly.js again.
+
+    An empty page stays open, and with it the process that has the compiled scripts.
+    """
     context = browser.new_context()
     context.set_default_timeout(PATIENCE_MS)
+    empty = context.new_page()
+    empty.route("**", lambda route: route.fulfill(body=""))
+    empty.goto("http://127.0.0.1/")
     yield context
     context.close()
 
