@@ -8,13 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import plotly.graph_objects as go
-
 from ...model.comparison import ComparisonRow
 from ...model.verdict import Verdict
 from .hover import SHOW_TEXT
 from .palette import BETTER, GREY, WORSE
-from .themes import figure
+from .themes import Figure, figure, trace
 
 FEWEST = 8  # drawn rows, below which the table is enough
 _EDGES = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5)  # relative; a halving counts as a doubling
@@ -30,7 +28,7 @@ _NAMES: Mapping[Verdict | None, str] = {
 class ChangeHistogram:
     """The figure, and the number of rows that changed too little to be drawn."""
 
-    figure: go.Figure
+    figure: Figure
     within: int
 
 
@@ -51,7 +49,8 @@ def change_histogram(rows: Iterable[ComparisonRow]) -> ChangeHistogram | None:
         values = [counts[each, verdict] for each in bins]
         if any(values):
             traces.append(
-                go.Bar(
+                trace(
+                    "bar",
                     name=name,
                     x=labels,
                     y=values,
@@ -66,8 +65,8 @@ def change_histogram(rows: Iterable[ComparisonRow]) -> ChangeHistogram | None:
         barmode="stack",
         bargap=0.08,
         margin={"l": 44, "r": 8, "t": 8, "b": 58},
-        xaxis={"title_text": "relative change", "type": "category", "categoryarray": labels},
-        yaxis={"title_text": "rows", "rangemode": "tozero"},
+        xaxis={"title": {"text": "relative change"}, "type": "category", "categoryarray": labels},
+        yaxis={"title": {"text": "rows"}, "rangemode": "tozero"},
     )
     return ChangeHistogram(figure=drawn, within=within)
 
