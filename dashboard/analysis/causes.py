@@ -253,7 +253,7 @@ def cause_sentence(change: SeriesChange, metric: Metric) -> str:
     if change.is_confirmed:
         return "Both commits were measured again in turns and differ, so the code is the cause."
     if share is None and change.gpus is not None:
-        return "References that no commit changed remove the difference of GPUs, so the code is the likely cause."
+        return "The difference between GPUs is subtracted, so the code is the likely cause."
     if share is None:
         return "No reference benchmark ran, so machine and code cannot be told apart."
     controls = _CONTROLS[share.control]

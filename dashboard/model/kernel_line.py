@@ -16,7 +16,7 @@ from urllib.parse import quote
 from .changepoint import SeriesChange
 from .metric import Metric
 from .metric_change import ChangedSeries, MetricChanges, metric_changes
-from .naming import kernel_name, natural
+from .naming import kernel_name, name_in_module, natural
 from .overview import OverviewEntry, OverviewRow, RowState, trend_state
 from .series import Commit, Series, Status
 from .verdict import Verdict
@@ -48,7 +48,7 @@ class Typical:
 class KernelLine:
     """One kernel on one machine. `absent`: rows that were never available there."""
 
-    name: str  # the operator, or the module where no operator is known
+    name: str  # the operator; else the module, or the suite if all benchmarks are in one module
     machine: str
     rows: tuple[OverviewEntry, ...]
     absent: tuple[OverviewEntry, ...]
@@ -75,6 +75,12 @@ class KernelLine:
     def key(self) -> str:
         """Name in a URL."""
         return f"{self.name}@{self.machine}"
+
+    @property
+    def module(self) -> str:
+        """The operator or module, as policies and search name it."""
+        first = (*self.rows, *self.absent)[0].row
+        return kernel_name(first.series.benchmark, first.operator)
 
     @property
     def anchor(self) -> str:
@@ -133,10 +139,13 @@ class KernelLine:
 
 def kernel_lines(entries: Iterable[OverviewEntry]) -> tuple[KernelLine, ...]:
     """Lines of the overview, by urgency and name."""
+    known = [(entry, kernel_name(entry.row.series.benchmark, entry.row.operator)) for entry in entries]
+    is_one_module = len({name for _, name in known}) == 1 and not any(entry.row.operator for entry, _ in known)
     groups: dict[tuple[str, str], list[OverviewEntry]] = {}
-    for entry in entries:
-        name = kernel_name(entry.row.series.benchmark, entry.row.operator)
-        groups.setdefault((name, entry.row.series.machine), []).append(entry)
+    for entry, name in known:
+        series = entry.row.series
+        group = name_in_module(series.benchmark).rpartition(".")[0] if is_one_module else ""
+        groups.setdefault((group or name, series.machine), []).append(entry)
     lines = [_line(name, machine, rows) for (name, machine), rows in groups.items()]
     order = list(RowState)
     return tuple(sorted(lines, key=lambda line: (order.index(line.state), natural(line.name), line.machine)))

@@ -142,7 +142,7 @@ def web_host(address: str) -> str:
 
 def q_words(q: float) -> str:
     """The false discovery rate of a change: "q 0.02"."""
-    return "q < 0.001" if q < 0.001 else f"q {quantities.number(q)}"
+    return "q < 0.001" if q < 0.001 else f"q {float(f'{q:.2g}'):g}"
 
 
 def role_word(metric: Metric) -> str:

@@ -1,4 +1,4 @@
-"""Filters of a comparison's rows, and the summary of the displayed rows."""
+"""Filters of a comparison's rows, and the summary of the matching rows."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -74,12 +74,11 @@ class KernelGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilteredComparison:
-    """Displayed rows with their summary, and counts by verdict."""
+    """Displayed rows, and the summary of all matching ones."""
 
     rows: tuple[ComparisonRow, ...]  # displayed
-    displayed: tuple[tuple[Verdict, int], ...]
-    means: tuple[Mean, ...]  # of the displayed rows
-    matching: tuple[tuple[Verdict, int], ...]  # displayed and hidden
+    means: tuple[Mean, ...]  # of the matching rows, displayed or not
+    matching: tuple[tuple[Verdict, int], ...]
     hidden: tuple[tuple[Verdict, int], ...]
     all_matching: tuple[ComparisonRow, ...]
 
@@ -96,22 +95,15 @@ class FilteredComparison:
 
         return tuple(sorted(groups, key=order))
 
-    @property
-    def all_means(self) -> tuple[Mean, ...]:
-        """Means of the matching rows, displayed or not."""
-        return _means(self.all_matching)
-
 
 def apply(comparison_filter: ComparisonFilter, rows: Sequence[ComparisonRow]) -> FilteredComparison:
     """Filter the rows, in their order."""
     matching = [row for row in rows if comparison_filter.matches(row)] if comparison_filter.is_active else rows
     counts = _counts(matching)
     verdicts = {verdict for verdict in Verdict if comparison_filter.displays(verdict)}
-    displayed = tuple(row for row in matching if row.verdict in verdicts)
     return FilteredComparison(
-        rows=displayed,
-        displayed=tuple((verdict, count) for verdict, count in counts if verdict in verdicts),
-        means=_means(displayed),
+        rows=tuple(row for row in matching if row.verdict in verdicts),
+        means=_means(matching),
         matching=counts,
         hidden=tuple((verdict, count) for verdict, count in counts if verdict not in verdicts),
         all_matching=tuple(matching),

@@ -1,5 +1,6 @@
 """Helpers of a request: store, project, pagination, URLs, and the frame of every page."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 from flask import Flask, abort, current_app, g, render_template, request, url_for
 from werkzeug.exceptions import HTTPException
 
-from ..model.series import Commit, Project
+from ..model.series import Commit, Project, Series, workload_of
 from ..store import Store, queries
 from .error_messages import advice_of, heading_of, sentence_of
 
@@ -32,7 +33,7 @@ def project_or_404(name: str) -> Project:
     project = queries.project(store(), name)
     if project is None:
         abort(404, f"There is no project named “{name}” here.")
-    g.project = project
+    g.project, g.has_workloads = project, bool(queries.project_workloads(store(), project.name))
     return project
 
 
@@ -116,7 +117,9 @@ def error_page(error: HTTPException) -> str:
 
 def register_globals(app: Flask) -> None:
     """Register the globals of templates."""
-    app.jinja_env.globals.update(static_file=static_file, current_url=current_url, gpu_label=gpu_label)
+    app.jinja_env.globals.update(
+        static_file=static_file, current_url=current_url, gpu_label=gpu_label, operator_of=operator_of
+    )
     app.context_processor(_frame)
 
 
@@ -131,8 +134,18 @@ def gpu_label(machine: str) -> str:
     if "gpus" not in g:  # once per request: tables call this per row
         g.gpus = {row.name: row.gpu for row in queries.machines(store(), g.project.name)}
     gpu = g.gpus.get(machine) or ""
-    words = [word for word in gpu.lower().split() if word != "nvidia"]
-    return "" if all(word in machine.lower() for word in words) else gpu
+    words, parts = set(gpu.lower().split()), set(re.split(r"[^a-z0-9]+", machine.lower()))
+    return "" if words - {"nvidia"} <= parts or parts <= words else gpu
+
+
+def operator_of(series: Series) -> str:
+    """Operator of a series with a described workload, else empty."""
+    if "workloads" not in g:  # once per request: tables call this per row
+        g.workloads = {}
+    if series.project not in g.workloads:
+        g.workloads[series.project] = queries.project_workloads(store(), series.project)
+    workload = workload_of(series, g.workloads[series.project])
+    return workload.operator if workload else ""
 
 
 def static_file(name: str) -> str:
@@ -152,7 +165,12 @@ def _frame() -> dict[str, object]:
         return tuple(project for project in listed_projects() if project != g.get("project"))
 
     newest: datetime | None = g.project.newest_run or g.project.newest_commit if "project" in g else None
-    return {"current_project": g.get("project"), "other_projects": other_projects, "newest_data": newest}
+    return {
+        "current_project": g.get("project"),
+        "has_workloads": g.get("has_workloads", False),
+        "other_projects": other_projects,
+        "newest_data": newest,
+    }
 
 
 def back_to(default: str, *, anchor: str = "") -> str:

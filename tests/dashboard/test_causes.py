@@ -167,7 +167,7 @@ def test_the_cause_is_one_plain_sentence(share: ControlShare | None, sentence: s
 def test_exact_values_confirmed_steps_and_adjusted_values_need_no_control() -> None:
     assert cause_sentence(_change(1e6, 2e6), MEMORY) == "Exact value: the code caused it."
     assert "measured again in turns" in cause_sentence(_change(1.0, 1.1, is_confirmed=True), LATENCY)
-    assert "difference of GPUs" in cause_sentence(_change(1.0, 1.1, gpus=2, is_across_gpus=True), LATENCY)
+    assert "difference between GPUs" in cause_sentence(_change(1.0, 1.1, gpus=2, is_across_gpus=True), LATENCY)
 
 
 @pytest.mark.parametrize(

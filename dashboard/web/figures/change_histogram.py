@@ -8,34 +8,30 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import plotly.graph_objects as go
-
 from ...model.comparison import ComparisonRow
 from ...model.verdict import Verdict
 from .hover import SHOW_TEXT
 from .palette import BETTER, GREY, WORSE
-from .themes import figure
+from .themes import Figure, figure, trace
 
 FEWEST = 8  # drawn rows, below which the table is enough
 _EDGES = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5)  # relative; a halving counts as a doubling
 _COLOURS = {Verdict.IMPROVED: BETTER, Verdict.REGRESSED: WORSE}
-_NAMES: Mapping[Verdict | None, str] = {
-    Verdict.IMPROVED: "improved",
-    None: "unchanged or inconclusive",
-    Verdict.REGRESSED: "regressed",
-}
+_Names = Mapping[Verdict | None, str]
+_NAMES: _Names = {Verdict.IMPROVED: "improved", None: "unchanged or inconclusive", Verdict.REGRESSED: "regressed"}
+_SIDE_NAMES: _Names = {Verdict.IMPROVED: "better", None: "alike or inconclusive", Verdict.REGRESSED: "worse"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeHistogram:
     """The figure, and the number of rows that changed too little to be drawn."""
 
-    figure: go.Figure
+    figure: Figure
     within: int
 
 
-def change_histogram(rows: Iterable[ComparisonRow]) -> ChangeHistogram | None:
-    """Bars of the number of rows by relative change; None for few rows."""
+def change_histogram(rows: Iterable[ComparisonRow], *, is_of_commits: bool = True) -> ChangeHistogram | None:
+    """Bars of the number of series by relative change; None for few of them."""
     counts = Counter(
         (_bin(row.estimate.change), row.verdict if row.verdict in _COLOURS else None)
         for row in rows
@@ -47,11 +43,12 @@ def change_histogram(rows: Iterable[ComparisonRow]) -> ChangeHistogram | None:
     bins = [place for place in range(-len(_EDGES), len(_EDGES) + 1) if place]
     labels = [_label(each) for each in bins]
     traces = []
-    for verdict, name in _NAMES.items():
+    for verdict, name in (_NAMES if is_of_commits else _SIDE_NAMES).items():
         values = [counts[each, verdict] for each in bins]
         if any(values):
             traces.append(
-                go.Bar(
+                trace(
+                    "bar",
                     name=name,
                     x=labels,
                     y=values,
@@ -66,8 +63,8 @@ def change_histogram(rows: Iterable[ComparisonRow]) -> ChangeHistogram | None:
         barmode="stack",
         bargap=0.08,
         margin={"l": 44, "r": 8, "t": 8, "b": 58},
-        xaxis={"title_text": "relative change", "type": "category", "categoryarray": labels},
-        yaxis={"title_text": "rows", "rangemode": "tozero"},
+        xaxis={"title": {"text": "relative change"}, "type": "category", "categoryarray": labels},
+        yaxis={"title": {"text": "series"}, "rangemode": "tozero"},
     )
     return ChangeHistogram(figure=drawn, within=within)
 

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
 
-import plotly.graph_objects as go
-
 from ...model import quantities
 from ...model.history import AddedSeries, History, LevelLine, ShownHistory, Spread
 from ...model.naming import gpu_name, name_in_module
@@ -15,31 +13,32 @@ from .history_view import RUN_DIGITS, Frame, Scale, by_commit, runs_of
 from .hover import SHOW_TEXT, commit_text, no_number_text, point_text
 from .layout import Domain, plain
 from .palette import BAND, INK, MUTED, SURFACE, look
+from .themes import Trace, trace
 
 _FAR = 4.0  # other implementations beyond this factor start hidden
 _PANE_AXIS = 5  # first y axis of the overlays
 _MAX_HEADING = 90  # characters
 
 
-def band(spread: Sequence[Spread], frame: Frame) -> list[go.Scatter]:
+def band(spread: Sequence[Spread], frame: Frame) -> list[Trace]:
     """First to third quartile of the samples."""
     if len(spread) < 2:
         return []
     common: dict[str, Any] = {
         "x": [frame.x(each.commit) for each in spread],
         "mode": "lines",
-        "line_width": 0,
+        "line": {"width": 0},
         "hoverinfo": "skip",
         "legendgroup": "quartiles",
     }
     upper = [frame.y(each.high, each.commit) for each in spread]
     return [
-        go.Scatter(y=[frame.y(each.low, each.commit) for each in spread], showlegend=False, **common),
-        go.Scatter(name="quartiles of the samples", y=upper, fill="tonexty", fillcolor=BAND, **common),
+        trace("scatter", y=[frame.y(each.low, each.commit) for each in spread], showlegend=False, **common),
+        trace("scatter", name="quartiles of the samples", y=upper, fill="tonexty", fillcolor=BAND, **common),
     ]
 
 
-def own_values(history: History, frame: Frame, *, is_thin: bool = False) -> list[go.Scatter]:
+def own_values(history: History, frame: Frame, *, is_thin: bool = False) -> list[Trace]:
     """One point per run; the line connects the medians of commits. Thin where there is a GPU-adjusted line."""
     own = look(history.series.implementation)
     numbers = [point for point in history.points if point.status is Status.OK]
@@ -47,7 +46,8 @@ def own_values(history: History, frame: Frame, *, is_thin: bool = False) -> list
     single = len(line) == len(numbers)
     size = 7 if len(numbers) < 60 else 5 if len(numbers) < 300 else 4
     stroke = {"color": own.colour, "width": 1.2 if len(line) < 200 and not is_thin else 0.5}
-    points = go.Scatter(
+    points = trace(
+        "scatter",
         name=plain(own.label if history.series.implementation else "value"),
         legendgroup="own",
         mode="lines+markers" if single else "markers",
@@ -64,7 +64,8 @@ def own_values(history: History, frame: Frame, *, is_thin: bool = False) -> list
     )
     if single:
         return [points]
-    through_medians = go.Scatter(
+    through_medians = trace(
+        "scatter",
         name="median of runs",
         legendgroup="own",
         showlegend=False,
@@ -102,13 +103,14 @@ def _compared(history: History, numbers: Sequence[Point], line: Sequence[tuple[C
         yield lines
 
 
-def adjusted_line(shown: ShownHistory, frame: Frame) -> list[go.Scatter]:
+def adjusted_line(shown: ShownHistory, frame: Frame) -> list[Trace]:
     """The values as the newest session's GPU and software would have measured them."""
     if not shown.adjusted:
         return []
     series = shown.history.series
     return [
-        go.Scatter(
+        trace(
+            "scatter",
             name="GPU-adjusted",
             mode="lines",
             x=[frame.x(commit) for commit, _ in shown.adjusted],
@@ -124,7 +126,7 @@ def adjusted_line(shown: ShownHistory, frame: Frame) -> list[go.Scatter]:
     ]
 
 
-def level_lines(levels: Sequence[LevelLine], frame: Frame) -> list[go.Scatter]:
+def level_lines(levels: Sequence[LevelLine], frame: Frame) -> list[Trace]:
     """Level of each segment and GPU, as a line from its first to its last commit."""
     if not levels:
         return []
@@ -133,10 +135,10 @@ def level_lines(levels: Sequence[LevelLine], frame: Frame) -> list[go.Scatter]:
     for level in levels:
         x += [frame.x(level.first), frame.x(level.last), None]
         y += [frame.y(level.value, level.first), frame.y(level.value, level.last), None]
-    return [go.Scatter(name="level", mode="lines", x=x, y=y, line={"color": INK, "width": 2}, hoverinfo="skip")]
+    return [trace("scatter", name="level", mode="lines", x=x, y=y, line={"color": INK, "width": 2}, hoverinfo="skip")]
 
 
-def other_lines(history: History, frame: Frame, typical: float) -> list[go.Scatter]:
+def other_lines(history: History, frame: Frame, typical: float) -> list[Trace]:
     """Baselines hollow and dashed, our other implementations solid; distant ones start hidden."""
     traces = []
     for other in history.others:
@@ -148,7 +150,8 @@ def other_lines(history: History, frame: Frame, typical: float) -> list[go.Scatt
         newest = {p.commit.hash: p for p in other.points if p.status is Status.OK}
         distance = median(value for _, value in line) / typical if typical else 1.0
         traces.append(
-            go.Scatter(
+            trace(
+                "scatter",
                 name=plain(theirs.label),
                 mode="lines+markers",
                 visible=True if 1 / _FAR <= distance <= _FAR else "legendonly",
@@ -171,9 +174,9 @@ def other_lines(history: History, frame: Frame, typical: float) -> list[go.Scatt
     return traces
 
 
-def beside_lines(beside: Sequence[AddedSeries], frame: Frame) -> list[go.Scatter]:
+def beside_lines(beside: Sequence[AddedSeries], frame: Frame) -> list[Trace]:
     """One small plot per overlaid series."""
-    traces: list[go.Scatter] = []
+    traces: list[Trace] = []
     for number, each in enumerate(beside):
         line = by_commit(each.points)
         factor, _ = _scale(each)
@@ -185,7 +188,8 @@ def beside_lines(beside: Sequence[AddedSeries], frame: Frame) -> list[go.Scatter
             traces.append(_never_a_number(each, frame, common))
             continue
         traces.append(
-            go.Scatter(
+            trace(
+                "scatter",
                 name=plain(name_beside(each.series)),
                 mode="lines+markers",
                 x=[frame.x(commit) for commit, _ in line],
@@ -203,7 +207,8 @@ def beside_lines(beside: Sequence[AddedSeries], frame: Frame) -> list[go.Scatter
         changes = [change for change in each.changes if change.commit.hash in at]
         if changes:
             traces.append(
-                go.Scatter(
+                trace(
+                    "scatter",
                     mode="markers",
                     hoverinfo="skip",
                     x=[frame.x(change.commit) for change in changes],
@@ -220,15 +225,16 @@ def beside_lines(beside: Sequence[AddedSeries], frame: Frame) -> list[go.Scatter
     return traces
 
 
-def _never_a_number(each: AddedSeries, frame: Frame, common: dict[str, Any]) -> go.Scatter:
+def _never_a_number(each: AddedSeries, frame: Frame, common: dict[str, Any]) -> Trace:
     """Crosses with reasons; a gap if there are no points, since plotly drops axes without data."""
     height: list[float | None] = [0.5] * len(each.points)
-    return go.Scatter(
+    return trace(
+        "scatter",
         name=plain(name_beside(each.series)),
         mode="markers",
         x=[frame.x(point.commit) for point in each.points] or [0],
         y=height or [None],
-        marker={"color": MUTED, "size": 8, "symbol": "x-thin-open", "line_width": 2},
+        marker={"color": MUTED, "size": 8, "symbol": "x-thin-open", "line": {"width": 2}},
         hovertemplate=SHOW_TEXT,
         text=[no_number_text(point) for point in each.points],
         **common,
@@ -246,7 +252,7 @@ def beside_axes(beside: Sequence[AddedSeries], domains: Sequence[Domain], scale:
             middle = median(values)
             more = {"type": scale.value, "autorangeoptions": {"include": [middle * 0.97, middle * 1.03]}}
         found[f"yaxis{_PANE_AXIS + number}"] = {
-            "title_text": plain("" if unit == "unit" else unit),
+            "title": {"text": plain("" if unit == "unit" else unit)},
             "domain": domain,
             "exponentformat": "SI",
             "nticks": 4,
@@ -269,7 +275,7 @@ def beside_headings(beside: Sequence[AddedSeries], domains: Sequence[Domain], ow
             "yanchor": "bottom",
             "yshift": 1,
             "align": "left",
-            "font_size": 12,
+            "font": {"size": 12},
             "text": plain(_cut(_other_than(each.series, own))),
         }
         for each, domain in zip(beside, domains, strict=True)

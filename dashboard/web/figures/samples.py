@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import plotly.graph_objects as go
 
 from ...model import quantities
 from ...model.series import Commit, Point
@@ -12,7 +11,7 @@ from .history_view import by_commit, commit_tick
 from .hover import SHOW_TEXT, commit_text
 from .layout import plain
 from .palette import BLUE, GREY, MUTED
-from .themes import MONOSPACE, TRANSPARENT, figure
+from .themes import MONOSPACE, TRANSPARENT, Figure, figure, trace
 
 _MOST_DOTS = 200  # of a side
 _LEAST_SPREAD = 0.01  # of the values: samples that differ less shall not look far apart
@@ -40,7 +39,7 @@ class Samples:
     """Both sides, and the figure with a box and a dot a sample for each."""
 
     sides: tuple[SideSamples, ...]
-    figure: go.Figure
+    figure: Figure
 
 
 def samples_of(sides: Sequence[tuple[str, Sequence[float]]], unit: str) -> Samples | None:
@@ -66,7 +65,8 @@ def samples_of(sides: Sequence[tuple[str, Sequence[float]]], unit: str) -> Sampl
         colour = BLUE if place == len(known) - 1 else GREY
         dots = samples[:: -(-len(samples) // _MOST_DOTS)]
         traces.append(
-            go.Box(
+            trace(
+                "box",
                 name=plain(name),
                 x=[(dots * factor).tolist()],
                 y=[place],
@@ -91,7 +91,11 @@ def samples_of(sides: Sequence[tuple[str, Sequence[float]]], unit: str) -> Sampl
         sides=tuple(told),
         figure=figure(
             traces,
-            xaxis={"title_text": plain(_shown(shown_unit)), "range": [low * factor, high * factor], "fixedrange": True},
+            xaxis={
+                "title": {"text": plain(_shown(shown_unit))},
+                "range": [low * factor, high * factor],
+                "fixedrange": True,
+            },
             yaxis={"range": [len(known) - 0.3, -0.8], "visible": False, "fixedrange": True},
             margin={"l": 12, "r": 12, "t": 4, "b": 40},
             paper_bgcolor=TRANSPARENT,
@@ -101,7 +105,7 @@ def samples_of(sides: Sequence[tuple[str, Sequence[float]]], unit: str) -> Sampl
 
 def recent_figure(
     histories: Sequence[tuple[str, Sequence[Point]]], chosen: Sequence[tuple[str, Commit]], unit: str
-) -> go.Figure | None:
+) -> Figure | None:
     """Named series around the newest chosen commit, COMMITS of them at most; older chosen ones stand at the left.
 
     None without any number.
@@ -123,7 +127,8 @@ def recent_figure(
     marked = [(name, place[commit]) for name, commit in chosen if commit in place]
     return figure(
         [
-            go.Scatter(
+            trace(
+                "scatter",
                 name=plain(name),
                 mode="lines+markers",
                 x=[place[commit] for commit in shown if commit in line],
@@ -149,7 +154,11 @@ def recent_figure(
             "tickfont": {"size": 10, "family": MONOSPACE},
             "fixedrange": True,
         },
-        yaxis={"title_text": plain(_shown(shown_unit)), "range": [low * factor, high * factor], "fixedrange": True},
+        yaxis={
+            "title": {"text": plain(_shown(shown_unit))},
+            "range": [low * factor, high * factor],
+            "fixedrange": True,
+        },
         shapes=[
             {
                 "type": "line",

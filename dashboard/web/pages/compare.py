@@ -21,6 +21,7 @@ from ..comparison_filter import QUIET, ComparisonFilter, apply
 from ..figures.change_histogram import change_histogram
 from ..figures.samples import recent_figure, samples_of
 from ..request_context import pagination, project_or_404, search_query, store
+from .overview import headlines_of
 from .runner_status import standings_of
 
 
@@ -181,7 +182,7 @@ def show(project: str) -> ResponseReturnValue:
         row_filter=row_filter,
         filtered=filtered,
         groups=filtered.groups if not row_filter.kernel and len(compared.kernels) > 1 else (),
-        histogram=change_histogram(filtered.all_matching),
+        histogram=change_histogram(filtered.all_matching, is_of_commits=sides.by is ComparedBy.COMMIT),
         pagination=pager,
         rows=pager.of(filtered.rows),
         choices=_choices(compared),
@@ -278,6 +279,7 @@ def _page(project: Project, **shown: Any) -> str:
         has_kernels=bool(workloads),
         min_changes=MIN_CHANGES,
         leaderboard=_leaderboard(project.name) if is_choosing and by is ComparedBy.IMPLEMENTATION else (),
+        headlines=headlines_of(project.name) if is_choosing and by is ComparedBy.IMPLEMENTATION else (),
     )
 
 

@@ -103,12 +103,15 @@ def one(project: str, name: str) -> str:
         abort(404, f"{current.name} has no machine named “{name}”.")
     standings = machine_standings(current.name, name)
     arrivals = queries.arrivals(store(), current.name)
+    runner = next((row for row in runners(arrivals, standings, clock.now()) if row.name == name), None)
+    canaries = queries.canaries(store(), current.name).get(name, ())
     controls = [row for row in data.history.series if row.series.is_control and row.series.metric.is_latency]
     return render_template(
         "machine.html",
         machine=machine,
         has_kernels=any(row.row.operator for row in standings),
-        runner=next((row for row in runners(arrivals, standings, clock.now()) if row.name == name), None),
+        runner=runner,
+        summary=_summary(current.name, machine, runner, canaries),
         longest=_moments(arrivals[name].longest) if name in arrivals else None,
         data=data,
         smallest=_quantiles(data.trust),
@@ -120,7 +123,7 @@ def one(project: str, name: str) -> str:
         software=data.software[:_PERIODS],
         stopped=[row for row in standings if row.state is RowState.STOPPED],
         throttled_runs=[run for run in reversed(data.conditions) if run.throttled][:_PERIODS],
-        canaries=queries.canaries(store(), current.name).get(name, ()),
+        canaries=canaries,
         over_time=conditions_figure(data.conditions, controls),
         smallest_figure=detectable_figure(data.trust.detectable) if data.trust.detectable else None,
     )

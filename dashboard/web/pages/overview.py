@@ -141,6 +141,7 @@ def index() -> ResponseReturnValue:
             project.name: queries.triage_items(store(), project.name, worst_open, limit=1, rows=1)
             for project in projects
         },
+        standing={project.name: next(iter(headlines_of(project.name)), None) for project in projects},
         workloads={project.name: queries.project_workloads(store(), project.name) for project in projects},
         workload_of=workload_of,
     )
@@ -191,10 +192,10 @@ def show(project: str) -> str:
         is_filtered=filters != Filter(),
         states=_states(on_machine),
         kernels=sorted({line.name for line in data.lines if line.rows} | ({filters.kernel} - {""})),
-        kernel_word="Kernel" if any(each.row.operator for each in data.standings) else "Module",
+        kernel_word=_kernel_word(data.lines),
         machines=sorted(data.arrivals),
         view=view,
-        views=tuple(View),
+        views=tuple(each for each in View if each is not View.MATRIX or len(data.arrivals) > 1),
         curves=_curves(current.name) if view is View.CHARTS else {},
         matrix=pager.of(matrix),
         matrix_machines=sorted({line.machine for line, _ in kept}),
@@ -218,6 +219,12 @@ def show(project: str) -> str:
         state_meaning=state_meaning,
         state_detail=state_detail,
     )
+
+
+def _kernel_word(lines: Iterable[KernelLine]) -> str:
+    if any(line.has_operator for line in lines):
+        return "Kernel"
+    return "Module" if all(line.name == line.module for line in lines) else "Suite"
 
 
 def _overdue(arrivals: Iterable[Arrival], now_s: float) -> int:
@@ -249,8 +256,13 @@ def _overview_data(project: str) -> OverviewData:
         arrivals=queries.arrivals(store(), project),
         regressions=queries.regressions(store(), project, limit=_NEWEST_REGRESSIONS),
         improvements=tuple(_improvements(standings)[:_NEWEST_IMPROVEMENTS]),
-        headlines=headlines(store(), project, standings),
+        headlines=headlines_of(project),
     )
+
+
+def headlines_of(project: str) -> tuple[Headline, ...]:
+    """Standing of a project's kernels against the baselines, by machine; cached."""
+    return store().cached(project, "headlines", lambda: headlines(store(), project, standings_of(project)))
 
 
 def _curves(project: str) -> dict[str, KernelCurve]:
@@ -280,7 +292,7 @@ def _matching(
     """Lines that pass the filters, each with its matching rows; `found`: keys of the series of the text."""
     kept: list[tuple[KernelLine, Sequence[OverviewEntry]]] = []
     for line in lines:
-        if filters.kernel not in {"", line.name}:
+        if filters.kernel not in {"", line.name, line.module}:
             continue
         rows: Sequence[OverviewEntry] = line.rows
         if filters.verdict:

@@ -1,10 +1,11 @@
 """The roofline of a machine, and its kernels' fractions of speed of light."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from flask import Blueprint, abort, render_template, request
 
+from ...analysis.thresholds import step_thresholds
 from ...model.machine import RooflinePoint
 from ...model.series_query import SeriesQuery
 from ...store import queries
@@ -14,6 +15,7 @@ from ..request_context import project_or_404, search_query, store
 bp = Blueprint("roofline", __name__)
 
 _MAX_READABLE = 60  # points without a default filter
+_MOST_TO_GAIN = 3  # named above the figure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +27,10 @@ class PointFilter:
     one_shape: bool  # only the longest-running shape of each kernel, and its fastest baseline
     words: str  # a query of series
 
-    def apply(self, points: Sequence[RooflinePoint]) -> tuple[RooflinePoint, ...]:
-        """Matching points: ours by the time to gain, then the baselines."""
+    def apply(
+        self, points: Sequence[RooflinePoint], is_in_means: Callable[[RooflinePoint], bool]
+    ) -> tuple[RooflinePoint, ...]:
+        """Matching points: ours by the time to gain, then those that no mean counts, then the baselines."""
         query = SeriesQuery.parse(self.words)
         matching = [
             point
@@ -36,7 +40,9 @@ class PointFilter:
             and query.matches(point.series, point.workload)
         ]
         matching = _one_shape(matching) if self.one_shape else matching
-        return tuple(sorted(matching, key=lambda point: (point.series.is_baseline, -point.gain_s)))
+        return tuple(
+            sorted(matching, key=lambda point: (point.series.is_baseline, not is_in_means(point), -point.gain_s))
+        )
 
 
 @bp.get("/<project:project>/roofline")
@@ -52,7 +58,10 @@ def show(project: str) -> str:
         chosen = rooflines[0]
     all_points = chosen.points if chosen else ()
     choice = _choice(all_points)
-    points = choice.apply(all_points)
+    limits = step_thresholds(store(), current.name).limits
+    points = choice.apply(all_points, lambda point: limits(point.series).in_means)
+    ours = [point for point in points if not point.series.is_baseline]
+    not_in_means = {point.series.key for point in ours if not limits(point.series).in_means}
     shown = replace(chosen, points=points) if chosen else None
     return render_template(
         "roofline.html",
@@ -62,6 +71,8 @@ def show(project: str) -> str:
         kernels=sorted({point.workload.operator for point in all_points}),
         dtypes=sorted({point.workload.dtype for point in all_points}),
         points=points,
+        not_in_means=not_in_means,
+        to_gain=[point for point in ours if point.gain_s and point.series.key not in not_in_means][:_MOST_TO_GAIN],
         has_energy=any(point.energy_j is not None for point in points),
         total=len(all_points),
         ceilings=shown.measured if shown else (),

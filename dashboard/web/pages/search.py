@@ -1,12 +1,15 @@
 """Search by name: a page, and the list under the search box."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from flask import Blueprint, render_template, request, url_for
 
+from ...model.overview import OverviewRow
 from ...store import queries
 from ...store.queries.search import Hit, HitKind, SearchResult
 from ..request_context import project_or_404, search_query, store
+from .runner_status import standings_of
 
 bp = Blueprint("search", __name__)
 
@@ -29,6 +32,7 @@ class HitLink:
 
     hit: Hit
     url: str
+    row: OverviewRow | None = None  # newest value and verdict of a series of ours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +65,7 @@ def _page(project: str | None) -> str:
         "search_results.html" if is_live else "search.html",
         words=words,
         project=project,
-        sections=_sections(result, project, words),
+        sections=_sections(result, project, words, {} if is_live else _rows(result)),
         total=result.total,
         suggestion=result.suggestion,
         all_url=_search_url(project, words),
@@ -69,11 +73,19 @@ def _page(project: str | None) -> str:
     )
 
 
-def _sections(result: SearchResult, project: str | None, words: str) -> tuple[HitSection, ...]:
+def _rows(result: SearchResult) -> dict[str, OverviewRow]:
+    """Newest values of the series that were found, by key."""
+    projects = {hit.project for group in result.kinds if group.kind is HitKind.SERIES for hit in group.hits}
+    return {entry.row.series.key: entry.row for project in projects for entry in standings_of(project)}
+
+
+def _sections(
+    result: SearchResult, project: str | None, words: str, rows: Mapping[str, OverviewRow]
+) -> tuple[HitSection, ...]:
     return tuple(
         HitSection(
             heading=HEADINGS[group.kind],
-            links=tuple(HitLink(hit=hit, url=_hit_url(hit, words)) for hit in group.hits),
+            links=tuple(HitLink(hit=hit, url=_hit_url(hit, words), row=rows.get(hit.place)) for hit in group.hits),
             total=group.total,
             more=url_for("series.search", project=project, q=words)
             if project is not None and group.kind is HitKind.SERIES and group.total > len(group.hits)

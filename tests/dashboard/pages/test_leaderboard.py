@@ -1,5 +1,6 @@
 """Kernels against their best baselines."""
 
+import re
 from statistics import geometric_mean
 
 from warpwatch.dashboard.analysis.compare_sides import leaderboard
@@ -28,5 +29,12 @@ def test_a_kernels_standing_is_over_the_fastest_baseline_of_each_workload(histor
 
 def test_comparing_implementations_begins_with_the_leaderboard(history_store: Settings) -> None:
     client = create_app(history_store).test_client()
-    assert "Kernels against the best baseline" in client.get("/kernels/compare?by=implementation").text
+    page = client.get("/kernels/compare?by=implementation").text
+    assert page.index("</b> the best baseline") < page.index("Kernels against the best baseline")
     assert "Kernels against the best baseline" not in client.get("/kernels/compare").text
+
+
+def test_the_list_of_projects_has_the_standing_of_those_with_baselines(history_store: Settings) -> None:
+    rows = create_app(history_store).test_client().get("/").text.split("<tr>")
+    (kernels,) = (row for row in rows if ">kernels</a>" in row)
+    assert re.search(r'data-label="Against best baseline"><span[^>]*><b class="ww-value">[\d.]+×</b>\s*<svg', kernels)

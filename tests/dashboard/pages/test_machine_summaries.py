@@ -20,8 +20,14 @@ def test_a_machine_has_one_row_with_its_figures_and_what_to_do(history_store: Se
     for row in rows:
         cells = {cell.get("data-label"): cell.text_content().strip() for cell in row.xpath("td")}
         assert re.fullmatch(r"\d+ of \d+|unknown", cells["Throttled runs"])
-        assert re.fullmatch(r"\+\d+(\.\d+)? %|[\d.]+×|> 10×|unknown", cells["Smallest change"])
+        assert re.fullmatch(r"\+\d+(\.\d+)? %|[\d.]+×|> 10×|unknown", cells["Smallest detectable change"])
         assert cells["To do"] == "nothing" or row.xpath(".//code")
+
+
+def test_a_machines_page_begins_with_how_far_it_can_be_trusted(history_store: Settings) -> None:
+    page = lxml.html.fromstring(create_app(history_store).test_client().get("/kernels/machines/nvidia-h200").text)
+    (line,) = page.xpath('//p[@class="ww-verdict-line"]')
+    assert re.search(r"detects changes of\s+\+\d+(\.\d+)? %\s+with one run", line.text_content())
 
 
 @pytest.mark.parametrize(

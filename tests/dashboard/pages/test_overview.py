@@ -60,7 +60,7 @@ def test_a_machine_that_fell_silent_is_an_alert_above_everything(tmp_path: Path)
     store.close()
     page = _plain(create_app(settings).test_client().get("/silent/").text)
     assert re.search(r"Overdue box newest data 2 months ago , expected every 7 days, overdue after 21 days", page)
-    assert page.index("Overdue") < page.index("Trend") < page.rindex("suite")
+    assert page.index("Overdue") < page.index("Trend") < page.rindex("Sort")
 
 
 def test_kernels_are_a_line_each_and_the_most_urgent_is_first(client: FlaskClient) -> None:

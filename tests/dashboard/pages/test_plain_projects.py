@@ -40,6 +40,19 @@ def test_a_project_whose_machines_all_fell_silent_long_ago_is_an_archive_and_no_
     assert "ww-runners-alert" in waiting
 
 
+def test_a_project_of_one_module_is_listed_by_suite_and_offers_no_page_without_data(tmp_path: Path) -> None:
+    values = {f"suite.{suite}.time_it": steps((8, 0.001)) for suite in ("Sort", "Copy")}
+    client = serve_plain(tmp_path / "store.db", {"p": write_plain(tmp_path / "results", values, newest=NOW)})
+    page = client.get("/p/").text
+    assert re.findall(r'class="ww-opens"[^>]*>(\w+)<', page) == ["Copy", "Sort"]
+    assert "All suites" in page
+    assert "Roofline</a>" not in page
+    assert "Matrix</a>" not in page
+    assert client.get("/p/?kernel=suite").text.count("ww-workload") == 2  # the module, as search and policies name it
+    compare = client.get("/p/compare?by=commit").text
+    assert not re.search(r">\s*(Machines|Implementations)\s*</a>\s*</nav>", compare)
+
+
 def test_one_machine_that_still_measures_keeps_the_others_an_alarm(tmp_path: Path) -> None:
     values = {"suite.Sort.time_it": steps((8, 0.001))}
     results = write_plain(tmp_path / "results", values, newest=NOW - timedelta(days=200), machines={"gone": {}})

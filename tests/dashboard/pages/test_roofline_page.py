@@ -48,6 +48,12 @@ def test_one_shape_of_each_kernel_is_its_longest_with_ours_and_one_rival(history
     assert html.count("ww-strip-rival") == 3
 
 
+def test_the_kernels_with_the_most_time_to_gain_stand_above_the_figure(history_store: Settings) -> None:
+    html, _ = _page(history_store, "shapes=all")
+    (line,) = re.findall(r'<p class="ww-verdict-line">(.*?)</p>', html, re.DOTALL)
+    assert re.findall(r"series/([0-9a-f]+)", line) == _rows(html)[:3]
+
+
 def test_only_the_chosen_dtypes_have_roofs(history_store: Settings) -> None:
     labels = [each["text"] for each in _page(history_store, "dtype=fp16")[1]["layout"]["annotations"]]
     assert any("fp16" in text for text in labels)

@@ -120,10 +120,10 @@ def hits(client: FlaskClient, words: str) -> dict[str, list[tuple[str, str, str]
     page = client.get("/kernels/search", query_string={"q": words}).text
     found = {}
     for section in re.findall(r'<section class="ww-hits".*?</section>', page, re.DOTALL):
-        lines = re.findall(r'href="([^"]+)" data-hit>(.*?)</a>', section)
-        parts = [re.sub(r"<[^>]+>", "|", line).strip("|").split("|") for _, line in lines]
+        lines = re.findall(r'href="([^"]+)" data-hit>(.*?)</a>', section, re.DOTALL)
+        names = [re.findall(r'class="ww-hit-(?:name|beside)">([^<]*)', line) or [line] for _, line in lines]
         found[section.partition('aria-label="')[2].partition('"')[0]] = [
-            (html.unescape(address), each[0], each[-1]) for (address, _), each in zip(lines, parts, strict=True)
+            (html.unescape(address), each[0], each[-1]) for (address, _), each in zip(lines, names, strict=True)
         ]
     return found
 
@@ -159,6 +159,8 @@ def test_series_are_named_by_workload_and_their_environment_only_where_there_are
 ) -> None:
     with a_client(history_store) as client:
         series = hits(client, "rope s512 latency t4")["Series"]
+        page = client.get("/kernels/search?q=rope+s512+latency+t4").text
+    assert re.search(r'class="ww-value">[\d.]+ µs</span>\s*<span class="ww-verdict', page)
     names = {name for _, name, _ in series}
     assert "rope cuda-fp16-b1-h32-s512-d64 warpwatch" in names
     assert not any(name.startswith("benchmarks.") for name in names)
