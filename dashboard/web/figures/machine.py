@@ -45,9 +45,10 @@ def conditions_figure(runs: Sequence[RunConditions], canaries: Sequence[SeriesRu
     height = 1 / len(strips)
     data, axes, labels = [], {}, []
     for number, (title, traces, axis) in enumerate(strips, start=1):
-        data += [{**each, "yaxis": f"y{number}"} for each in traces]
+        suffix = "" if number == 1 else str(number)  # plotly's name of the first axis
+        data += [{**each, "yaxis": f"y{suffix}"} for each in traces]
         foot = 1 - number * height
-        axes[f"yaxis{number}"] = {
+        axes[f"yaxis{suffix}"] = {
             "domain": [foot + height * 0.24, foot + height * 0.86],
             "nticks": 4,
             "fixedrange": True,
@@ -70,7 +71,7 @@ def conditions_figure(runs: Sequence[RunConditions], canaries: Sequence[SeriesRu
         showlegend=bool(lines),
         legend={"x": 1, "xanchor": "right", "y": 0.87 * height},  # over the last strip, which is the canaries'
         annotations=labels,
-        xaxis=date_axis(anchor=f"y{len(strips)}"),
+        xaxis=date_axis(anchor=f"y{suffix}"),
         margin={"l": 52, "r": 14, "t": 6, "b": 40},
         **axes,
     )
