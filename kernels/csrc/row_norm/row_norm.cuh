@@ -89,7 +89,7 @@ __device__ inline void norm_row_in_registers(const RowNormParams& p) {
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
     held[i].zero();
-    if (column(i) < columns) held[i].load_once(x + column(i));
+    if (column(i) < columns) held[i].load_streamed(x + column(i));
   }
   P added[kResidual ? kPieces : 1];
   if constexpr (kResidual) {
@@ -97,7 +97,7 @@ __device__ inline void norm_row_in_registers(const RowNormParams& p) {
 #pragma unroll
     for (int i = 0; i < kPieces; ++i) {
       added[i].zero();
-      if (column(i) < columns) added[i].load_once(residual + column(i));
+      if (column(i) < columns) added[i].load_streamed(residual + column(i));
     }
   }
   // Asked for before the sums, so that one wait for memory covers both: a small call waits for little else.

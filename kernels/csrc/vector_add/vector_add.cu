@@ -13,8 +13,8 @@ struct VectorAddTile {
 };
 
 // One of each vector: 32 bytes in flight a thread, 64 KB on a full multiprocessor of 2048 threads, where some 26 KB cover
-// DRAM's latency on an H200. There 1 to 4 pieces and 128 to 1024 threads are within 1.5 % of each other, as long as loads
-// carry no hint: 2^28 elements in fp32 take 734 us, and 835 us with evict-first loads and stores.
+// DRAM's latency on an H200. There 1 to 4 pieces and 128 to 1024 threads are within 1.5 % of each other, with plain
+// loads: 2^28 elements in fp32 take 734 us, 727 with evict_last loads (kept_load.cuh) and 835 with evict-first loads and stores.
 constexpr VectorAddTile kVectorAddTile = {256, 1};
 
 namespace {
@@ -41,8 +41,8 @@ __global__ __launch_bounds__(kThreads) void vector_add_pieces(const VectorAddPar
   for (int i = 0; i < kPieces; ++i) {
     const int64_t piece = first + i * kThreads;
     if (piece < pieces) {
-      a[i].load_once(static_cast<const Element*>(p.a) + piece * P::kElements);
-      b[i].load_once(static_cast<const Element*>(p.b) + piece * P::kElements);
+      a[i].load_streamed(static_cast<const Element*>(p.a) + piece * P::kElements);
+      b[i].load_streamed(static_cast<const Element*>(p.b) + piece * P::kElements);
     }
   }
 #pragma unroll
