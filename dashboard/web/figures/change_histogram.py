@@ -8,11 +8,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import plotly.graph_objects as go
+
 from ...model.comparison import ComparisonRow
 from ...model.verdict import Verdict
 from .hover import SHOW_TEXT
 from .palette import BETTER, GREY, WORSE
-from .themes import Figure, figure, trace
+from .themes import figure
 
 FEWEST = 8  # drawn rows, below which the table is enough
 _EDGES = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5)  # relative; a halving counts as a doubling
@@ -26,7 +28,7 @@ _SIDE_NAMES: _Names = {Verdict.IMPROVED: "better", None: "alike or inconclusive"
 class ChangeHistogram:
     """The figure, and the number of rows that changed too little to be drawn."""
 
-    figure: Figure
+    figure: go.Figure
     within: int
 
 
@@ -47,8 +49,7 @@ def change_histogram(rows: Iterable[ComparisonRow], *, is_of_commits: bool = Tru
         values = [counts[each, verdict] for each in bins]
         if any(values):
             traces.append(
-                trace(
-                    "bar",
+                go.Bar(
                     name=name,
                     x=labels,
                     y=values,
@@ -63,8 +64,8 @@ def change_histogram(rows: Iterable[ComparisonRow], *, is_of_commits: bool = Tru
         barmode="stack",
         bargap=0.08,
         margin={"l": 44, "r": 8, "t": 8, "b": 58},
-        xaxis={"title": {"text": "relative change"}, "type": "category", "categoryarray": labels},
-        yaxis={"title": {"text": "series"}, "rangemode": "tozero"},
+        xaxis={"title_text": "relative change", "type": "category", "categoryarray": labels},
+        yaxis={"title_text": "series", "rangemode": "tozero"},
     )
     return ChangeHistogram(figure=drawn, within=within)
 

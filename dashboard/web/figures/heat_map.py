@@ -11,6 +11,8 @@ from enum import StrEnum
 from statistics import median
 from typing import Any
 
+import plotly.graph_objects as go
+
 from ...analysis.causes import SoftwareChange, software_changes
 from ...model import quantities
 from ...model.history import no_number
@@ -21,7 +23,7 @@ from .history_view import commit_tick
 from .hover import SHOW_TEXT, commit_text
 from .layout import plain
 from .palette import CELL, CELL_BETTER, CELL_WORSE, INK, MUTED
-from .themes import MONOSPACE, Figure, Trace, figure, trace
+from .themes import MONOSPACE, figure
 
 _MIN_SPAN = 0.05  # of the colours, so that noise is not visible
 _MAX_SPAN = 0.7
@@ -90,7 +92,7 @@ def _column_gpus(kernel: Kernel, place: int) -> frozenset[str]:
 
 def heat_map_figure(
     kernel: Kernel, rows: Sequence[HeatRow], names: Sequence[str], *, is_by_gpu: bool = False
-) -> Figure:
+) -> go.Figure:
     """The figure, one row per name; blue is better, vermillion worse. `is_by_gpu`: as `by_gpu` orders commits."""
     commits = [commit_tick(commit) for commit in kernel.commits]
     labels = [plain(name) for name in names]
@@ -100,7 +102,8 @@ def heat_map_figure(
             *_marks(kernel, rows),
             *([_numbers(rows)] if len(commits) <= _MAX_NUMBERED else []),
         ],
-        margin={"b": 64, "t": 56},
+        margin_b=64,
+        margin_t=56,
         showlegend=False,  # the words below the figure explain its marks; above are the names of columns
         annotations=_gpu_names(kernel) if is_by_gpu else _software_marks(kernel),
         xaxis={
@@ -115,14 +118,14 @@ def heat_map_figure(
             "tickvals": list(range(len(rows))),
             "ticktext": labels,
             "range": [len(rows) - 0.5, -0.5],
-            "tickfont": {"color": INK},
+            "tickfont_color": INK,
         },
         shapes=[*_gpu_changes(kernel), *([] if is_by_gpu else _software_lines(kernel))],
         meta={"commits": commits, "newest": [_newest(row) for row in rows]},
     )
 
 
-def _cells(kernel: Kernel, rows: Sequence[HeatRow], labels: Sequence[str]) -> list[Trace]:
+def _cells(kernel: Kernel, rows: Sequence[HeatRow], labels: Sequence[str]) -> list[go.Heatmap]:
     """Cells; those of another GPU than the reference are a paler trace of their own."""
     commits = range(len(kernel.commits))
     sign = 1 if kernel.rows[0].series.metric.is_worse(0.1) else -1
@@ -154,9 +157,9 @@ def _cells(kernel: Kernel, rows: Sequence[HeatRow], labels: Sequence[str]) -> li
         ]
         for wanted in (False, True)
     )
-    traces = [trace("heatmap", name="cells", z=own, **common)]
+    traces = [go.Heatmap(name="cells", z=own, **common)]
     if any(each is not None for row in elsewhere for each in row):
-        traces.append(trace("heatmap", name="on another GPU", z=elsewhere, opacity=_PALE, **common))
+        traces.append(go.Heatmap(name="on another GPU", z=elsewhere, opacity=_PALE, **common))
     return traces
 
 
@@ -290,7 +293,7 @@ def _cell_text(kernel: Kernel, row: HeatRow, name: str, place: int) -> str:
     return f"<b>{name}</b><br>{plain(text)}{gpus}<br>{commit_text(commit, short=len(kernel.commits) > _MAX_NUMBERED)}"
 
 
-def _marks(kernel: Kernel, rows: Sequence[HeatRow]) -> list[Trace]:
+def _marks(kernel: Kernel, rows: Sequence[HeatRow]) -> list[go.Scatter]:
     """Triangles at changepoints (up: the value rose), crosses at failed measurements."""
     place = {commit.hash: number for number, commit in enumerate(kernel.commits)}
     up: list[tuple[int, int, HeatRow]] = []
@@ -304,8 +307,7 @@ def _marks(kernel: Kernel, rows: Sequence[HeatRow]) -> list[Trace]:
     looks = (("level rose", "triangle-up", up), ("level fell", "triangle-down", down), ("no number", "x-thin", none))
     aside = 0.38 if len(kernel.commits) <= _MAX_NUMBERED else 0.0
     return [
-        trace(
-            "scatter",
+        go.Scatter(
             mode="markers",
             name=name,
             hoverinfo="skip",
@@ -320,15 +322,14 @@ def _marks(kernel: Kernel, rows: Sequence[HeatRow]) -> list[Trace]:
     ]
 
 
-def _numbers(rows: Sequence[HeatRow]) -> Trace:
+def _numbers(rows: Sequence[HeatRow]) -> go.Scatter:
     told = [
         (x, y, change, row.is_other_gpu[x])
         for y, row in enumerate(rows)
         for x, change in enumerate(row.change)
         if change is not None
     ]
-    return trace(
-        "scatter",
+    return go.Scatter(
         mode="text",
         hoverinfo="skip",
         showlegend=False,

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import plotly.graph_objects as go
+
 from ...model.history import History, ShownHistory
 from ...model.series import Commit, Point, Status
 from .history_lines import (
@@ -31,12 +33,12 @@ from .history_view import RUN_DIGITS, AxisUnit, Frame, HistoryView, Scale, axis_
 from .hover import SHOW_TEXT, no_number_text
 from .layout import Domain, Panes, panes, plain
 from .palette import INK, MUTED
-from .themes import Figure, Trace, figure, trace
+from .themes import figure
 
 _NEAR_ZERO = 0.1  # of the largest value: such axes start at zero
 
 
-def history_figure(shown: ShownHistory, view: HistoryView) -> Figure:
+def history_figure(shown: ShownHistory, view: HistoryView) -> go.Figure:
     """The figure of a series' page; `layout.meta` is for the page's scripts."""
     history = shown.history
     unit = axis_unit(shown, view.unit)
@@ -116,7 +118,7 @@ def _value_axis(unit: AxisUnit, scale: Scale, domain: Domain) -> dict[str, Any]:
         ends = [unit.typical * 0.97, unit.typical * 1.03]
         more = {"autorangeoptions": {"include": ends}} if unit.typical else {}
     return {
-        "title": {"text": plain(unit.title)},
+        "title_text": plain(unit.title),
         "type": scale.value,
         "domain": domain,
         "exponentformat": "SI",
@@ -140,24 +142,23 @@ def _not_from_zero(history: History, frame: Frame, scale: Scale, domain: Domain)
             "y": domain[0],
             "yref": "paper",
             "yanchor": "bottom",
-            "font": {"size": 10},
+            "font_size": 10,
         }
     ]
 
 
-def _no_numbers(points: Sequence[Point], frame: Frame) -> list[Trace]:
+def _no_numbers(points: Sequence[Point], frame: Frame) -> list[go.Scatter]:
     """A cross for failed measurements, a dash for commits skipped because their code is unchanged."""
     skipped = [point for point in points if point.status is Status.UNCHANGED]
     failed = [point for point in points if point.status is not Status.UNCHANGED]
     return [
-        trace(
-            "scatter",
+        go.Scatter(
             name=name,
             mode="markers",
             yaxis="y2",
             x=[frame.x(point.commit) for point in mine],
             y=[0] * len(mine),
-            marker={"color": MUTED, "size": 8, "symbol": symbol, "line": {"width": 2}},
+            marker={"color": MUTED, "size": 8, "symbol": symbol, "line_width": 2},
             hovertemplate=SHOW_TEXT,
             text=[no_number_text(point) for point in mine],
             customdata=[point.run[:RUN_DIGITS] for point in mine],
@@ -167,10 +168,9 @@ def _no_numbers(points: Sequence[Point], frame: Frame) -> list[Trace]:
     ]
 
 
-def _chosen() -> Trace:
+def _chosen() -> go.Scatter:
     """A ring around the selected point; series.js moves it."""
-    return trace(
-        "scatter",
+    return go.Scatter(
         name="chosen",
         mode="markers",
         x=[],

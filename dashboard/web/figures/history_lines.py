@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
 
+import plotly.graph_objects as go
+
 from ...model import quantities
 from ...model.history import AddedSeries, History, LevelLine, ShownHistory, Spread
 from ...model.naming import gpu_name, name_in_module
@@ -13,32 +15,31 @@ from .history_view import RUN_DIGITS, Frame, Scale, by_commit, runs_of
 from .hover import SHOW_TEXT, commit_text, no_number_text, point_text
 from .layout import Domain, plain
 from .palette import BAND, INK, MUTED, SURFACE, look
-from .themes import Trace, trace
 
 _FAR = 4.0  # other implementations beyond this factor start hidden
 _PANE_AXIS = 5  # first y axis of the overlays
 _MAX_HEADING = 90  # characters
 
 
-def band(spread: Sequence[Spread], frame: Frame) -> list[Trace]:
+def band(spread: Sequence[Spread], frame: Frame) -> list[go.Scatter]:
     """First to third quartile of the samples."""
     if len(spread) < 2:
         return []
     common: dict[str, Any] = {
         "x": [frame.x(each.commit) for each in spread],
         "mode": "lines",
-        "line": {"width": 0},
+        "line_width": 0,
         "hoverinfo": "skip",
         "legendgroup": "quartiles",
     }
     upper = [frame.y(each.high, each.commit) for each in spread]
     return [
-        trace("scatter", y=[frame.y(each.low, each.commit) for each in spread], showlegend=False, **common),
-        trace("scatter", name="quartiles of the samples", y=upper, fill="tonexty", fillcolor=BAND, **common),
+        go.Scatter(y=[frame.y(each.low, each.commit) for each in spread], showlegend=False, **common),
+        go.Scatter(name="quartiles of the samples", y=upper, fill="tonexty", fillcolor=BAND, **common),
     ]
 
 
-def own_values(history: History, frame: Frame, *, is_thin: bool = False) -> list[Trace]:
+def own_values(history: History, frame: Frame, *, is_thin: bool = False) -> list[go.Scatter]:
     """One point per run; the line connects the medians of commits. Thin where there is a GPU-adjusted line."""
     own = look(history.series.implementation)
     numbers = [point for point in history.points if point.status is Status.OK]
@@ -46,8 +47,7 @@ def own_values(history: History, frame: Frame, *, is_thin: bool = False) -> list
     single = len(line) == len(numbers)
     size = 7 if len(numbers) < 60 else 5 if len(numbers) < 300 else 4
     stroke = {"color": own.colour, "width": 1.2 if len(line) < 200 and not is_thin else 0.5}
-    points = trace(
-        "scatter",
+    points = go.Scatter(
         name=plain(own.label if history.series.implementation else "value"),
         legendgroup="own",
         mode="lines+markers" if single else "markers",
@@ -64,8 +64,7 @@ def own_values(history: History, frame: Frame, *, is_thin: bool = False) -> list
     )
     if single:
         return [points]
-    through_medians = trace(
-        "scatter",
+    through_medians = go.Scatter(
         name="median of runs",
         legendgroup="own",
         showlegend=False,
@@ -103,14 +102,13 @@ def _compared(history: History, numbers: Sequence[Point], line: Sequence[tuple[C
         yield lines
 
 
-def adjusted_line(shown: ShownHistory, frame: Frame) -> list[Trace]:
+def adjusted_line(shown: ShownHistory, frame: Frame) -> list[go.Scatter]:
     """The values as the newest session's GPU and software would have measured them."""
     if not shown.adjusted:
         return []
     series = shown.history.series
     return [
-        trace(
-            "scatter",
+        go.Scatter(
             name="GPU-adjusted",
             mode="lines",
             x=[frame.x(commit) for commit, _ in shown.adjusted],
@@ -126,7 +124,7 @@ def adjusted_line(shown: ShownHistory, frame: Frame) -> list[Trace]:
     ]
 
 
-def level_lines(levels: Sequence[LevelLine], frame: Frame) -> list[Trace]:
+def level_lines(levels: Sequence[LevelLine], frame: Frame) -> list[go.Scatter]:
     """Level of each segment and GPU, as a line from its first to its last commit."""
     if not levels:
         return []
@@ -135,10 +133,10 @@ def level_lines(levels: Sequence[LevelLine], frame: Frame) -> list[Trace]:
     for level in levels:
         x += [frame.x(level.first), frame.x(level.last), None]
         y += [frame.y(level.value, level.first), frame.y(level.value, level.last), None]
-    return [trace("scatter", name="level", mode="lines", x=x, y=y, line={"color": INK, "width": 2}, hoverinfo="skip")]
+    return [go.Scatter(name="level", mode="lines", x=x, y=y, line={"color": INK, "width": 2}, hoverinfo="skip")]
 
 
-def other_lines(history: History, frame: Frame, typical: float) -> list[Trace]:
+def other_lines(history: History, frame: Frame, typical: float) -> list[go.Scatter]:
     """Baselines hollow and dashed, our other implementations solid; distant ones start hidden."""
     traces = []
     for other in history.others:
@@ -150,8 +148,7 @@ def other_lines(history: History, frame: Frame, typical: float) -> list[Trace]:
         newest = {p.commit.hash: p for p in other.points if p.status is Status.OK}
         distance = median(value for _, value in line) / typical if typical else 1.0
         traces.append(
-            trace(
-                "scatter",
+            go.Scatter(
                 name=plain(theirs.label),
                 mode="lines+markers",
                 visible=True if 1 / _FAR <= distance <= _FAR else "legendonly",
@@ -174,9 +171,9 @@ def other_lines(history: History, frame: Frame, typical: float) -> list[Trace]:
     return traces
 
 
-def beside_lines(beside: Sequence[AddedSeries], frame: Frame) -> list[Trace]:
+def beside_lines(beside: Sequence[AddedSeries], frame: Frame) -> list[go.Scatter]:
     """One small plot per overlaid series."""
-    traces: list[Trace] = []
+    traces: list[go.Scatter] = []
     for number, each in enumerate(beside):
         line = by_commit(each.points)
         factor, _ = _scale(each)
@@ -188,8 +185,7 @@ def beside_lines(beside: Sequence[AddedSeries], frame: Frame) -> list[Trace]:
             traces.append(_never_a_number(each, frame, common))
             continue
         traces.append(
-            trace(
-                "scatter",
+            go.Scatter(
                 name=plain(name_beside(each.series)),
                 mode="lines+markers",
                 x=[frame.x(commit) for commit, _ in line],
@@ -207,8 +203,7 @@ def beside_lines(beside: Sequence[AddedSeries], frame: Frame) -> list[Trace]:
         changes = [change for change in each.changes if change.commit.hash in at]
         if changes:
             traces.append(
-                trace(
-                    "scatter",
+                go.Scatter(
                     mode="markers",
                     hoverinfo="skip",
                     x=[frame.x(change.commit) for change in changes],
@@ -225,16 +220,15 @@ def beside_lines(beside: Sequence[AddedSeries], frame: Frame) -> list[Trace]:
     return traces
 
 
-def _never_a_number(each: AddedSeries, frame: Frame, common: dict[str, Any]) -> Trace:
+def _never_a_number(each: AddedSeries, frame: Frame, common: dict[str, Any]) -> go.Scatter:
     """Crosses with reasons; a gap if there are no points, since plotly drops axes without data."""
     height: list[float | None] = [0.5] * len(each.points)
-    return trace(
-        "scatter",
+    return go.Scatter(
         name=plain(name_beside(each.series)),
         mode="markers",
         x=[frame.x(point.commit) for point in each.points] or [0],
         y=height or [None],
-        marker={"color": MUTED, "size": 8, "symbol": "x-thin-open", "line": {"width": 2}},
+        marker={"color": MUTED, "size": 8, "symbol": "x-thin-open", "line_width": 2},
         hovertemplate=SHOW_TEXT,
         text=[no_number_text(point) for point in each.points],
         **common,
@@ -252,7 +246,7 @@ def beside_axes(beside: Sequence[AddedSeries], domains: Sequence[Domain], scale:
             middle = median(values)
             more = {"type": scale.value, "autorangeoptions": {"include": [middle * 0.97, middle * 1.03]}}
         found[f"yaxis{_PANE_AXIS + number}"] = {
-            "title": {"text": plain("" if unit == "unit" else unit)},
+            "title_text": plain("" if unit == "unit" else unit),
             "domain": domain,
             "exponentformat": "SI",
             "nticks": 4,
@@ -275,7 +269,7 @@ def beside_headings(beside: Sequence[AddedSeries], domains: Sequence[Domain], ow
             "yanchor": "bottom",
             "yshift": 1,
             "align": "left",
-            "font": {"size": 12},
+            "font_size": 12,
             "text": plain(_cut(_other_than(each.series, own))),
         }
         for each, domain in zip(beside, domains, strict=True)

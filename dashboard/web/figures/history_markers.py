@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
+import plotly.graph_objects as go
+
 from ...model import quantities
 from ...model.changepoint import SeriesChange
 from ...model.history import History, Mark, MarkKind, OtherHistory
@@ -16,12 +18,11 @@ from .history_view import RUN_DIGITS, Frame, by_commit, runs_of
 from .hover import SHOW_TEXT, canary_text, change_text, episode_text, mark_text
 from .layout import Domain, plain
 from .palette import BETTER, CANARIES, INK, MUTED, SURFACE, WORSE
-from .themes import Trace, trace
 
 _ENDS = (1, 2, 5, 10, 20, 50)  # of the axis, per cent; beyond: the largest value
 
 
-def canary_lines(canaries: Sequence[OtherHistory], frame: Frame) -> list[Trace]:
+def canary_lines(canaries: Sequence[OtherHistory], frame: Frame) -> list[go.Scatter]:
     """Canaries in per cent of their median over all commits."""
     shown = {commit.hash for commit in frame.commits}
     traces = []
@@ -34,8 +35,7 @@ def canary_lines(canaries: Sequence[OtherHistory], frame: Frame) -> list[Trace]:
         colour, dash, symbol = CANARIES[number % len(CANARIES)]
         name = canary_name(canary.series.workload or "")
         traces.append(
-            trace(
-                "scatter",
+            go.Scatter(
                 name=plain(f"canary {name}"),
                 mode="lines+markers",
                 yaxis="y3",
@@ -53,9 +53,9 @@ def canary_lines(canaries: Sequence[OtherHistory], frame: Frame) -> list[Trace]:
     return traces
 
 
-def canary_axis(lines: Sequence[Trace], domain: Domain) -> dict[str, Any]:
+def canary_axis(lines: Sequence[go.Scatter], domain: Domain) -> dict[str, Any]:
     """Axis of the strip in per cent, labelled at zero and both ends; at least ±1 %."""
-    farthest = round(max(abs(value) for line in lines for value in line["y"]), 3)
+    farthest = round(max(abs(value) for line in lines for value in line.y), 3)
     end = next((each for each in _ENDS if each >= farthest), math.ceil(farthest))
     return {
         "domain": domain,
@@ -85,7 +85,7 @@ _LABELLED = 40  # the largest ones; series.js shows those that fit
 _UNATTRIBUTED = (ChangeKind.NOT_SIGNIFICANT, ChangeKind.MACHINE_STATE, ChangeKind.UNJUDGED)
 
 
-def change_traces(history: History, frame: Frame) -> list[Trace]:
+def change_traces(history: History, frame: Frame) -> list[go.Scatter]:
     """A triangle at each changepoint, up if the value rose; one legend entry per kind.
 
     Changes of baselines and canaries neither regress nor improve.
@@ -113,8 +113,7 @@ def change_traces(history: History, frame: Frame) -> list[Trace]:
     for name, colour, changes in kinds:
         if changes:
             traces.append(
-                trace(
-                    "scatter",
+                go.Scatter(
                     name=name,
                     mode="markers",
                     x=[frame.x(change.commit) for change in changes],
@@ -183,20 +182,19 @@ def change_lines(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) -
 _SLOW = frozenset({ChangeKind.DRIFT, ChangeKind.SLOW_DECLINE})
 
 
-def episode_traces(history: History, frame: Frame) -> list[Trace]:
+def episode_traces(history: History, frame: Frame) -> list[go.Scatter]:
     """A diamond at the start of each episode, or the end of a drift or a slow decline."""
     if not history.episodes:
         return []
     run_at = _runs(history)
     ends = [each.range_end if each.kind in _SLOW else each.commit for each in history.episodes]
     return [
-        trace(
-            "scatter",
+        go.Scatter(
             name="episode",
             mode="markers",
             x=[frame.x(commit) for commit in ends],
             y=[frame.y(episode.after, commit) for episode, commit in zip(history.episodes, ends, strict=True)],
-            marker={"color": MUTED, "size": 11, "symbol": "diamond-open", "line": {"width": 1.5}},
+            marker={"color": MUTED, "size": 11, "symbol": "diamond-open", "line_width": 1.5},
             hovertemplate=SHOW_TEXT,
             text=[episode_text(episode, history.series.metric) for episode in history.episodes],
             customdata=[run_at.get(commit.hash) for commit in ends],
@@ -225,15 +223,14 @@ _MAX_LINES = 40
 _CARD = re.compile(r"^card (GPU-[0-9a-f]{4})[0-9a-f]*")
 
 
-def mark_traces(marks: Sequence[Mark], frame: Frame) -> list[Trace]:
+def mark_traces(marks: Sequence[Mark], frame: Frame) -> list[go.Scatter]:
     """One marker per mark, one trace per kind."""
     traces = []
     for kind, (name, colour, symbol) in _LOOKS.items():
         mine = [mark for mark in marks if mark.kind is kind]
         if mine:
             traces.append(
-                trace(
-                    "scatter",
+                go.Scatter(
                     name=name,
                     mode="markers",
                     yaxis="y4",

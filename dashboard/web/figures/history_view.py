@@ -130,7 +130,7 @@ def x_axis(frame: Frame, window: tuple[Commit, Commit] | None) -> dict[str, Any]
         "tickvals": [frame.x(commit) for commit in named.values()],
         "ticktext": [commit_tick(commit) for commit in named.values()],
         "tickangle": 0,
-        "tickfont": {"family": MONOSPACE},
+        "tickfont_family": MONOSPACE,
     }
 
 

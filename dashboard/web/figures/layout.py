@@ -14,13 +14,7 @@ def date_axis(**more: Any) -> dict[str, Any]:
         {"dtickrange": ["M1", "M12"], "value": "%Y-%m"},
         {"dtickrange": ["M12", None], "value": "%Y"},
     ]
-    return {
-        "title": {"text": "UTC"},
-        "type": "date",
-        "tickformatstops": stops,
-        "hoverformat": f"{day} %H:%M UTC",
-        **more,
-    }
+    return {"title_text": "UTC", "type": "date", "tickformatstops": stops, "hoverformat": f"{day} %H:%M UTC", **more}
 
 
 def plain(text: str) -> str:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 
 from ...analysis.trust import RUNS, Detectable
 from ...model import quantities
@@ -13,7 +14,7 @@ from ...store.column_records import RunConditions, SeriesRuns
 from .hover import SHOW_TEXT
 from .layout import date_axis, plain
 from .palette import BLUE, CANARIES, GREEN, INK, MUTED, ORANGE, WORSE
-from .themes import Figure, Trace, figure, trace
+from .themes import figure
 
 _CLOCK, _HEAT, _THROTTLED = BLUE, ORANGE, WORSE
 _RUN_LOOKS = ((BLUE, "solid"), (ORANGE, "dash"), (GREEN, "dot"))
@@ -22,14 +23,14 @@ MAX_CHANGE = 9.0  # relative; larger changes are shown as "> 10×"
 _MIN_SPAN = 1.0  # per cent, so that noise does not fill the strip
 
 
-def conditions_figure(runs: Sequence[RunConditions], canaries: Sequence[SeriesRuns]) -> Figure | None:
+def conditions_figure(runs: Sequence[RunConditions], canaries: Sequence[SeriesRuns]) -> go.Figure | None:
     """Strips over time; None without data."""
     clocked = [run for run in runs if run.started_at and run.clock_hz]
     heated = [run for run in runs if run.started_at and run.temperature_c is not None]
     timed = [run for run in runs if run.started_at and run.knows_throttling]
     in_order = sorted(canaries, key=lambda one: one.series.workload or "")  # as beside a series: one look on both pages
     lines = [line for number, one in enumerate(in_order) if (line := _canary(one, number)) is not None]
-    strips: list[tuple[str, list[Trace], dict[str, Any]]] = [
+    strips: list[tuple[str, list[go.Scatter], dict[str, Any]]] = [
         ("SM clock (MHz)", _clock(clocked), {}),
         ("temperature (°C), median and highest", _heat(heated), {}),
         (
@@ -45,10 +46,9 @@ def conditions_figure(runs: Sequence[RunConditions], canaries: Sequence[SeriesRu
     height = 1 / len(strips)
     data, axes, labels = [], {}, []
     for number, (title, traces, axis) in enumerate(strips, start=1):
-        suffix = "" if number == 1 else str(number)  # plotly's name of the first axis
-        data += [{**each, "yaxis": f"y{suffix}"} for each in traces]
+        data += [trace.update(yaxis=f"y{number}") for trace in traces]
         foot = 1 - number * height
-        axes[f"yaxis{suffix}"] = {
+        axes[f"yaxis{number}"] = {
             "domain": [foot + height * 0.24, foot + height * 0.86],
             "nticks": 4,
             "fixedrange": True,
@@ -71,7 +71,7 @@ def conditions_figure(runs: Sequence[RunConditions], canaries: Sequence[SeriesRu
         showlegend=bool(lines),
         legend={"x": 1, "xanchor": "right", "y": 0.87 * height},  # over the last strip, which is the canaries'
         annotations=labels,
-        xaxis=date_axis(anchor=f"y{suffix}"),
+        xaxis=date_axis(anchor=f"y{len(strips)}"),
         margin={"l": 52, "r": 14, "t": 6, "b": 40},
         **axes,
     )
@@ -87,7 +87,7 @@ def _text(run: RunConditions, *lines: str) -> str:
     return "<br>".join(plain(fact) for fact in facts if fact)
 
 
-def _clock(runs: Sequence[RunConditions]) -> list[Trace]:
+def _clock(runs: Sequence[RunConditions]) -> list[go.Scatter]:
     middle = [(run.clock_hz or 0.0) / 1e6 for run in runs]
     error = {
         "type": "data",
@@ -109,7 +109,7 @@ def _clock(runs: Sequence[RunConditions]) -> list[Trace]:
     return _marks("SM clock", runs, middle, text, {"color": _CLOCK}, error_y=error)
 
 
-def _heat(runs: Sequence[RunConditions]) -> list[Trace]:
+def _heat(runs: Sequence[RunConditions]) -> list[go.Scatter]:
     text = [_text(run, f"{run.temperature_c:g} °C, at most {run.temperature_high_c:g} °C") for run in runs]
     highest = {"color": _HEAT, "symbol": "triangle-up-open"}
     return [
@@ -118,7 +118,7 @@ def _heat(runs: Sequence[RunConditions]) -> list[Trace]:
     ]
 
 
-def _throttling(runs: Sequence[RunConditions]) -> list[Trace]:
+def _throttling(runs: Sequence[RunConditions]) -> list[go.Scatter]:
     text = [
         _text(
             run,
@@ -138,15 +138,14 @@ def _marks(
     text: Sequence[str],
     marker: dict[str, Any],
     **more: Any,
-) -> list[Trace]:
+) -> list[go.Scatter]:
     """One marker per run; no trace without runs."""
     if not runs:
         return []
     x = [_at(run.started_at) for run in runs]
     marker = {"size": 6, **marker}
     return [
-        trace(
-            "scatter",
+        go.Scatter(
             mode="markers",
             name=name,
             showlegend=False,
@@ -160,7 +159,7 @@ def _marks(
     ]
 
 
-def _canary(runs: SeriesRuns, number: int) -> Trace | None:
+def _canary(runs: SeriesRuns, number: int) -> go.Scatter | None:
     known = runs.started_ms >= 0
     if not known.any():
         return None
@@ -170,8 +169,7 @@ def _canary(runs: SeriesRuns, number: int) -> Trace | None:
     at, values = runs.started_ms[known][order].tolist(), runs.value[known][order].tolist()
     colour, dash, symbol = CANARIES[number % len(CANARIES)]
     moments = [datetime.fromtimestamp(each / 1000, UTC) for each in at]
-    return trace(
-        "scatter",
+    return go.Scatter(
         mode="lines+markers",
         name=plain(f"canary {name}"),
         showlegend=True,
@@ -188,16 +186,15 @@ def _canary(runs: SeriesRuns, number: int) -> Trace | None:
     )
 
 
-def detectable_figure(series: Sequence[Detectable]) -> Figure:
+def detectable_figure(series: Sequence[Detectable]) -> go.Figure:
     """Smallest detectable change by share of the series, one line per number of runs."""
-    traces: list[Trace] = []
+    traces: list[go.Scatter] = []
     for place, runs in enumerate(RUNS):
         changes = np.quantile([min(row.changes[place], MAX_CHANGE) for row in series], _SHARES)
         colour, dash = _RUN_LOOKS[place]
         side = f"{runs} run{'s' if runs > 1 else ''} of each commit"
         traces.append(
-            trace(
-                "scatter",
+            go.Scatter(
                 mode="lines+markers",
                 name=side,
                 x=(100 * _SHARES).tolist(),
@@ -213,6 +210,6 @@ def detectable_figure(series: Sequence[Detectable]) -> Figure:
         )
     return figure(
         traces,
-        xaxis={"title": {"text": "share of the series (%)"}, "range": [0, 100]},
-        yaxis={"title": {"text": "smallest detectable change (%)"}, "type": "log", "tickformat": "~g", "dtick": "D2"},
+        xaxis={"title_text": "share of the series (%)", "range": [0, 100]},
+        yaxis={"title_text": "smallest detectable change (%)", "type": "log", "tickformat": "~g", "dtick": "D2"},
     )

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from math import log10
 from typing import Any
 
+import plotly.graph_objects as go
+
 from ...model.machine import Roofline, RooflinePoint
 from .hover import SHOW_TEXT, profiled_text, roofline_text, trail_text
 from .layout import plain
 from .palette import GRID, INK, MUTED, look
 from .roofs import ridges, roof_labels, roof_lines, roofs_of
-from .themes import Figure, Trace, figure, trace
+from .themes import figure
 
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "hexagon", "cross", "pentagon", "star", "hourglass")
 _LOGARITHMIC = {"type": "log", "dtick": 1, "minor": {"ticks": "outside", "ticklen": 3}}
@@ -23,7 +25,7 @@ _FAINT = 0.35
 _GAP = "\u00a0\u00a0\u00a0"  # between a point and its name
 
 
-def roofline_figure(roofline: Roofline) -> Figure:
+def roofline_figure(roofline: Roofline) -> go.Figure:
     """Colour is the implementation; shape is the operator, or the implementation again where there are more operators
     than shapes; baselines are hollow.
     """
@@ -44,17 +46,17 @@ def roofline_figure(roofline: Roofline) -> Figure:
             *_names(points),
         ],
         xaxis={
-            "title": {"text": "arithmetic intensity (FLOP/byte)"},
+            "title_text": "arithmetic intensity (FLOP/byte)",
             "range": [log10(left), log10(right)],
             "tickformat": ",~g",
             **_LOGARITHMIC,
         },
-        yaxis={"title": {"text": "throughput (FLOP/s)"}, "tickformat": "~s", **_LOGARITHMIC},
+        yaxis={"title_text": "throughput (FLOP/s)", "tickformat": "~s", **_LOGARITHMIC},
         annotations=roof_labels(roofs, dtypes, left, right, lowest),
     )
 
 
-def _joins(points: Sequence[RooflinePoint]) -> list[Trace]:
+def _joins(points: Sequence[RooflinePoint]) -> list[go.Scatter]:
     """A line from the intensity by the least bytes to the one by the bytes that moved."""
     profiled = [(point, x) for point in points if (x := point.measured_intensity)]
     if not profiled:
@@ -62,12 +64,12 @@ def _joins(points: Sequence[RooflinePoint]) -> list[Trace]:
     across = [place for point, measured in profiled for place in (point.intensity, measured, None)]
     up = [place for point, _ in profiled for place in (point.flop_rate, point.flop_rate, None)]
     line = {"color": MUTED, "width": 1, "dash": "dot"}
-    return [trace("scatter", mode="lines", showlegend=False, hoverinfo="skip", x=across, y=up, line=line)]
+    return [go.Scatter(mode="lines", showlegend=False, hoverinfo="skip", x=across, y=up, line=line)]
 
 
-def _trails(points: Sequence[RooflinePoint]) -> list[Trace]:
+def _trails(points: Sequence[RooflinePoint]) -> list[go.Scatter]:
     """From where each point of ours stood some commits ago, a short level line, through the commits since."""
-    traces: list[Trace] = []
+    traces: list[go.Scatter] = []
     own = [point for point in points if len(point.trail) > 1 and not point.series.is_baseline]
     for implementation in sorted({point.implementation for point in own}):
         mine = [point for point in own if point.implementation == implementation]
@@ -75,8 +77,7 @@ def _trails(points: Sequence[RooflinePoint]) -> list[Trace]:
         common: dict[str, Any] = {"legendgroup": implementation, "showlegend": False, "opacity": _FAINT}
         places = [(point.measured_intensity or point.intensity, point) for point in mine]
         traces.append(
-            trace(
-                "scatter",
+            go.Scatter(
                 mode="lines",
                 hoverinfo="skip",
                 x=[x for place, point in places for x in [*[place] * len(point.trail), None]],
@@ -86,12 +87,11 @@ def _trails(points: Sequence[RooflinePoint]) -> list[Trace]:
             )
         )
         traces.append(
-            trace(
-                "scatter",
+            go.Scatter(
                 mode="markers",
                 x=[place for place, _ in places],
                 y=[point.workload.flops / point.trail[0] for point in mine],
-                marker={"symbol": "line-ew-open", "size": 9, "color": their_look.colour, "line": {"width": 2}},
+                marker={"symbol": "line-ew-open", "size": 9, "color": their_look.colour, "line_width": 2},
                 hovertemplate=SHOW_TEXT,
                 text=[trail_text(point, their_look.label) for point in mine],
                 customdata=[point.series.key for point in mine],
@@ -101,7 +101,7 @@ def _trails(points: Sequence[RooflinePoint]) -> list[Trace]:
     return traces
 
 
-def _marks(points: Sequence[RooflinePoint]) -> list[Trace]:
+def _marks(points: Sequence[RooflinePoint]) -> list[go.Scatter]:
     symbols = _symbols(points)
     implementations = sorted({(point.series.is_baseline, point.implementation) for point in points}, key=_ours_first)
     traces = []
@@ -126,8 +126,7 @@ def _marks(points: Sequence[RooflinePoint]) -> list[Trace]:
         alone = [point for point in mine if not point.measured_intensity]
         full = [*alone, *(point for point, _ in profiled)]
         traces.append(
-            trace(
-                "scatter",
+            go.Scatter(
                 x=[*(point.intensity for point in alone), *(measured for _, measured in profiled)],
                 y=[point.flop_rate for point in full],
                 marker={**marker, "symbol": [symbol_of[point.workload.operator] for point in full]},
@@ -142,8 +141,7 @@ def _marks(points: Sequence[RooflinePoint]) -> list[Trace]:
         )
         if profiled:
             traces.append(
-                trace(
-                    "scatter",
+                go.Scatter(
                     showlegend=False,
                     x=[point.intensity for point, _ in profiled],
                     y=[point.flop_rate for point, _ in profiled],
@@ -166,11 +164,10 @@ def _ours_first(implementation: tuple[bool, str]) -> tuple[bool, bool, str]:
     return is_rival, name != "warpwatch", name
 
 
-def _operator_key(points: Sequence[RooflinePoint]) -> list[Trace]:
+def _operator_key(points: Sequence[RooflinePoint]) -> list[go.Scatter]:
     """Legend entries without points: which shape is which operator. None where shapes are not theirs."""
     return [
-        trace(
-            "scatter",
+        go.Scatter(
             name=plain(operator),
             mode="markers",
             x=[None],
@@ -182,7 +179,7 @@ def _operator_key(points: Sequence[RooflinePoint]) -> list[Trace]:
     ]
 
 
-def _names(points: Sequence[RooflinePoint]) -> list[Trace]:
+def _names(points: Sequence[RooflinePoint]) -> list[go.Scatter]:
     """Each operator's name at its fastest point of ours; roofline.js shows those that have room."""
     fastest: dict[str, RooflinePoint] = {}
     for point in points:
@@ -192,8 +189,7 @@ def _names(points: Sequence[RooflinePoint]) -> list[Trace]:
     if not fastest:
         return []
     return [
-        trace(
-            "scatter",
+        go.Scatter(
             name="names",
             visible=False,
             mode="text",

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from math import log10
 from typing import Any
 
+import plotly.graph_objects as go
+
 from ...model import quantities
 from ...model.machine import Ceilings, Roofline
 from .layout import plain
 from .palette import INK, MUTED
-from .themes import Trace, trace
 
 _BELOW = 5.0  # times further left than the lowest named ridge, so that the slope's own words stay below that name
 _LINE = 0.2 / 6  # of the decades that a figure shows: the height of a line of words
@@ -50,16 +51,16 @@ def ridges(roofs: Roofs, dtypes: Collection[str]) -> list[float]:
     return [peak / each.bandwidth_bps for each in roofs.known for peak in _flats(each, dtypes).values()]
 
 
-def roof_lines(roofs: Roofs, dtypes: Collection[str], left: float, right: float) -> list[Trace]:
+def roof_lines(roofs: Roofs, dtypes: Collection[str], left: float, right: float) -> list[go.Scatter]:
     """Memory slope of each source up to its highest ridge, and one ceiling per dtype from its ridge on."""
-    lines: list[Trace] = []
+    lines: list[go.Scatter] = []
     for each in roofs.known:
         flats, bandwidth = _flats(each, dtypes), each.bandwidth_bps
         stroke = {"color": MUTED, "width": 1} if each is roofs.peaks else {"color": INK, "width": 2}
         common: dict[str, Any] = {"mode": "lines", "showlegend": False, "hoverinfo": "skip", "line": stroke}
         top = max(flats.values(), default=right * bandwidth)
-        lines.append(trace("scatter", x=[left, top / bandwidth], y=[left * bandwidth, top], **common))
-        lines += [trace("scatter", x=[peak / bandwidth, right], y=[peak, peak], **common) for peak in flats.values()]
+        lines.append(go.Scatter(x=[left, top / bandwidth], y=[left * bandwidth, top], **common))
+        lines += [go.Scatter(x=[peak / bandwidth, right], y=[peak, peak], **common) for peak in flats.values()]
     return lines
 
 

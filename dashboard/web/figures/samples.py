@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import plotly.graph_objects as go
 
 from ...model import quantities
 from ...model.series import Commit, Point
@@ -11,7 +12,7 @@ from .history_view import by_commit, commit_tick
 from .hover import SHOW_TEXT, commit_text
 from .layout import plain
 from .palette import BLUE, GREY, MUTED
-from .themes import MONOSPACE, TRANSPARENT, Figure, figure, trace
+from .themes import MONOSPACE, TRANSPARENT, figure
 
 _MOST_DOTS = 200  # of a side
 _LEAST_SPREAD = 0.01  # of the values: samples that differ less shall not look far apart
@@ -39,7 +40,7 @@ class Samples:
     """Both sides, and the figure with a box and a dot a sample for each."""
 
     sides: tuple[SideSamples, ...]
-    figure: Figure
+    figure: go.Figure
 
 
 def samples_of(sides: Sequence[tuple[str, Sequence[float]]], unit: str) -> Samples | None:
@@ -65,8 +66,7 @@ def samples_of(sides: Sequence[tuple[str, Sequence[float]]], unit: str) -> Sampl
         colour = BLUE if place == len(known) - 1 else GREY
         dots = samples[:: -(-len(samples) // _MOST_DOTS)]
         traces.append(
-            trace(
-                "box",
+            go.Box(
                 name=plain(name),
                 x=[(dots * factor).tolist()],
                 y=[place],
@@ -91,11 +91,7 @@ def samples_of(sides: Sequence[tuple[str, Sequence[float]]], unit: str) -> Sampl
         sides=tuple(told),
         figure=figure(
             traces,
-            xaxis={
-                "title": {"text": plain(_shown(shown_unit))},
-                "range": [low * factor, high * factor],
-                "fixedrange": True,
-            },
+            xaxis={"title_text": plain(_shown(shown_unit)), "range": [low * factor, high * factor], "fixedrange": True},
             yaxis={"range": [len(known) - 0.3, -0.8], "visible": False, "fixedrange": True},
             margin={"l": 12, "r": 12, "t": 4, "b": 40},
             paper_bgcolor=TRANSPARENT,
@@ -105,7 +101,7 @@ def samples_of(sides: Sequence[tuple[str, Sequence[float]]], unit: str) -> Sampl
 
 def recent_figure(
     histories: Sequence[tuple[str, Sequence[Point]]], chosen: Sequence[tuple[str, Commit]], unit: str
-) -> Figure | None:
+) -> go.Figure | None:
     """Named series around the newest chosen commit, COMMITS of them at most; older chosen ones stand at the left.
 
     None without any number.
@@ -127,8 +123,7 @@ def recent_figure(
     marked = [(name, place[commit]) for name, commit in chosen if commit in place]
     return figure(
         [
-            trace(
-                "scatter",
+            go.Scatter(
                 name=plain(name),
                 mode="lines+markers",
                 x=[place[commit] for commit in shown if commit in line],
@@ -154,11 +149,7 @@ def recent_figure(
             "tickfont": {"size": 10, "family": MONOSPACE},
             "fixedrange": True,
         },
-        yaxis={
-            "title": {"text": plain(_shown(shown_unit))},
-            "range": [low * factor, high * factor],
-            "fixedrange": True,
-        },
+        yaxis={"title_text": plain(_shown(shown_unit)), "range": [low * factor, high * factor], "fixedrange": True},
         shapes=[
             {
                 "type": "line",

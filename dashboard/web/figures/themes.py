@@ -1,22 +1,20 @@
-"""What all figures share: their form, a template for each theme, and the way from a figure to a page.
+"""What all figures share: a template of plotly's for each theme, and the way from a figure to a page.
 
-A figure is plotly's JSON, in the colours of the light theme. A page has both templates once (`themes_json`) and its
-figures without (`page_json`); static/charts.js adds the template of the reader's theme. plotly.py would validate and
-copy every attribute, half of a series page's CPU time: plotly_figure.py makes its `go.Figure`, for pictures and
-notebooks.
+The templates are registered as "warpwatch_light" and "warpwatch_dark". A figure is made in the light one, so that a
+notebook shows it as it is. A page has both templates once (`themes_json`) and its figures without theirs (`page_json`);
+static/charts.js puts the reader's theme in.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-import orjson
+import plotly.graph_objects as go
+import plotly.io as pio
 from markupsafe import Markup
+from plotly.io.json import to_json_plotly
 
 from .palette import COLOURS, Theme
-
-Trace = dict[str, Any]
-Figure = dict[str, Any]  # "data" and "layout"
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', sans-serif"
 MONOSPACE = "ui-monospace, monospace"
@@ -24,8 +22,7 @@ MARGIN = {"l": 62, "r": 14, "t": 34, "b": 44}
 TRANSPARENT = "rgba(0,0,0,0)"
 
 
-def template(theme: Theme) -> dict[str, Any]:
-    """Plotly's template of a theme."""
+def _template(theme: Theme) -> go.layout.Template:
     colours = COLOURS[theme]
     ink, muted, grid, surface = (colours[name] for name in ("ink", "muted", "grid", "surface"))
     axis = {
@@ -56,31 +53,53 @@ def template(theme: Theme) -> dict[str, Any]:
         "xaxis": axis,
         "yaxis": axis,
     }
-    return {"layout": layout}
+    return go.layout.Template(layout=layout)
 
 
-def trace(kind: str, **attributes: Any) -> Trace:
-    """A trace of plotly's type `kind`."""
-    return {"type": kind, **attributes}
+def _name(theme: Theme) -> str:
+    return f"warpwatch_{theme}"
 
 
-def figure(data: Iterable[Trace], **layout: Any) -> Figure:
+for _theme in Theme:
+    pio.templates[_name(_theme)] = _template(_theme)
+
+
+def figure(data: Any, **layout: Any) -> go.Figure:
     """A figure of these traces in the light theme."""
-    return {"data": list(data), "layout": layout}
+    return go.Figure(data, {"template": _name(Theme.LIGHT), **layout})
 
 
-def page_json(value: Any) -> Markup:
-    """A figure as JSON that cannot end the script element that holds it."""
-    return Markup(orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY).decode().replace("<", "\\u003c"))
+def in_theme(made: go.Figure, theme: Theme) -> go.Figure:
+    """The figure in the colours of a theme; it was made in those of the light one."""
+    if theme == Theme.LIGHT:
+        return made
+    parts = made.to_plotly_json()
+    del parts["layout"]["template"]
+    return go.Figure(_recoloured(parts, _from_light_to_dark())).update_layout(template=_name(theme))
+
+
+def _recoloured(value: Any, colours: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {name: _recoloured(each, colours) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_recoloured(each, colours) for each in value]
+    return colours.get(value, value) if isinstance(value, str) else value
+
+
+def page_json(made: go.Figure) -> Markup:
+    """A figure as a page holds it, in a script element: without its template, which the page has once."""
+    parts = made.to_plotly_json()
+    del parts["layout"]["template"]
+    return Markup(to_json_plotly(parts, engine="orjson"))  # which escapes "<", ">" and "/"
 
 
 @cache
 def themes_json() -> Markup:
     """The templates by theme, and which colour of the light theme becomes which of the dark one."""
-    return page_json({"templates": {theme.value: template(theme) for theme in Theme}, "dark": from_light_to_dark()})
+    templates = {theme.value: pio.templates[_name(theme)] for theme in Theme}
+    return Markup(to_json_plotly({"templates": templates, "dark": _from_light_to_dark()}, engine="orjson"))
 
 
-def from_light_to_dark() -> dict[str, str]:
-    """Which colour of the light theme becomes which of the dark one."""
+def _from_light_to_dark() -> dict[str, str]:
     light, dark = COLOURS[Theme.LIGHT], COLOURS[Theme.DARK]
     return {light[name]: dark[name] for name in light}

@@ -17,9 +17,8 @@ from ..figures.history_lines import name_beside
 from ..figures.history_view import HistoryView
 from ..figures.layout import plain
 from ..figures.palette import Theme
-from ..figures.plotly_figure import plotly_figure
 from ..figures.roofline import roofline_figure
-from ..figures.themes import Figure
+from ..figures.themes import in_theme
 from ..urls import project_in_path
 from .site_files import SiteContent, plain_name
 
@@ -51,10 +50,10 @@ def _pictures(store: Store, folder: Path, choice: SiteContent) -> Iterator[tuple
                     / plain_name(unquote(project_in_path(project)))
                     / f"{name}{'-dark' if theme is Theme.DARK else ''}.svg"
                 )
-                yield plotly_figure(made, theme), file
+                yield in_theme(made, theme), file
 
 
-def _figures(store: Store, project: str, keys: Iterable[str]) -> Iterator[tuple[str, Figure]]:
+def _figures(store: Store, project: str, keys: Iterable[str]) -> Iterator[tuple[str, go.Figure]]:
     """Figures with their titles, by the names of their files."""
     for roofline in queries.rooflines(store, project):
         machine = roofline.machine.name
@@ -69,8 +68,7 @@ def _figures(store: Store, project: str, keys: Iterable[str]) -> Iterator[tuple[
             yield f"series/{key}/history", _titled(history_figure(shown, HistoryView()), name_beside(series))
 
 
-def _titled(made: Figure, title: str) -> Figure:
+def _titled(made: go.Figure, title: str) -> go.Figure:
     """A picture stands alone: it says what it shows, over the key."""
     place = {"x": 0.01, "y": 0.97, "yanchor": "top"}
-    above = {"title": {"text": plain(title), "font": {"size": 14}, **place}, "margin": {"t": 90}}
-    return {**made, "layout": {**made["layout"], **above}}
+    return made.update_layout(title={"text": plain(title), "font": {"size": 14}, **place}, margin={"t": 90})

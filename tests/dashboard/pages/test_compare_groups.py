@@ -39,7 +39,7 @@ def test_the_histogram_has_every_row_with_an_estimate_once(rows: Sequence[Compar
     known = [row for row in rows if row.estimate is not None and row.estimate.change > -1]
     histogram = change_histogram(known)
     assert histogram is not None
-    drawn = Counter({trace["name"]: sum(trace["y"]) for trace in histogram.figure["data"]})
+    drawn = Counter({trace.name: sum(trace.y) for trace in histogram.figure.data})
     assert sum(drawn.values()) + histogram.within == len(known)
     assert drawn["improved"] <= sum(row.verdict is Verdict.IMPROVED for row in known)
     assert change_histogram(known[:3]) is None

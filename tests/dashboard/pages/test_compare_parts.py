@@ -146,20 +146,20 @@ def test_what_only_one_side_tells_of_compiled_code_is_no_difference() -> None:
 def test_samples_of_both_sides_lie_on_the_axis_but_for_the_outermost(samples: list[float], times: float) -> None:
     found = samples_of([("base", samples), ("head", [times * each for each in samples])], "seconds")
     assert found is not None
-    low, high = found.figure["layout"]["xaxis"]["range"]
-    for side, box in zip(found.sides, found.figure["data"], strict=True):
+    low, high = found.figure.layout.xaxis.range
+    for side, box in zip(found.sides, found.figure.data, strict=True):
         assert side.count == len(samples)
         assert side.least <= side.q25 <= side.median <= side.q75 <= side.most
         assert side.outside <= max(2, 0.03 * len(samples))
-        assert low <= box["q1"][0] <= box["median"][0] <= box["q3"][0] <= high
-        assert len(box["x"][0]) <= 200
+        assert low <= box.q1[0] <= box.median[0] <= box.q3[0] <= high
+        assert len(box.x[0]) <= 200
     assert (found.sides[0].least, found.sides[0].most) == (min(samples), max(samples))
 
 
 def test_samples_that_hardly_differ_do_not_look_far_apart_and_one_alone_is_no_figure() -> None:
     found = samples_of([("base", [1.0, 1.0001]), ("head", [1.0002])], "seconds")
     assert found is not None
-    low, high = found.figure["layout"]["xaxis"]["range"]
+    low, high = found.figure.layout.xaxis.range
     assert (high - low) / low >= 0.01
     assert samples_of([("base", [1.0]), ("head", ())], "seconds") is None
 
@@ -172,12 +172,11 @@ def test_a_recent_history_keeps_the_compared_commits_however_old(history_store: 
     found = recent_figure([("rope", points)], [("base", commits[-1]), ("head", commits[0])], "seconds")
     store.close()
     assert found is not None
-    assert [label["text"] for label in found["layout"]["annotations"]] == ["base", "head"]
-    base, head = (shape["x0"] for shape in found["layout"]["shapes"])
-    assert base < head
-    (line,) = found["data"]
-    assert len(line["x"]) <= COMMITS + 2
-    assert {base, head} <= set(line["x"])
+    assert [label.text for label in found.layout.annotations] == ["base", "head"]
+    assert found.layout.shapes[0].x0 < found.layout.shapes[1].x0
+    (line,) = found.data
+    assert len(line.x) <= COMMITS + 2
+    assert {found.layout.shapes[0].x0, found.layout.shapes[1].x0} <= set(line.x)
     assert recent_figure([("rope", ())], [("base", commits[0])], "seconds") is None
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from xml.etree import ElementTree
 
+import plotly.graph_objects as go
+import plotly.io as pio
 import pytest
 
 from tests.dashboard.pages.browsing import Tab
 from warpwatch.dashboard.web.figures.palette import BAND, BLUE, COLOURS, Theme
-from warpwatch.dashboard.web.figures.plotly_figure import plotly_figure
-from warpwatch.dashboard.web.figures.themes import figure, page_json, trace
+from warpwatch.dashboard.web.figures.themes import figure, in_theme, page_json
 
 # What plotly.js does not know or takes for wrong; not what has no effect, such as a place of a label that is hidden.
 _FAULTS = """plots => plots.flatMap((plot) => Plotly.validate(plot.data, plot.layout) ?? [])
@@ -65,13 +66,14 @@ def test_a_reader_takes_the_figure_as_svg_in_the_colours_on_display(
     assert tab.complaints == []
 
 
-def test_a_notebook_shows_a_figure_in_either_theme_and_a_page_holds_no_end_of_script() -> None:
-    made = figure([trace("scatter", x=[1], y=[2], line={"color": BLUE}, text=[BLUE, "</script>"], fillcolor=BAND)])
+def test_a_figure_is_whole_in_a_notebook_and_a_page_has_its_template_once() -> None:
+    made = figure([go.Scatter(x=[1], y=[2], line={"color": BLUE}, text=[BLUE, "</script>"], fillcolor=BAND)])
+    assert made.layout.template.layout.font.color == COLOURS[Theme.LIGHT]["ink"]
+    assert "template" not in page_json(made)
     assert "</script>" not in page_json(made)
-    for theme in Theme:
-        shown = plotly_figure(made, theme)
-        assert shown.layout.template.layout.font.color == COLOURS[theme]["ink"]
-        (line,) = shown.data
-        assert (line.line.color, line.fillcolor) == (COLOURS[theme]["blue"], COLOURS[theme]["band"])
-    with pytest.raises(ValueError, match="colour"):
-        plotly_figure(figure([trace("scatter", colour=BLUE)]))
+    dark = in_theme(made, Theme.DARK)
+    assert (dark.data[0].line.color, dark.data[0].fillcolor) == (
+        COLOURS[Theme.DARK]["blue"],
+        COLOURS[Theme.DARK]["band"],
+    )
+    assert dark.layout.template == pio.templates["warpwatch_dark"]

@@ -92,7 +92,7 @@ def test_the_figures_say_what_the_records_do(history_store: Settings) -> None:
     assert all(below[1] < above[0] for below, above in itertools.pairwise(domains))
     assert conditions_figure((), ()) is None
     told = trust(history, threshold=0.02).detectable
-    for place, line in enumerate(detectable_figure(told)["data"]):
+    for place, line in enumerate(detectable_figure(told).data):
         changes = [100 * min(each.changes[place], MAX_CHANGE) for each in told]
         assert (line["y"][0], line["y"][-1]) == (pytest.approx(min(changes)), pytest.approx(max(changes)))
         assert line["name"].startswith(f"{RUNS[place]} run")

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import plotly.graph_objects as go
+
 from warpwatch.dashboard.model.history import (
     CommitPosition,
     Extent,
@@ -18,8 +20,7 @@ from warpwatch.dashboard.statistics.levels import levels
 from warpwatch.dashboard.store.queries.run_facts import CommitRun, machine_marks
 from warpwatch.dashboard.web.figures import history as figure
 from warpwatch.dashboard.web.figures.history_view import HistoryView
-from warpwatch.dashboard.web.figures.plotly_figure import plotly_figure
-from warpwatch.dashboard.web.figures.themes import Figure, page_json
+from warpwatch.dashboard.web.figures.themes import page_json
 
 
 def history_figure(told: History | ShownHistory, view: HistoryView) -> dict[str, Any]:
@@ -27,9 +28,8 @@ def history_figure(told: History | ShownHistory, view: HistoryView) -> dict[str,
     return as_page(figure.history_figure(whole_history(told, view) if isinstance(told, History) else told, view))
 
 
-def as_page(made: Figure) -> dict[str, Any]:
-    """What a page's script reads of a figure, all attributes of which plotly.py knows."""
-    plotly_figure(made)
+def as_page(made: go.Figure) -> dict[str, Any]:
+    """What a page's script reads of a figure."""
     found: dict[str, Any] = json.loads(page_json(made))
     return found
 
