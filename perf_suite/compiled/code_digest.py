@@ -35,6 +35,7 @@ _LAUNCHES_OF = {
     "int8_decode_attention": "decode_attention",
     "linear_silu": "linear_gelu",
     "paged_decode_attention": "decode_attention",
+    "swiglu": "linear_gelu",
 }
 # Implementations of ours that call other operators than the one they are measured as.
 _CALLS = {
