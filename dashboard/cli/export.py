@@ -17,7 +17,8 @@ from ..store import queries
 from ..store.column_records import Measured
 from .measurement_rows import write_changes_csv, write_changes_json, write_changes_parquet, write_csv, write_json
 from .output import FailedError, database_option, discard_stdout, output_option
-from .store_access import choose_project, open_store
+from .project_choice import choose_project
+from .store_access import open_store
 
 _Writer = Callable[[Iterable[Measured], BinaryIO], int]
 _Row = TypeVar("_Row", Measured, Regression)

@@ -10,7 +10,8 @@ from ..store import Store, StoreError, queries
 from ..store.queries.series_list import find_series
 from ..web.app import create_app
 from ..web.site.site_files import SiteContent, write_site
-from .store_access import choose_project, open_store, read_settings
+from .project_choice import choose_project
+from .store_access import open_store, read_settings
 
 _ALL = 10_000_000
 

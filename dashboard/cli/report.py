@@ -18,7 +18,8 @@ from ..store import Store, queries
 from ..text.comparison_report import release_markdown
 from ..text.tables import text_table
 from .output import write
-from .store_access import CannotTellError, choose_project, open_store, read_settings, recorded_commit
+from .project_choice import choose_project, recorded_commit
+from .store_access import CannotTellError, open_store, read_settings
 
 # The report as text for a terminal and as JSON for programs.
 

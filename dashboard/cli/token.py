@@ -8,7 +8,8 @@ import click
 from ..store import queries
 from ..store.tokens import Scope, Token, create_token, revoke_token, tokens
 from ..text.tables import text_table
-from .store_access import choose_project, open_or_create_store, open_store
+from .project_choice import choose_project
+from .store_access import open_or_create_store, open_store
 
 _database = click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
 
