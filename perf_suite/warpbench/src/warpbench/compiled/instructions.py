@@ -73,7 +73,7 @@ def _opcodes(architecture: str, kinds: Mapping[bytes, Sequence[int]], tools: Too
             instructions[kind] = code[at : at + INSTRUCTION_BYTES]
     found = _INSTRUCTION.findall(disassemble(b"".join(instructions.values()), architecture, tools))
     if len(found) != len(instructions):
-        raise ValueError(f"nvdisasm tells of {len(found)} instructions of {len(instructions)} for {architecture}")
+        raise ValueError(f"nvdisasm reports {len(found)} instructions of {len(instructions)} for {architecture}")
     return dict(zip(instructions, found, strict=True))
 
 
