@@ -1,6 +1,6 @@
 """Batches of result files: asv's files below a folder, packed for one request; and archives of single runs.
 
-asv overwrites a commit's result file with each run, so a run is archived before the next. The archives lie beside the
+asv overwrites a commit's result file with each run, so a run is archived before the next. The archives lie next to the
 results, where asv does not look, so that any push of the folder sends them:
 
     .asv/results/.runs/0000000003-5874c1fb….tar.zst    oldest first; the name has a SHA-256 of the content

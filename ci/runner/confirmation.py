@@ -39,7 +39,7 @@ _DAY_S = 24 * 3600
 class DayBudget:
     """The seconds spent today, in a file next to the GPU's lock: jobs that start with an empty home share it.
 
-    Whoever holds the lock writes it. A restart of the machine begins with the whole budget.
+    The process that holds the lock writes it. A restart of the machine begins with the whole budget.
     """
 
     path: Path

@@ -252,7 +252,7 @@ def _backwards(costs: Floats, jumps: Floats, chain: _Chain) -> tuple[list[int], 
 
 _DEGREES = (1, 2, 3, 5, 8)
 _VALUES_PER_DEGREE = 25
-_STEP = 3.5  # standard errors of a step beside a trend, at least
+_STEP = 3.5  # standard errors of a step in addition to a trend, at least
 _NO_STEP = 1.5
 _TRIED = 2  # trends that get a segmentation of their own
 _CUT = 2.5  # noise scales from the level, at which values are clipped

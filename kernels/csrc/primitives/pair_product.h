@@ -9,20 +9,20 @@ constexpr int kPairRows = 256, kPairWeights = 256;  // of x and of weights, of a
 
 // How the clusters share the tiles: `whole` ones, then halves of the others.
 struct PairTiles {
-  int clusters;  // that fit on the GPU
-  int along_rows, along_weights;
   int whole, all;
+  int along_rows, along_weights;
+  int clusters;  // that fit on the GPU
 
   static constexpr int64_t along(int64_t rows, int each) { return (rows - 1) / each + 1; }
   static constexpr int64_t count(int m, int64_t weight_rows) { return along(m, kPairRows) * along(weight_rows, kPairWeights); }
 
   // count() is at most 2^30.
   constexpr PairTiles(int m, int64_t weight_rows, int multiprocessors)
-      : clusters(multiprocessors < 2 ? 1 : multiprocessors / 2),
+      : whole(static_cast<int>(count(m, weight_rows))),
+        all(whole),
         along_rows(static_cast<int>(along(m, kPairRows))),
         along_weights(static_cast<int>(along(weight_rows, kPairWeights))),
-        whole(static_cast<int>(count(m, weight_rows))),
-        all(whole) {
+        clusters(multiprocessors < 2 ? 1 : multiprocessors / 2) {
     const int rest = whole % clusters;
     if (2 * rest <= clusters) whole -= rest, all += rest;
   }

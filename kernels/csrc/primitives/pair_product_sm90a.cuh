@@ -28,45 +28,6 @@
 
 namespace warpwatch {
 
-// A ring in each CTA of a pair, at the same place of shared memory, into which both copy: a stage is free when no warp of either
-// CTA reads it. Arrivals without .cluster scope: what they order was read by wgmma and is complete; with it each would wait for
-// a fence of the GPU's memory (1.6 times the time of a product of 2048 x 11008 x 4096 on an H200).
-template <int kStages, int kStageBytes, int kReaders>
-struct PairRing : TmaRing<kStages, kStageBytes, 2 * kReaders> {
-  using Ring = TmaRing<kStages, kStageBytes, 2 * kReaders>;
-
-  // All threads of both CTAs call it.
-  __device__ __forceinline__ explicit PairRing(void* shared) : Ring(shared, BeforePublish{}) {
-    if (threadIdx.x == 0) asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;\n" ::: "memory");
-    cluster_sync();
-  }
-
-  // `bytes`: what both CTAs copy into this one's stage.
-  __device__ __forceinline__ void producer_acquire(int i, int bytes) const {
-    if (i >= kStages) this->wait(this->empty(i), i / kStages + 1);
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(this->full(i)), "r"(bytes) : "memory");
-  }
-
-  // As copy(), into the stages of both.
-  __device__ __forceinline__ void copy_to_both(int i, int offset, const CUtensorMap& matrix, int k, int row) const {
-    asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-        "[%0], [%1, {%2, %3}], [%4], %5;\n" ::"r"(this->stage(i) + offset),
-        "l"(&matrix), "r"(k), "r"(row), "r"(this->full(i)), "h"(uint16_t{3})
-        : "memory");
-  }
-
-  __device__ __forceinline__ void consumer_release(int i) const {
-    if (threadIdx.x % 32 < 2) {  // one lane for each CTA
-      asm volatile(
-          "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
-          "mbarrier.arrive.shared::cluster.b64 _, [there];\n}\n" ::"r"(this->empty(i)),
-          "r"(threadIdx.x % 32)
-          : "memory");
-    }
-  }
-};
-
 // Epilogue: Element; Params with x, x_stride, out, m, n and k; kSumsEach, the sums that a result takes: with 2, CTA 0 copies the
 // rows of one weight matrix and CTA 1 those of another, and the second half of a thread's sums are of the second matrix;
 // prepare(params, sums, first output), behind the product; and result(sums, tile, i), what is stored.
@@ -75,29 +36,37 @@ struct PairProduct {
   using Element = typename Epilogue::Element;
   using Params = typename Epilogue::Params;
   static constexpr int kRows = kPairRows / 2, kGroups = 2, kConsumers = 128 * kGroups;
-  static constexpr int kBoxRows = 64;  // of weights, of a copy
-  static constexpr int kRowsBytes = kRows * 128, kBoxBytes = kBoxRows * 128;
-  using Ring = PairRing<4, kRowsBytes + kPairWeights * 128, kConsumers / 32>;
+  static constexpr int kRowsBytes = kRows * 128, kStageBytes = kRowsBytes + kPairWeights * 128;
+  static constexpr int kStages = 4;
+  static constexpr int kReleases = 2 * kConsumers / 32;  // a stage is free when no warp of either CTA reads it
+  static constexpr int kBarriers = kStages * kStageBytes;
+  static constexpr int kStaged = kBarriers + kStages * 16;
   static constexpr int kStagedBytes = 16 * kStagedRowBytes<Element, 64>;  // of a warp
-  using Shape = LaunchShape<kConsumers + 128, Ring::kBytes + kConsumers / 32 * kStagedBytes>;
-  // Registers of a thread. The consumers can have what the copying warps give up, and would wait forever for more.
-  static constexpr int kAtLaunch = 65536 / Shape::kThreads / 8 * 8, kOfCopiers = 24;
-  static constexpr int kOfConsumers = (kAtLaunch * Shape::kThreads - kOfCopiers * 128) / kConsumers / 8 * 8;
+  using Shape = LaunchShape<kConsumers + 128, kStaged + kConsumers / 32 * kStagedBytes>;
 
   static __device__ __forceinline__ void run(const Params& p, const PairTiles& tiles, const CUtensorMap& x,
                                              const CUtensorMap& first_weights, const CUtensorMap& second_weights) {
     extern __shared__ __align__(1024) unsigned char shared[];
-    const Ring ring(shared);
+    const uint32_t stages = shared_address(shared);
     const unsigned rank = cluster_block_rank();
+    if (threadIdx.x == 0) {
+      for (int i = 0; i < kStages; ++i) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n" ::"r"(full(stages, i)) : "memory");
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(empty(stages, i)), "n"(kReleases) : "memory");
+      }
+      asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;\n" ::: "memory");
+    }
+    cluster_sync();
     if (threadIdx.x < kConsumers) {
-      asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(kOfConsumers));
-      multiply(p, tiles, ring, rank, shared + Ring::kBytes);
+      // Of 168 a thread at launch. The consumers get what the copying warps give up, and would wait forever for more.
+      asm volatile("setmaxnreg.inc.sync.aligned.u32 240;\n");
+      multiply(p, tiles, stages, rank, shared + kStaged);
     } else {
-      asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kOfCopiers));
-      if (threadIdx.x == kConsumers) copy(p, tiles, ring, rank, x, rank == 0 ? first_weights : second_weights);
+      asm volatile("setmaxnreg.dec.sync.aligned.u32 24;\n");
+      if (threadIdx.x == kConsumers) copy(p, tiles, stages, rank, x, rank == 0 ? first_weights : second_weights);
       __syncwarp();  // the cluster's barrier counts whole warps
     }
-    cluster_sync();  // a CTA that had gone could not receive what the other one still copies and releases
+    cluster_sync();  // a CTA that had gone could not receive what the other one still multicasts and releases
   }
 
   static cudaError_t launch(void (*kernel)(Params, PairTiles, CUtensorMap, CUtensorMap, CUtensorMap), const Params& p,
@@ -122,14 +91,42 @@ struct PairProduct {
   };
 
   static __device__ __forceinline__ Work work_of(const PairTiles& tiles, int item, unsigned rank) {
+    const bool is_whole = item < tiles.whole;
     const int behind = item - tiles.whole;
-    const bool is_whole = behind < 0;
-    const TileCoord place = TileCoord::of(is_whole ? item : tiles.whole + behind / 2, tiles.along_rows, tiles.along_weights);
+    const TileCoord place =
+        TileCoord::of(is_whole ? item : tiles.whole + behind / 2, tiles.along_rows, tiles.along_weights);
     const int weights = place.n * kPairWeights + (is_whole ? 0 : behind % 2 * (kPairWeights / 2));
-    return {place.m * kPairRows + rank * kRows, weights / Epilogue::kSumsEach, is_whole};
+    return {place.m * kPairRows + static_cast<int>(rank) * kRows, weights / Epilogue::kSumsEach, is_whole};
   }
 
-  static __device__ __forceinline__ void copy(const Params& p, const PairTiles& tiles, const Ring& ring, unsigned rank,
+  static __device__ __forceinline__ uint32_t full(uint32_t stages, int use) {
+    return stages + kBarriers + use % kStages * 16;
+  }
+  static __device__ __forceinline__ uint32_t empty(uint32_t stages, int use) { return full(stages, use) + 8; }
+  static __device__ __forceinline__ uint32_t stage(uint32_t stages, int use) {
+    return stages + use % kStages * kStageBytes;
+  }
+
+  static __device__ __forceinline__ void wait(uint32_t barrier, int phase) {
+    asm volatile(
+        "{\n.reg .pred done;\nagain:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra again;\n}\n" ::"r"(barrier),
+        "r"(phase & 1)
+        : "memory");
+  }
+  // One lane for each CTA. What the warp's wgmmas read has been read, so the arrival needs no .cluster scope: with it each would wait
+  // for a fence of the GPU's memory, and a product of 2048 x 11008 x 4096 takes 1.6 times as long (H200).
+  static __device__ __forceinline__ void release(uint32_t stages, int use) {
+    if (threadIdx.x % 32 < 2) {
+      asm volatile(
+          "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
+          "mbarrier.arrive.shared::cluster.b64 _, [there];\n}\n" ::"r"(empty(stages, use)),
+          "r"(threadIdx.x % 32)
+          : "memory");
+    }
+  }
+
+  static __device__ __forceinline__ void copy(const Params& p, const PairTiles& tiles, uint32_t stages, unsigned rank,
                                               const CUtensorMap& x, const CUtensorMap& weights) {
     prefetch_tensor_map(x);
     prefetch_tensor_map(weights);
@@ -137,55 +134,65 @@ struct PairProduct {
     int use = 0;
     for (int item = static_cast<int>(blockIdx.x / 2); item < tiles.all; item += clusters) {
       const Work work = work_of(tiles, item, rank);
-      const int boxes = work.is_whole ? 2 : 1;
-      const int row = work.first_output + (Epilogue::kSumsEach == 1 ? rank * boxes * kBoxRows : 0);
+      const int boxes = work.is_whole ? 2 : 1;  // of 64 rows of weights
+      const int row = work.first_output + (Epilogue::kSumsEach == 1 ? static_cast<int>(rank) * boxes * 64 : 0);
       for (int slab = 0; slab < slabs; ++slab, ++use) {
-        ring.producer_acquire(use, kRowsBytes + 2 * boxes * kBoxBytes);
-        ring.copy(use, 0, x, slab * 128, work.row);
-#pragma unroll 1  // for the copying warps' few registers
+        if (use >= kStages) wait(empty(stages, use), use / kStages + 1);
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(full(stages, use)),
+                     "r"(kRowsBytes + 2 * boxes * 64 * 128)
+                     : "memory");
+        asm volatile(
+            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];\n" ::"r"(
+                stage(stages, use)),
+            "l"(&x), "r"(slab * 128), "r"(work.row), "r"(full(stages, use))
+            : "memory");
         for (int box = 0; box < boxes; ++box) {
-          ring.copy_to_both(use, kRowsBytes + (rank * boxes + box) * kBoxBytes, weights, slab * 128, row + kBoxRows * box);
+          asm volatile(
+              "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+              "[%0], [%1, {%2, %3}], [%4], %5;\n" ::"r"(stage(stages, use) + kRowsBytes +
+                                                        (static_cast<int>(rank) * boxes + box) * 64 * 128),
+              "l"(&weights), "r"(slab * 128), "r"(row + 64 * box), "r"(full(stages, use)), "h"(uint16_t{3})
+              : "memory");
         }
       }
     }
   }
 
-  static __device__ __forceinline__ void multiply(const Params& p, const PairTiles& tiles, const Ring& ring, unsigned rank,
+  static __device__ __forceinline__ void multiply(const Params& p, const PairTiles& tiles, uint32_t stages, unsigned rank,
                                                   unsigned char* staged) {
     const int clusters = static_cast<int>(gridDim.x / 2);
     int use = 0;
     for (int item = static_cast<int>(blockIdx.x / 2); item < tiles.all; item += clusters) {
       const Work work = work_of(tiles, item, rank);
       if (work.is_whole) {
-        multiply_tile<kPairWeights / 8>(p, work, ring, use, staged);
+        tile<kPairWeights / 8>(p, work, stages, use, staged);
       } else {
-        multiply_tile<kPairWeights / 16>(p, work, ring, use, staged);
+        tile<kPairWeights / 16>(p, work, stages, use, staged);
       }
     }
   }
 
   template <int kTiles>
-  static __device__ __forceinline__ void multiply_tile(const Params& p, const Work& work, const Ring& ring, int& use,
-                                                       unsigned char* staged) {
-    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // known to be the same in the warp
+  static __device__ __forceinline__ void tile(const Params& p, const Work& work, uint32_t stages, int& use,
+                                              unsigned char* staged) {
+    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
     const int slabs = (p.k - 1) / 64 + 1;
     float sums[kTiles][4];
-#pragma unroll 1
     for (int slab = 0; slab < slabs; ++slab, ++use) {
-      ring.consumer_wait(use);
+      wait(full(stages, use), use / kStages);
       warpgroup_fence_operand(sums);
       wgmma_fence();
-      const uint64_t a = wgmma_rows(ring.stage(use) + group * 64 * 128);
-      const uint64_t b = wgmma_rows(ring.stage(use) + kRowsBytes);
+      const uint64_t a = wgmma_rows(stage(stages, use) + group * 64 * 128);
+      const uint64_t b = wgmma_rows(stage(stages, use) + kRowsBytes);
 #pragma unroll
       for (int step = 0; step < 4; ++step) HeadWgmma<Element>::scores(sums, a + 2 * step, b + 2 * step, slab + step > 0);
       wgmma_commit();
       wgmma_wait<1>();
-      if (slab > 0) ring.consumer_release(use - 1);
+      if (slab > 0) release(stages, use - 1);
     }
     wgmma_wait<0>();
     warpgroup_fence_operand(sums);
-    ring.consumer_release(use - 1);
+    release(stages, use - 1);
     Epilogue::prepare(p, sums, work.first_output);
     store<kTiles / Epilogue::kSumsEach>(p, sums, work, staged);
   }
@@ -209,8 +216,8 @@ struct PairProduct {
           const int tile = 8 * pass + t + i / 2;
           pairs[i] = pack<Element>(Epilogue::result(sums, tile, i % 2 * 2), Epilogue::result(sums, tile, i % 2 * 2 + 1));
         }
-        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(to + 16 * t), "r"(pairs[0]),
-                     "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(to + 16 * t),
+                     "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
                      : "memory");
       }
       __syncwarp();

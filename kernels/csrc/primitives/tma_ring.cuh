@@ -127,7 +127,7 @@ struct TmaRing {
     }
   }
 
- protected:
+ private:
   uint32_t stages_;
 
   __device__ __forceinline__ uint32_t full(int i) const { return stages_ + kBarriersAt + i % kStages * 16; }
