@@ -63,10 +63,10 @@ def test_steps_of_a_level_add_up_over_the_time_that_is_asked(store: Store, asv: 
         history.commit(number, {"warpwatch": factor})
     asv.load(store)
     (standing,) = queries.standings(store, "demo")
-    told = stored_history(store, standing.row.series.key)
-    assert told is not None
-    assert len(told.changes) == 2
-    assert standing.month == standing.year == pytest.approx(math.prod(1 + c.magnitude for c in told.changes) - 1)
+    recorded = stored_history(store, standing.row.series.key)
+    assert recorded is not None
+    assert len(recorded.changes) == 2
+    assert standing.month == standing.year == pytest.approx(math.prod(1 + c.magnitude for c in recorded.changes) - 1)
     assert standing.month == pytest.approx(0.1, abs=0.01)
     assert standing.state is RowState.IMPROVED  # the newest step
 

@@ -173,9 +173,9 @@ def test_a_profile_appended_later_is_picked_up_and_a_newer_one_takes_its_place(s
     (row,) = queries.overview(store, "demo")
 
     def found() -> Any:
-        told = stored_history(store, row.series.key)
-        assert told is not None
-        return told.profile
+        recorded = stored_history(store, row.series.key)
+        assert recorded is not None
+        return recorded.profile
 
     assert found() is None
     asv.context(path, _profile("run-0-0", 8e6))
@@ -210,11 +210,11 @@ def test_a_profile_of_a_run_of_its_own_takes_no_values_along(store: Store, asv: 
     )
     asv.load(store)
     (row,) = queries.overview(store, "demo")
-    told = stored_history(store, row.series.key)
-    assert told is not None
-    assert [point.run for point in told.points] == ["run-0-0"]
-    assert told.profile is not None
-    assert told.profile.run == "profiler"
+    recorded = stored_history(store, row.series.key)
+    assert recorded is not None
+    assert [point.run for point in recorded.points] == ["run-0-0"]
+    assert recorded.profile is not None
+    assert recorded.profile.run == "profiler"
 
 
 def test_a_sample_of_a_history_has_some_of_its_series_whole(store: Store, asv: Any) -> None:

@@ -225,5 +225,5 @@ def test_every_line_of_the_overview_tells_its_machine_at_any_width(new_tab: Call
         tab.resize(width)
         rows = tab.page.locator(".ww-kernels tbody tr").all_inner_texts()
         assert len(rows) > 2
-        for told in rows:
-            assert ("runner-t4" in told) + ("nvidia-h200" in told) == 1, (told, width)
+        for row in rows:
+            assert ("runner-t4" in row) + ("nvidia-h200" in row) == 1, (row, width)
