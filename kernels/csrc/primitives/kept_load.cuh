@@ -65,6 +65,26 @@ __device__ __forceinline__ T load_streamed(const T* from) {
 }
 #undef WARPWATCH_HINTED_LOAD
 
+// As load_streamed, and zeros where nothing is there. The instruction is predicated: of several loads in branches of their own nvcc
+// unpacks each before the next branch, and so waits for one after the other. Evidence: one H200, behind an L2 flush, us, rms_norm
+// of 16384 rows of 4096 with a residual: bfloat16 179.1 and float16 129.1 with branches.
+__device__ __forceinline__ uint4 load_streamed(const uint4* from, bool there) {
+  uint4 loaded = {};
+#if __CUDA_ARCH__ == 900
+  uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;\n" : "=l"(policy));
+  asm volatile(
+      "{\n.reg .pred there;\nsetp.ne.u32 there, %6, 0;\n"
+      "@there ld.global.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;\n}\n"
+      : "+r"(loaded.x), "+r"(loaded.y), "+r"(loaded.z), "+r"(loaded.w)
+      : "l"(from), "l"(policy), "r"(static_cast<uint32_t>(there))
+      : "memory");
+#else
+  if (there) loaded = *from;
+#endif
+  return loaded;
+}
+
 // Keeps the load of `value` ahead of what follows: nvcc moves a load behind a branch that waits for another load, if only one side
 // needs it, and so waits twice. Evidence: one H200, kv_append of 64 x 8 rows, replayed, us: 1.34 so, 1.45 behind the branch.
 __device__ __forceinline__ void load_before(uint4& value) {

@@ -52,6 +52,9 @@ union Piece {
   __device__ void load_once(const Element* from) { bits = *reinterpret_cast<const Bits*>(from); }
   // kept_load.cuh has why.
   __device__ void load_streamed(const Element* from) { bits = warpwatch::load_streamed(reinterpret_cast<const Bits*>(from)); }
+  __device__ void load_streamed(const Element* from, bool there) {
+    bits = warpwatch::load_streamed(reinterpret_cast<const Bits*>(from), there);
+  }
   // For what only reads, many short jobs beside each other: sums of 32768 rows of 8 KB take 69.1 us so, 72.5 with plain
   // loads (H200). One sum cut into parts is the other way round: 138 and 134 us of 537 MB.
   __device__ void load_nc_no_allocate(const Element* from) {

@@ -87,18 +87,12 @@ __device__ inline void norm_row_in_registers(const RowNormParams& p) {
   P held[kPieces];
   const Element* x = static_cast<const Element*>(p.x) + row * p.x_stride;
 #pragma unroll
-  for (int i = 0; i < kPieces; ++i) {
-    held[i].zero();
-    if (column(i) < columns) held[i].load_streamed(x + column(i));
-  }
+  for (int i = 0; i < kPieces; ++i) held[i].load_streamed(x + column(i), column(i) < columns);
   P added[kResidual ? kPieces : 1];
   if constexpr (kResidual) {
     const Element* residual = static_cast<const Element*>(p.residual) + row * p.residual_stride;
 #pragma unroll
-    for (int i = 0; i < kPieces; ++i) {
-      added[i].zero();
-      if (column(i) < columns) added[i].load_streamed(residual + column(i));
-    }
+    for (int i = 0; i < kPieces; ++i) added[i].load_streamed(residual + column(i), column(i) < columns);
   }
   // Asked for before the sums, so that one wait for memory covers both: a small call waits for little else.
   P weights[kPieces], biases[kPieces];
