@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Protocol
 
-from .retries import with_retries
+from .forge_request import with_retries
 
 _MARKER = re.compile(r"<!-- warpwatch:gate ([0-9A-Za-z_.-]{1,64}) head=([0-9a-f]{40,64}) since=(\S{1,40}) -->")
 _NEWER = (

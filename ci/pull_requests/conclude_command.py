@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
+from ..forges.forge_request import ForgeError, with_retries
 from ..forges.github import GitHubThread
 from ..forges.pull_request_address import Address, workflow_run_url
 from ..forges.replies import replies_of
-from ..forges.retries import ForgeError, with_retries
 from ..gate.artefact import ArtefactError, GateArtefact, read_artefact
 from ..policy.policy_file import FILE_NAME, PolicyError, parse_policy
 from ..policy.policy_model import Inconclusive, Policy

@@ -11,19 +11,17 @@ import click
 from warpwatch.dashboard.cli.output import OutputFile, write
 from warpwatch.dashboard.cli.store_access import CannotTellError
 
+from ..forges.forge_request import ForgeError, with_retries
 from ..forges.pull_request_address import Address, workflow_run_url
-from ..forges.replies import accept_file, replies_of
-from ..forges.retries import ForgeError, with_retries
+from ..forges.replies import replies_of
 from ..forges.sticky_comment import PostOutcome, Thread, put_comment
 from ..gate.artefact import ArtefactError, GateArtefact, read_artefact
 from .comment import GITHUB_MOST, GITLAB_MOST, SUMMARY_MOST, check_run, markdown
 from .gate_labels import Links, with_replies
-from .junit import junit
 
 _TEXTS = {
     "comment": lambda artefacts, links: markdown(artefacts, links, GITHUB_MOST),
     "summary": lambda artefacts, links: markdown(artefacts, links, SUMMARY_MOST),
-    "junit": lambda artefacts, links: junit(artefacts),
 }
 _FORGES = ("github", "github-comment", "github-check", "gitlab")
 _MOST_MACHINES = 16
@@ -60,7 +58,6 @@ class _RefusedError(click.ClickException):
     "--author", metavar="LOGIN", help="The token's user, if the token may not read it; default in a workflow: its bot."
 )
 @click.option("--replies", is_flag=True, help="Apply `/warpwatch accept <glob> <why>` of users with write access.")
-@click.option("--accept-file", type=OutputFile(), help="With --replies: write the file for `warpwatch gate --accept`.")
 @click.option("--dashboard", metavar="URL", help="Address of the dashboard, for links.")
 @click.option("--output", type=OutputFile(), help="File for a text; default: standard output.")
 @click.option("--fail-if-blocking", is_flag=True, help="Exit with 4 if the gate blocks.")
@@ -74,7 +71,6 @@ def report_gate(
     key: str,
     author: str | None,
     replies: bool,
-    accept_file: Path | None,
     dashboard: str | None,
     output: Path | None,
     fail_if_blocking: bool,
@@ -109,7 +105,7 @@ def report_gate(
         if not forges:
             raise click.UsageError("--replies needs --to github or --to gitlab")
         try:
-            artefacts = _with_replies(address, artefacts, forges, key, accept_file)
+            artefacts = _with_replies(address, artefacts, forges, key)
         except ForgeError as error:
             refused.append(f"replies are ignored: {error}")
     for forge in forges:
@@ -144,15 +140,12 @@ def _read(paths: Sequence[Path], head: str | None) -> list[GateArtefact]:
 
 
 def _with_replies(
-    address: Address, artefacts: list[GateArtefact], forges: Sequence[str], key: str, file: Path | None
+    address: Address, artefacts: list[GateArtefact], forges: Sequence[str], key: str
 ) -> list[GateArtefact]:
     thread = address.gitlab() if forges[0] == "gitlab" else address.github()
-    base, head = artefacts[0].base.hash, artefacts[0].head.hash
-    replies = replies_of(thread, key, head)
+    replies = replies_of(thread, key, artefacts[0].head.hash)
     for sentence in replies.refused:
         click.echo(f"reply ignored: {sentence}", err=True)
-    if file is not None:
-        file.write_text(accept_file(base, head, replies.accepted) + "\n", encoding="utf-8")
     return [with_replies(each, replies.accepted, replies.expired) for each in artefacts]
 
 

@@ -1,14 +1,12 @@
 """Regressions accepted in replies: by whom, of which head, and what of it an artefact says then."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from tests.ci.forges.conftest import Forge
-from tests.ci.reports.examples import BASE, FULL, HEAD, artefact, row
-from warpwatch.ci.acceptance import read_accept_file
-from warpwatch.ci.forges.replies import accept_file, replies_of
+from tests.ci.reports.examples import FULL, HEAD, artefact, row
+from warpwatch.ci.forges.replies import replies_of
 from warpwatch.ci.forges.sticky_comment import put_comment
 from warpwatch.ci.reports.comment import markdown
 from warpwatch.ci.reports.gate_labels import Links, with_replies
@@ -32,7 +30,7 @@ def _replies(forge: Forge, head: str = HEAD) -> tuple[list[Acceptance], list[str
     return list(found.accepted), list(found.refused)
 
 
-def test_replies_of_users_with_write_access_count(reported: Forge, tmp_path: Path) -> None:
+def test_replies_of_users_with_write_access_count(reported: Forge) -> None:
     number = reported.talk.say("ann", "Fine.\r\n/warpwatch accept rope* <= 5 % twice as exact\r\n", LATER)
     reported.talk.say("ann", "/warpwatch accept *attention* worth it", LATER)
     (first, second), refused = _replies(reported)
@@ -40,8 +38,6 @@ def test_replies_of_users_with_write_access_count(reported: Forge, tmp_path: Pat
     assert first.source == f"comment {number}"
     assert (second.pattern, second.reason, second.at_most) == ("*attention*", "worth it", None)
     assert refused == []
-    (tmp_path / "accept.json").write_text(accept_file(BASE, HEAD, [first, second]))
-    assert read_accept_file(tmp_path / "accept.json", BASE, HEAD) == ((first, second), ())
 
 
 @pytest.mark.parametrize("arguments", ["* <= 0 % fine", "*", "", "rope* <= 5 %", "g" * 300 + " fine"])

@@ -7,7 +7,7 @@ import pytest
 from tests.ci.forges.conftest import Forge, doubling
 from tests.ci.forges.forge_server import Failure, ForgeRequest
 from tests.ci.reports.examples import HEAD
-from warpwatch.ci.forges.retries import ForgeError
+from warpwatch.ci.forges.forge_request import ForgeError
 from warpwatch.ci.forges.sticky_comment import PostOutcome, marker_of, put_comment
 
 NEWER = "c" * 40

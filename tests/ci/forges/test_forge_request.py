@@ -7,7 +7,7 @@ import pytest
 from tests.ci.forges.conftest import Forge, doubling
 from tests.ci.forges.forge_server import Failure
 from tests.ci.reports.examples import HEAD
-from warpwatch.ci.forges.retries import ForgeError, TransientError, check_answer, with_retries
+from warpwatch.ci.forges.forge_request import ForgeError, TransientError, check_answer, with_retries
 from warpwatch.ci.forges.sticky_comment import PostOutcome, put_comment
 
 NOW = 1_800_000_000.0
