@@ -41,14 +41,14 @@ class Replies:
     refused: tuple[str, ...]  # a sentence for each rejected command
 
 
-def replies_of(thread: ThreadWithPermissions, key: str, head: str) -> Replies:
+def replies_of(thread: ThreadWithPermissions, head: str) -> Replies:
     """The acceptances in replies to the report of this head. Raises ForgeError."""
-    return with_retries(lambda: _replies(thread, key, head))
+    return with_retries(lambda: _replies(thread, head))
 
 
-def _replies(thread: ThreadWithPermissions, key: str, head: str) -> Replies:
+def _replies(thread: ThreadWithPermissions, head: str) -> Replies:
     accepted, expired, refused = [], [], []
-    reports = [marker for _, marker in own_comments(thread, key) if marker.head == head]
+    reports = [marker for _, marker in own_comments(thread) if marker.head == head]
     allowed: dict[str, bool] = {}
     for comment in thread.comments():
         for line in commands(comment.body):

@@ -19,7 +19,6 @@ from .events import Event, head_of
 from .gate_plan import GateState, measured, not_measured
 from .repository import Repository
 
-_KEY = "gate"  # of the comment by report-gate that replies answer
 _NO_REASON = "the workflow failed before it could decide; see its log, and run it again"
 
 
@@ -107,7 +106,7 @@ def _inconclusive(repository: Repository) -> Inconclusive:
 def _with_replies(thread: GitHubThread, head: str, artefacts: Mapping[str, GateArtefact]) -> Mapping[str, GateArtefact]:
     """The artefacts with replies applied; without, if the replies cannot be read, so that the check is always set."""
     try:
-        replies = replies_of(thread, _KEY, head)
+        replies = replies_of(thread, head)
     except ForgeError as error:
         click.echo(f"replies are ignored: {error}", err=True)
         return artefacts

@@ -21,12 +21,12 @@ NEWER = "c" * 40
 def reported(forge: Forge) -> Forge:
     """A pull request with a report of its head; ann may write."""
     forge.talk.writers = frozenset({"ann"})
-    put_comment(forge.thread(), "gate", HEAD, "regressed")
+    put_comment(forge.thread(), HEAD, "regressed")
     return forge
 
 
 def _replies(forge: Forge, head: str = HEAD) -> tuple[list[Acceptance], list[str]]:
-    found = replies_of(forge.thread(), "gate", head)
+    found = replies_of(forge.thread(), head)
     return list(found.accepted), list(found.refused)
 
 
@@ -60,7 +60,7 @@ def test_replies_of_other_users_are_refused(reported: Forge, who: str) -> None:
 def test_replies_to_an_earlier_head_expire(reported: Forge) -> None:
     reported.talk.say("ann", "/warpwatch accept * fine", datetime.now(UTC) - timedelta(days=1))
     reported.talk.head = NEWER
-    put_comment(reported.thread(), "gate", NEWER, "regressed by far more")
+    put_comment(reported.thread(), NEWER, "regressed by far more")
     found, (refused,) = _replies(reported, NEWER)
     assert found == []
     assert "older than the report of cccccccc" in refused
@@ -75,8 +75,8 @@ def test_expired_replies_are_noted_if_they_would_cover_a_blocking_row(reported: 
     ):
         reported.talk.say(who, f"/warpwatch accept {arguments}", datetime.now(UTC) - timedelta(days=1))
     reported.talk.head = NEWER
-    put_comment(reported.thread(), "gate", NEWER, "regressed again")
-    found = replies_of(reported.thread(), "gate", NEWER)
+    put_comment(reported.thread(), NEWER, "regressed again")
+    found = replies_of(reported.thread(), NEWER)
     assert [each.pattern for each in found.expired] == ["rope*", "attention*"]
     text = with_replies(artefact(row(1, Verdict.REGRESSED)), found.accepted, found.expired)
     assert text.is_blocking
@@ -89,7 +89,7 @@ def test_expired_replies_are_noted_if_they_would_cover_a_blocking_row(reported: 
 
 def test_an_updated_report_keeps_replies_to_its_head(reported: Forge) -> None:
     reported.talk.say("ann", "/warpwatch accept * fine", LATER)
-    put_comment(reported.thread(), "gate", HEAD, "accepted")
+    put_comment(reported.thread(), HEAD, "accepted")
     found, refused = _replies(reported)
     assert (len(found), refused) == (1, [])
 
