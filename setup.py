@@ -133,7 +133,7 @@ setup(
             "numpy<2.4",  # Triton's interpreter up to 3.6 loops to one-element arrays, which newer ones refuse
             "playwright>=1.50",
             "jsonschema>=4.21",  # GitHub's API and the gate's artefact against their schemas
-            "lxml>=5",  # JUnit's schema; pages' text for golden tests
+            "lxml>=5",  # pages' text for golden tests
             "syrupy>=5",  # snapshots of pages and outputs
             "inscriptis>=2.6",  # a page's text as a reader sees it
             "time-machine>=2.16",  # golden tests' clock

@@ -30,16 +30,11 @@ _FORGE = {
     "report-gate": _Command(
         "ci.reports.report_gate_command:report_gate", "Report a gate's artefact to a forge.", "forges"
     ),
-    "report-code": _Command(
-        "ci.pull_requests.workflow_run_commands:report_code",
-        "Report changes of compiled code to a pull request.",
-        "forges",
-    ),
     "plan-gate": _Command(
         "ci.pull_requests.gate_plan:plan_gate", "Decide whether a pull request's commit is measured.", "forges"
     ),
     "conclude-gate": _Command(
-        "ci.pull_requests.workflow_run_commands:conclude_gate", "Set the gate's check of a commit.", "forges"
+        "ci.pull_requests.conclude_command:conclude_gate", "Set the gate's check of a commit.", "forges"
     ),
     "ok-to-test": _Command(
         "ci.pull_requests.reply_commands:ok_to_test", "Handle `/ok to test` on a pull request.", "forges"

@@ -24,6 +24,3 @@ threshold_option = click.option(
     "WARPWATCH_THRESHOLD, else 0.02.",
 )
 policy_option = click.option("--policy", "policy_file", type=_FILE, help="A warpwatch.toml; default: that of BASE.")
-accept_option = click.option(
-    "--accept", "accept_file", type=_FILE, help="JSON file of regressions accepted in replies."
-)

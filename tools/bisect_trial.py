@@ -18,7 +18,7 @@ from numpy.random import Generator
 
 from tools.gate_trial import Recorded, recorded
 from warpwatch.ci.bisect.bisect_loop import Conclusion, SearchSettings, Suspects, search
-from warpwatch.ci.bisect.noise_models import ExpectedNoise, Run
+from warpwatch.ci.bisect.run_likelihood import ExpectedNoise, Run
 from warpwatch.dashboard.statistics.comparison import RunValue, sample_error
 
 _ALIKE = 20  # series of the most similar latency, from which the scatter is drawn

@@ -9,7 +9,6 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import click
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
@@ -25,7 +24,7 @@ from warpwatch.dashboard.store.policy import state_limits
 
 from ..policy.committed_policy import limits_stated_by
 from ..policy.policy_file import PolicyError, find_policy, read_usable_policy
-from ..policy.policy_model import MOST_DAYS, AlertsTable, Policy
+from ..policy.policy_model import AlertsTable, Policy
 from .alert_content import DeliveryError, Message
 from .alert_round import Round, now_ms, round_line, unrouted_lines
 from .checks.runner_health import TrustCache
@@ -49,23 +48,6 @@ from .outbox_sender import DeliveryReport, Destinations
     metavar="FILE",
     help="warpwatch.toml with [alerts]; default: that of this folder, or of one above it in its repository.",
 )
-@click.option(
-    "--threshold",
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
-    help="Smallest relative change without the machine's part, 0.05 for 5 %.",
-)
-@click.option(
-    "--most-false",
-    type=click.FloatRange(0, 1, min_open=True),
-    metavar="SHARE",
-    help="Largest q-value (false discovery rate among the series of a machine).  [default: 0.05]",
-)
-@click.option(
-    "--recent-days",
-    type=click.FloatRange(0, MOST_DAYS),
-    help="Oldest commits to alert for, counted back from the newest.  [default: 30]",
-)
 @click.option("--dashboard", metavar="URL", envvar="WARPWATCH_URL", help="The dashboard's address, for links.")
 @click.option("--dry-run", is_flag=True, help="Print the messages; send and record nothing.")
 @click.option(
@@ -84,7 +66,6 @@ from .outbox_sender import DeliveryReport, Destinations
     type=click.Choice(["policy", *(each.value for each in Period)]),
     help="Send the digest of the last whole day or week; default: as in warpwatch.toml, else daily.",
 )
-@click.option("--html", "as_html", is_flag=True, help="With --digest: print the HTML of the mail; send nothing.")
 @database_option
 def alert(
     given: tuple[str, ...],
@@ -95,9 +76,8 @@ def alert(
     outbox: bool,
     revives: bool,
     digest_period: str | None,
-    as_html: bool,
+    dashboard: str | None,
     database: str | None,
-    **options: Any,
 ) -> None:
     """Send alerts for regressions on the main branch, once per destination, and their updates until they are resolved.
 
@@ -106,18 +86,15 @@ def alert(
     a summary of a day or a week, once per destination and period. Exit status: 0 all sent or nothing new, 1 a message
     was not delivered.
     """
-    if digest_period is None and as_html:
-        raise click.UsageError("--html is of --digest")
     if digest_period is not None and (outbox or revives or watch is not None):
         raise click.UsageError("--digest goes with none of --outbox, --revive and --watch")
-    policy_file = _read_policy(config, options)
+    policy_file = _read_policy(config, dashboard)
     policy = policy_file.alerts
     store = open_store(database)
     name = choose_project(store, project).name
     if outbox:
         click.echo("\n".join(_outbox_lines(store, name)) or "every message is delivered")
         return
-    dry_run = dry_run or as_html
     if not given and not policy.destination and not dry_run:
         raise click.UsageError(
             "nowhere to send to: give --to URL, set WARPWATCH_ALERT_TO, name an [[alerts.destination]] in "
@@ -134,7 +111,7 @@ def alert(
     if digest_period is not None:
         period = _period(digest_period, policy)
         if dry_run:
-            _print_digest(alert_round, period, as_html=as_html)
+            _print_digest(alert_round, period)
         else:
             _send_digest(alert_round, period)
         return
@@ -169,8 +146,8 @@ def _period(choice: str, policy: AlertsTable) -> Period:
     return Period(policy.digest) if policy.digest != "none" else Period.DAILY
 
 
-def _read_policy(config: Path | None, options: dict[str, Any]) -> Policy:
-    """The policy, with the options of the command line instead of its `[alerts]`.
+def _read_policy(config: Path | None, dashboard: str | None) -> Policy:
+    """The policy, with the dashboard's address of the command line if there is one.
 
     Invalid tables of the file are replaced by the defaults, with a warning, so that alerts continue.
     """
@@ -178,8 +155,9 @@ def _read_policy(config: Path | None, options: dict[str, Any]) -> Policy:
     policy, fault = read_usable_policy(path) if path is not None else (Policy(), None)
     if fault is not None:
         click.echo(f"warning: {fault}\nThe defaults are used for these tables.", err=True)
-    alerts = policy.alerts.model_copy(update={key: value for key, value in options.items() if value is not None})
-    return policy.model_copy(update={"alerts": alerts})
+    if dashboard is None:
+        return policy
+    return policy.model_copy(update={"alerts": policy.alerts.model_copy(update={"dashboard": dashboard})})
 
 
 def _store_thresholds(store: Store, project: str, config: Path | None) -> None:
@@ -214,12 +192,12 @@ def _outbox_lines(store: Store, project: str) -> list[str]:
     return lines
 
 
-def _print_digest(alert_round: Round, period: Period, *, as_html: bool) -> None:
+def _print_digest(alert_round: Round, period: Period) -> None:
     """Print the digest of the current period."""
     message = compose_digest(
         digest(alert_round.store, alert_round.project, period, datetime.now(UTC)), alert_round.policy.dashboard
     )
-    click.echo(message.html if as_html else f"{message.title}\n\n{message.text}")
+    click.echo(f"{message.title}\n\n{message.text}")
 
 
 def _send_digest(alert_round: Round, period: Period) -> None:

@@ -16,13 +16,14 @@ from warpwatch.dashboard.cli.store_access import CannotTellError
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
 from warpwatch.dashboard.importers.git import resolve
 from warpwatch.dashboard.model.series import Point, Series, Status
+from warpwatch.dashboard.statistics.arrival import SESSION_GAP_S
 from warpwatch.dashboard.statistics.comparison import RunValue, sample_error
 from warpwatch.dashboard.statistics.session_noise import rerun_scatter
 from warpwatch.dashboard.store import Store, queries
 
 from ..asv_checkout import AsvRuns, asv_machine, bench_pattern
 from ..host_lock import gpu_lock
-from .noise_models import SESSION_GAP_S, ExpectedNoise, Run
+from .run_likelihood import ExpectedNoise, Run
 
 _KEY = re.compile(r"[0-9a-f]{16}")
 _SHOWN = 12

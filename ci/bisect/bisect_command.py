@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from warpwatch.dashboard.analysis.series_analysis import analyse
-from warpwatch.dashboard.cli.output import database_option, output_option, write
+from warpwatch.dashboard.cli.output import database_option, output_option, say, write
 from warpwatch.dashboard.cli.store_access import CannotTellError, open_or_create_store, read_settings
 from warpwatch.dashboard.model.alert import TriageFilter, TriageOrder, TriageState
 from warpwatch.dashboard.model.series import Series
@@ -22,10 +22,10 @@ from ..host_lock import HostLockError
 from ..options import asv_arguments_option, asv_project_option, folder_option
 from .asv_target import AsvBench, AsvTarget, BenchError, SeriesError, asv_target, patterns
 from .bisect_loop import Conclusion, SearchSettings, Suspects, search
-from .bisect_report import BisectReport, as_json, as_markdown, as_table, headline, percent
+from .bisect_report import BisectReport, as_json, as_table, headline, percent
 from .commit_range import RangeCommit, RangeError, commit_range, prior_weights
-from .noise_models import Floats
 from .posterior import Posterior
+from .run_likelihood import Floats
 
 _ENOUGH_BUILDS = 8  # cached by asv: both ends, and the commits around a step
 
@@ -125,7 +125,7 @@ def _open_alerts(store: Store, project: str, machine: str, repository: Path) -> 
             yield OpenAlert(alert=item.alert.id, series=worst.series, good=good, bad=bad)
 
 
-_WRITERS = {"table": as_table, "json": as_json, "markdown": as_markdown}
+_WRITERS = {"table": as_table, "json": as_json}
 _NOT_REPRODUCED, _INCONCLUSIVE = 1, 2
 
 
@@ -209,7 +209,7 @@ def bisect(
     try:
         target = asv_target(folder, project, store, arguments)
         for warning in uncommitted_warnings(target.repository, folder / target.benchmarks):
-            _say(warning)
+            say(warning)
         if series is None or good is None or bad is None:
             chosen = _next(target)
             if chosen is None:
@@ -218,15 +218,15 @@ def bisect(
             bisected, commits = chosen
         else:
             commits = commit_range(target.repository, target.commit(good), target.commit(bad))
-            bisected = target.series(series, metric, measure_at=commits[-1].hash, say=_say)
-        report = bisect_series(target, bisected, commits, paths, settings, _say)
+            bisected = target.series(series, metric, measure_at=commits[-1].hash, say=say)
+        report = bisect_series(target, bisected, commits, paths, settings, say)
         analyse(store)
         if not no_record:
             record(target, report)
     except (RangeError, SeriesError, BenchError, GateError, HostLockError) as error:
         raise CannotTellError(str(error)) from error
     except KeyboardInterrupt:
-        _say("Finished runs are stored: the same command continues with them.")
+        say("Finished runs are stored: the same command continues with them.")
         raise
     finally:
         store.close()
@@ -240,9 +240,5 @@ def _next(target: AsvTarget) -> tuple[Series, tuple[RangeCommit, ...]] | None:
     alert = next_alert(target.store, target.project, target.machine, target.repository)
     if alert is None:
         return None
-    _say(f"alert {alert.alert}: {alert.good[:8]} to {alert.bad[:8]}")
+    say(f"alert {alert.alert}: {alert.good[:8]} to {alert.bad[:8]}")
     return target.series_of_key(alert.series.key), commit_range(target.repository, alert.good, alert.bad)
-
-
-def _say(line: str) -> None:
-    click.echo(line, err=True)

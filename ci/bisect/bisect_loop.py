@@ -9,8 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from .noise_models import TAIL_DF, ExpectedNoise, Floats, Run
 from .posterior import Posterior, posterior_of
+from .run_likelihood import TAIL_DF, ExpectedNoise, Floats, Run
 
 # The next commit maximizes the information between the next value and the culprit (Lindley, "On a measure of the
 # information provided by an experiment", Ann. Math. Statist. 27:986, 1956) per second of building and measuring.

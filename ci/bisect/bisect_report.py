@@ -1,9 +1,9 @@
-"""Reports of a bisect: plain text, Markdown, JSON, and the sentence for the note."""
+"""Reports of a bisect: plain text, JSON, and the sentence for the note."""
 
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -12,7 +12,6 @@ import numpy as np
 
 from warpwatch.dashboard.model.quantities import change, relative_change
 from warpwatch.dashboard.model.series import Series
-from warpwatch.dashboard.text.markdown import code_span
 from warpwatch.dashboard.text.tables import text_table
 
 from .bisect_loop import Conclusion, Search, Suspects
@@ -21,8 +20,6 @@ from .commit_range import RangeCommit
 _SHOWN = 0.001  # least probability of an unmeasured commit with its own row
 _SEVERAL = 0.9  # probability of several changes above which they are reported
 _WIDTH = 100
-_REST = "…"
-Quote = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +60,14 @@ class BisectReport:
         return self.search.conclusion in (Conclusion.FOUND, Conclusion.RANGE)
 
 
-def headline(report: BisectReport, quote: Quote = str) -> str:
-    """The result in a sentence. `quote` escapes untrusted text: subjects, authors, asv's output."""
+def headline(report: BisectReport) -> str:
+    """The result in a sentence."""
     search, suspects = report.search, report.search.suspects
     good, bad = report.commits[0], report.commits[-1]
     probability = percent(suspects.probability) if suspects is not None else ""
     match search.conclusion:
         case Conclusion.FOUND if suspects is not None:
-            culprit = _commit_text(report.commits[suspects.first], quote)
+            culprit = _commit_text(report.commits[suspects.first])
             return f"{culprit} caused {change_text(report)}, probability {probability}"
         case Conclusion.RANGE if suspects is not None:
             commits = _range_text(report, suspects)
@@ -90,14 +87,14 @@ def headline(report: BisectReport, quote: Quote = str) -> str:
             )
         case Conclusion.END_FAILED:
             end = bad if len(report.commits) - 1 in search.skipped else good
-            return f"{end.hash[:8]}, an end of the range, cannot be measured: {quote(_asv_line(report))}"
+            return f"{end.hash[:8]}, an end of the range, cannot be measured: {_asv_line(report)}"
     if suspects is None:
         return f"the budget is spent, and whether {bad.hash[:8]} differs from {good.hash[:8]} is still inconclusive"
-    likeliest = _commit_text(report.commits[suspects.last], quote)
+    likeliest = _commit_text(report.commits[suspects.last])
     return f"the budget is spent: {likeliest} is the likeliest cause, probability {probability}"
 
 
-def remarks(report: BisectReport, quote: Quote = str) -> tuple[str, ...]:
+def remarks(report: BisectReport) -> tuple[str, ...]:
     """Remarks on the result."""
     sentences, posterior, search = [], report.search.posterior, report.search
     if search.suspects is not None and posterior is not None and sum(posterior.steps[1:]) > _SEVERAL:
@@ -113,7 +110,7 @@ def remarks(report: BisectReport, quote: Quote = str) -> tuple[str, ...]:
         )
     if search.skipped and search.conclusion is not Conclusion.END_FAILED:
         sentences.append(
-            f"{len(search.skipped)} commits could not be built or measured; of the last: {quote(_asv_line(report))}"
+            f"{len(search.skipped)} commits could not be built or measured; of the last: {_asv_line(report)}"
         )
     if search.conclusion is Conclusion.BUDGET:
         sentences.append("The same command continues with these runs.")
@@ -126,24 +123,6 @@ def as_table(report: BisectReport) -> str:
     header = ("commit", "", "runs", "to good", "probability")
     table = text_table(header, rows, align="llrrr", width=_WIDTH, shrink=1)
     return "\n".join([f"{report.series.title}: {headline(report)}", "", table, "", *remarks(report), effort(report)])
-
-
-def as_markdown(report: BisectReport) -> str:
-    """Markdown for an issue or a chat."""
-    series = f"{code_span(report.series.title)} on {code_span(report.series.machine)}"
-    lines = [f"### warpwatch bisect: {headline(report, code_span)}", "", series, ""]
-    lines += ["| commit | | runs | against good | probability |", "|---|---|--:|--:|--:|"]
-    for row in _rows(report):
-        subject = code_span(row.subject) if row.is_commit else row.subject
-        cells = (
-            row.hash,
-            subject,
-            row.runs,
-            row.level,
-            f"**{row.probability}**" if row.is_likeliest else row.probability,
-        )
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join([*lines, "", *remarks(report, code_span), effort(report)])
 
 
 def as_json(report: BisectReport) -> str:
@@ -222,12 +201,6 @@ class _Row:
     runs: str
     level: str
     probability: str
-    is_likeliest: bool = False
-
-    @property
-    def is_commit(self) -> bool:
-        """Whether the row is a commit; else it counts unmeasured commits."""
-        return self.hash != _REST
 
 
 def _rows(report: BisectReport) -> Sequence[_Row]:
@@ -244,7 +217,7 @@ def _rows(report: BisectReport) -> Sequence[_Row]:
         if left_out:
             probability = percent(sum(probabilities[index] for index in left_out)) if probabilities else ""
             rows.append(
-                _Row(hash=_REST, subject=f"{len(left_out)} not measured", runs="", level="", probability=probability)
+                _Row(hash="…", subject=f"{len(left_out)} not measured", runs="", level="", probability=probability)
             )
             left_out.clear()
 
@@ -262,7 +235,6 @@ def _rows(report: BisectReport) -> Sequence[_Row]:
                 runs=str(counts[index] or ""),
                 level=level,
                 probability=percent(probability) if probabilities and index else "",
-                is_likeliest=suspects is not None and suspects.first <= index <= suspects.last,
             )
         )
     count_left_out()
@@ -304,8 +276,8 @@ def _range_text(report: BisectReport, suspects: Suspects) -> str:
     return f"one of {count} commits, {first} to {last}," if count > 1 else last
 
 
-def _commit_text(commit: RangeCommit, quote: Quote) -> str:
-    return f"{commit.hash[:8]} “{quote(commit.subject)}” by {quote(commit.author)}"
+def _commit_text(commit: RangeCommit) -> str:
+    return f"{commit.hash[:8]} “{commit.subject}” by {commit.author}"
 
 
 def _asv_line(report: BisectReport) -> str:

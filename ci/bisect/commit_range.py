@@ -11,7 +11,7 @@ import numpy as np
 
 from warpwatch.dashboard.importers.git import GitError, git, records
 
-from .noise_models import Floats
+from .run_likelihood import Floats
 
 
 class RangeError(Exception):

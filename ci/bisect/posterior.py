@@ -3,8 +3,8 @@
 Probabilistic bisection updates a distribution of the step's position by noisy answers (Horstein, "Sequential
 transmission using noiseless feedback", IEEE Trans. Inf. Theory 9:136, 1963; Waeber, Frazier and Henderson, "Bisection
 search with noisy responses", SIAM J. Control Optim. 51:2261, 2013). Here answers are measurements with unknown noise:
-levels and noise are integrated out for a stationary and for a drifting machine (noise_models.py), weighted by the
-probabilities of noise_models.py. There may be up to three steps between the ends; the culprit is the largest in the
+levels and noise are integrated out for a stationary and for a drifting machine (run_likelihood.py), weighted by the
+probabilities of run_likelihood.py. There may be up to three steps between the ends; the culprit is the largest in the
 direction of the ends' change.
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .noise_models import (
+from .run_likelihood import (
     DriftFits,
     DriftModel,
     ExpectedNoise,

@@ -15,7 +15,7 @@ import httpx
 from githubkit import GitHub, TokenAuthStrategy
 from githubkit.exception import GitHubException, RequestError, RequestFailed
 
-from .retries import ForgeError, TransientError, check_answer, with_retries
+from .forge_request import ForgeError, TransientError, check_answer, with_retries
 from .sticky_comment import Comment
 
 Conclusion = Literal["success", "failure", "neutral", "action_required", "cancelled", "timed_out"]

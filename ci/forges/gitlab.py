@@ -9,7 +9,7 @@ import requests
 from gitlab import Gitlab
 from gitlab.exceptions import GitlabError
 
-from .retries import ForgeError, TransientError, check_answer, with_retries
+from .forge_request import ForgeError, TransientError, check_answer, with_retries
 from .sticky_comment import Comment
 
 _PAGE = 100

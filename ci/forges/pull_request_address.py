@@ -4,9 +4,9 @@ import os
 import re
 from dataclasses import dataclass
 
+from .forge_request import ForgeError
 from .github import GitHubThread, open_github
 from .gitlab import GitLabThread, open_gitlab
-from .retries import ForgeError
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+")
 

@@ -3,9 +3,8 @@
 A reply applies to the head whose report it answers, and to no later one.
 """
 
-import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,7 +12,7 @@ from warpwatch.dashboard.model.comparison import Acceptance
 
 from ..acceptance import SYNTAX, parse_acceptance
 from ..gate.artefact import plain
-from .retries import with_retries
+from .forge_request import with_retries
 from .sticky_comment import Comment, Thread, own_comments
 
 _COMMAND = re.compile(r"^/warpwatch[ \t]+accept\b(?P<arguments>.*)$", re.MULTILINE)
@@ -42,14 +41,14 @@ class Replies:
     refused: tuple[str, ...]  # a sentence for each rejected command
 
 
-def replies_of(thread: ThreadWithPermissions, key: str, head: str) -> Replies:
+def replies_of(thread: ThreadWithPermissions, head: str) -> Replies:
     """The acceptances in replies to the report of this head. Raises ForgeError."""
-    return with_retries(lambda: _replies(thread, key, head))
+    return with_retries(lambda: _replies(thread, head))
 
 
-def _replies(thread: ThreadWithPermissions, key: str, head: str) -> Replies:
+def _replies(thread: ThreadWithPermissions, head: str) -> Replies:
     accepted, expired, refused = [], [], []
-    reports = [marker for _, marker in own_comments(thread, key) if marker.head == head]
+    reports = [marker for _, marker in own_comments(thread) if marker.head == head]
     allowed: dict[str, bool] = {}
     for comment in thread.comments():
         for line in commands(comment.body):
@@ -70,22 +69,6 @@ def _replies(thread: ThreadWithPermissions, key: str, head: str) -> Replies:
             else:
                 accepted.append(acceptance)
     return Replies(accepted=tuple(accepted), expired=tuple(expired), refused=tuple(refused))
-
-
-def accept_file(base: str, head: str, replies: Iterable[Acceptance]) -> str:
-    """The file for `warpwatch gate --accept`, valid for these two commits only."""
-    accepted = [
-        {
-            "pattern": each.pattern,
-            "reason": each.reason,
-            "by": each.by,
-            "at": each.at.isoformat(),
-            "source": each.source,
-            "at_most": each.at_most,
-        }
-        for each in replies
-    ]
-    return json.dumps({"base": base, "head": head, "accepted": accepted}, ensure_ascii=False, indent=1)
 
 
 def _acceptance(comment: Comment, line: str) -> Acceptance:

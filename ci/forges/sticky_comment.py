@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Protocol
 
-from .retries import with_retries
+from .forge_request import with_retries
 
-_MARKER = re.compile(r"<!-- warpwatch:gate ([0-9A-Za-z_.-]{1,64}) head=([0-9a-f]{40,64}) since=(\S{1,40}) -->")
+_MARKER = re.compile(r"<!-- warpwatch:gate gate head=([0-9a-f]{40,64}) since=(\S{1,40}) -->")
 _NEWER = (
     "### warpwatch: the pull request has a newer commit\n\nIts report follows its measurement; see also its checks."
 )
@@ -61,14 +61,13 @@ class PostOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """The hidden first line of a comment: its key, the reported head, and the time of its first report."""
+    """The hidden first line of a comment: the reported head, and the time of its first report."""
 
-    key: str
     head: str
     since: datetime
 
     def __str__(self) -> str:
-        return f"<!-- warpwatch:gate {self.key} head={self.head} since={self.since.isoformat(timespec='seconds')} -->"
+        return f"<!-- warpwatch:gate gate head={self.head} since={self.since.isoformat(timespec='seconds')} -->"
 
 
 def marker_of(body: str) -> Marker | None:
@@ -77,50 +76,48 @@ def marker_of(body: str) -> Marker | None:
     if match is None:
         return None
     try:
-        since = datetime.fromisoformat(match[3])
+        since = datetime.fromisoformat(match[2])
     except ValueError:
         return None
-    return Marker(key=match[1], head=match[2], since=since) if since.tzinfo is not None else None
+    return Marker(head=match[1], since=since) if since.tzinfo is not None else None
 
 
-def put_comment(
-    thread: Thread, key: str, head: str, text: str, *, sleep: Callable[[float], None] | None = None
-) -> PostOutcome:
-    """Writes the report of `head` into the comment with this key. A pull request may have several keys."""
-    return with_retries(lambda: _put(thread, key, head, text), sleep=sleep)
+def put_comment(thread: Thread, head: str, text: str, *, sleep: Callable[[float], None] | None = None) -> PostOutcome:
+    """Writes the report of `head` into our comment."""
+    return with_retries(lambda: _put(thread, head, text), sleep=sleep)
 
 
-def own_comments(thread: Thread, key: str) -> list[tuple[Comment, Marker]]:
-    """Our comments with this key, oldest first. Anyone can write a marker, so the author is checked."""
+def own_comments(thread: Thread) -> list[tuple[Comment, Marker]]:
+    """Our reports, oldest first. Anyone can write a marker, so the author is checked."""
     own = []
     for comment in thread.comments():
-        if comment.author == thread.author and (marker := marker_of(comment.body)) is not None and marker.key == key:
+        if comment.author == thread.author and (marker := marker_of(comment.body)) is not None:
             own.append((comment, marker))
     return sorted(own, key=lambda pair: pair[0].id)
 
 
-def _put(thread: Thread, key: str, head: str, text: str) -> PostOutcome:
+def _put(thread: Thread, head: str, text: str) -> PostOutcome:
     if thread.head() != head:
         return PostOutcome.STALE
-    own = own_comments(thread, key)
+    own = own_comments(thread)
     outcome = PostOutcome.UNCHANGED
     if not own:
-        created = thread.create(_body(key, head, text, None))
+        created = thread.create(_body(head, text, None))
         thread.author = created.author  # the forge's value; this author may have older comments
         outcome = PostOutcome.CREATED
         marker = marker_of(created.body)
-        own = own_comments(thread, key) or ([(created, marker)] if marker is not None else [])
+        own = own_comments(thread) or ([(created, marker)] if marker is not None else [])
     (first, marker), *others = own
-    body = _body(key, head, text, marker)
+    body = _body(head, text, marker)
     if _plain(first.body) != _plain(body):
         thread.update(first.id, body)
         outcome = PostOutcome.UPDATED if outcome is PostOutcome.UNCHANGED else outcome
     for other, _ in others:  # of jobs at the same time; each keeps the oldest
         thread.delete(other.id)
-    return _settled(thread, key, head, first, marker, outcome)
+    return _settled(thread, head, first, marker, outcome)
 
 
-def _settled(thread: Thread, key: str, head: str, first: Comment, before: Marker, outcome: PostOutcome) -> PostOutcome:
+def _settled(thread: Thread, head: str, first: Comment, before: Marker, outcome: PostOutcome) -> PostOutcome:
     """The outcome; if the head moved meanwhile, an overwritten report is restored."""
     newest = thread.head()
     if newest == head:
@@ -128,13 +125,13 @@ def _settled(thread: Thread, key: str, head: str, first: Comment, before: Marker
     if before.head == newest:
         thread.update(first.id, first.body)
     else:
-        thread.update(first.id, _body(key, head, f"{_NEWER}\n\n{newest}", before))
+        thread.update(first.id, _body(head, f"{_NEWER}\n\n{newest}", before))
     return PostOutcome.STALE
 
 
-def _body(key: str, head: str, text: str, before: Marker | None) -> str:
+def _body(head: str, text: str, before: Marker | None) -> str:
     since = before.since if before is not None and before.head == head else datetime.now(UTC)
-    return f"{Marker(key=key, head=head, since=since)}\n{text}"
+    return f"{Marker(head=head, since=since)}\n{text}"
 
 
 def _plain(body: str) -> str:

@@ -12,7 +12,7 @@ from warpwatch.dashboard.cli.store_access import CannotTellError, open_store, re
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.text import comparison_report
 
-from ..options import accept_option, policy_option, threshold_option
+from ..options import policy_option, threshold_option
 from .comparison_policy import exit_status, read_committed_policy, read_comparison_policy
 
 
@@ -24,7 +24,6 @@ from .comparison_policy import exit_status, read_committed_policy, read_comparis
 @click.option("--all-metrics", is_flag=True, help="Compare every metric, not only times.")
 @threshold_option
 @policy_option
-@accept_option
 @click.option("--format", "layout", type=click.Choice(comparison_report.LAYOUTS), default="table")
 @output_option
 @database_option
@@ -36,7 +35,6 @@ def check(
     all_metrics: bool,
     threshold: float | None,
     policy_file: Path | None,
-    accept_file: Path | None,
     layout: str,
     output: Path | None,
     database: str | None,
@@ -65,7 +63,6 @@ def check(
         ends[0].hash,
         ends[1].hash,
         committed=committed,
-        accept_file=accept_file,
         threshold=threshold,
         default_threshold=settings.threshold,
     )

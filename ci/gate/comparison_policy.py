@@ -9,7 +9,7 @@ from warpwatch.dashboard.model.thresholds import LimitsOf, series_limits
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.policy import ExpiredAcceptance, expired_acceptances
 
-from ..acceptance import AcceptFileError, acceptances_between, with_acceptances
+from ..acceptance import acceptances_between, with_acceptances
 from ..policy.committed_policy import CommittedPolicy, policy_at, policy_in
 from ..policy.policy_file import PolicyError
 
@@ -57,15 +57,11 @@ def read_comparison_policy(
     head: str,
     *,
     committed: CommittedPolicy,
-    accept_file: Path | None,
     threshold: float | None,
     default_threshold: float,
 ) -> ComparisonPolicy:
-    """The policy for `base` and `head` (full hashes); `threshold` is the option's. Raises a click error."""
-    try:
-        accepted, faults = acceptances_between(store, project, repository, base, head, accept_file)
-    except AcceptFileError as error:
-        raise CannotTellError(str(error)) from error
+    """The policy for `base` and `head` (full hashes); `threshold` is the option's."""
+    accepted, faults = acceptances_between(store, project, repository, base, head)
     return ComparisonPolicy(
         committed=committed,
         accepted=accepted,

@@ -9,7 +9,7 @@ import click
 
 from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.analysis.confirmation import CONFIRMING_RUNS
-from warpwatch.dashboard.cli.output import OutputFile, database_option, output_option, table_width, write
+from warpwatch.dashboard.cli.output import OutputFile, database_option, output_option, say, table_width, write
 from warpwatch.dashboard.cli.store_access import CannotTellError, open_or_create_store, read_settings
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
 from warpwatch.dashboard.importers.git import resolve
@@ -23,7 +23,6 @@ from warpwatch.dashboard.text import comparison_report
 from ..asv_checkout import AsvRuns, GateError, asv_machine, uncommitted_warnings
 from ..host_lock import HostLockError, gpu_lock
 from ..options import (
-    accept_option,
     asv_arguments_option,
     asv_project_option,
     folder_option,
@@ -77,7 +76,6 @@ from .gate_loop import Gate, analysis_schedule, run_gate
 )
 @threshold_option
 @policy_option
-@accept_option
 @click.option("--format", "layout", type=click.Choice(comparison_report.LAYOUTS), default="table", show_default=True)
 @output_option
 @click.option(
@@ -100,7 +98,6 @@ def gate(
     machines: int,
     threshold: float | None,
     policy_file: Path | None,
-    accept_file: Path | None,
     layout: str,
     output: Path | None,
     artefact_file: Path | None,
@@ -130,7 +127,7 @@ def gate(
     if machine is None:
         raise CannotTellError("asv has no name for this machine: run `asv machine --yes`")
     for warning in uncommitted_warnings(repository, asv.benchmarks):
-        _say(warning)
+        say(warning)
     committed = read_committed_policy(folder, *commits, policy_file)
     settings = committed.policy.gate
     family_error = settings.family_error / machines
@@ -141,7 +138,6 @@ def gate(
         repository,
         *commits,
         committed=committed,
-        accept_file=accept_file,
         threshold=threshold,
         default_threshold=default_threshold,
     )
@@ -169,7 +165,7 @@ def gate(
         )
 
     try:
-        with gpu_lock(say=_say) as lock:
+        with gpu_lock(say=say) as lock:
             runs = replace(runs, lock_descriptors=lock.descriptors)
             runs.import_earlier()
             began_ms = time.time_ns() // 1_000_000
@@ -178,7 +174,7 @@ def gate(
                 lambda is_head, series: runs.run(commits[is_head], series),
                 compare,
                 budget_s=60 * (budget or settings.budget_minutes),
-                say=_say,
+                say=say,
             )
         done = replace(done, comparison=policy.apply(_noted(done)))
         text = comparison_report.as_text(done.comparison, layout, width=table_width(output))
@@ -198,7 +194,7 @@ def gate(
     except (GateError, HostLockError) as error:
         raise CannotTellError(str(error)) from error
     except KeyboardInterrupt:
-        _say("Finished runs are stored: the same command continues with them.")
+        say("Finished runs are stored: the same command continues with them.")
         raise
     finally:
         store.close()
@@ -226,7 +222,3 @@ def _noted(done: Gate) -> Comparison:
         return done.comparison
     note = "the changes rest on two runs of each commit; a third run would confirm them"
     return done.comparison.model_copy(update={"notes": (*done.comparison.notes, note)})
-
-
-def _say(line: str) -> None:
-    click.echo(line, err=True)

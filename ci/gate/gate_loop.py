@@ -10,7 +10,7 @@ from warpwatch.dashboard.analysis.compare_commits import in_order
 from warpwatch.dashboard.analysis.confirmation import CONFIRMING_RUNS
 from warpwatch.dashboard.model.comparison import Comparison, ComparisonRow
 from warpwatch.dashboard.model.schema import SeriesSchema
-from warpwatch.dashboard.model.verdict import Verdict
+from warpwatch.dashboard.model.verdict import CHANGED, Verdict
 from warpwatch.dashboard.statistics.comparison import FAMILY_ERROR
 from warpwatch.dashboard.statistics.power import conditional_power, family_level
 from warpwatch.dashboard.text.labels import count
@@ -51,8 +51,7 @@ def run_order(first: int, last: int) -> Sequence[bool]:
 
 
 SMALLEST_POWER = 0.05  # conditional power at the remaining analyses; below it a series is futile
-_DECIDED = {Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED}
-_CHANGED = {Verdict.REGRESSED, Verdict.IMPROVED}
+_DECIDED = {*CHANGED, Verdict.UNCHANGED}
 Measure = Callable[[bool, Collection[SeriesSchema] | None], None]
 """Measures head (True) or base, all series (None) or these, into the store."""
 
@@ -122,7 +121,7 @@ def run_gate(
             measure(is_head, measured)
         runs = analysis.runs
         comparison = check(analysis.family_error)
-        final = _DECIDED if runs >= CONFIRMING_RUNS or not remaining else _DECIDED - _CHANGED
+        final = _DECIDED if runs >= CONFIRMING_RUNS or not remaining else _DECIDED - {*CHANGED}
         for row in comparison.rows:
             if row.verdict in final:
                 decided.setdefault(row.series.key, row)
@@ -132,7 +131,7 @@ def run_gate(
         say(_progress(comparison, runs, seconds))
         run_s = seconds / (2 * runs)  # an upper bound: later runs measure fewer series
         affordable = tuple(later for later in remaining if seconds + run_s * 2 * (later.runs - runs) <= budget_s)
-        unconfirmed = tuple(row for row in rows if row.verdict in _CHANGED and row.series.key not in decided)
+        unconfirmed = tuple(row for row in rows if row.verdict in CHANGED and row.series.key not in decided)
         open_rows = _decidable(comparison, runs, affordable) + (unconfirmed if affordable else ())
         if not open_rows:
             stopped = StopReason.BUDGET if unconfirmed else _stop_reason(comparison, runs, remaining, affordable)

@@ -15,9 +15,9 @@ from warpwatch.dashboard.text.labels import short_hash
 from warpwatch.dashboard.text.markdown import code_span
 
 from ..code.code_comparison import CodeComparison, CodeFileError, read_model
+from ..forges.forge_request import ForgeError
 from ..forges.github import CheckRun, Conclusion
 from ..forges.pull_request_address import workflow_run_url
-from ..forges.retries import ForgeError
 from ..gate.artefact import GateArtefact, plain
 from ..policy.policy_model import Inconclusive
 from ..reports import gate_labels

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from ..acceptance import SYNTAX, parse_acceptance
+from ..forges.forge_request import ForgeError, with_retries
 from ..forges.replies import commands
-from ..forges.retries import ForgeError, with_retries
 from .events import APPROVED_BRANCH, Event, NewComment, new_comment
 from .gate_plan import NAME
 from .repository import PullRequest, Repository

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ..forges.forge_request import ForgeError, with_retries
 from ..forges.github import ACTIONS_BOT, GitHubThread, github_errors, open_github
-from ..forges.retries import ForgeError, with_retries
 
 _MOST_FILES = 300  # GitHub's limit per comparison
 _NOT_FOUND = 404

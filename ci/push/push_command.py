@@ -1,14 +1,13 @@
 """`warpwatch push`: sends asv's results to a dashboard."""
 
-import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
+from warpwatch.dashboard.cli.output import say
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
 
 from ..policy.committed_policy import limits_stated_in
@@ -73,7 +72,6 @@ SET_ASIDE = 3  # exit status of a push with rejected files, as `import`'s
     envvar="WARPWATCH_SPOOL",
     help="Folder of the queues; else WARPWATCH_SPOOL, else ~/.local/state/warpwatch/push.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the server's counts as JSON.")
 def push(
     results: Path,
     server: str,
@@ -84,7 +82,6 @@ def push(
     patience: float,
     again: bool,
     spool: Path | None,
-    as_json: bool,
 ) -> None:
     """Send results of asv that are new or changed since the last push to a dashboard.
 
@@ -94,7 +91,6 @@ def push(
     some are still queued (the next push sends them), 3 the server rejected files, which are stored next to the queue
     with the reasons.
     """
-    say = _say_to_stderr
     try:
         folder, name = _results(results, project)
         if not watch and not folder.is_dir():
@@ -105,7 +101,7 @@ def push(
         queue = open_queue(spool or default_queue_folder(), upload.server, name)
 
         def report(sent: PushResult) -> None:
-            _report(sent, name, as_json)
+            _report(sent, name)
             state_limits(folder, upload, say)
 
         if watch:
@@ -116,12 +112,12 @@ def push(
         try:
             push_results(folder, queue, upload, sent, patience_s=patience, again=again, say=say)
         finally:
-            is_reported = bool(as_json or sent.accepted or sent.set_aside)
+            is_reported = bool(sent.accepted or sent.set_aside)
             if is_reported:
-                _report(sent, name, as_json)
+                _report(sent, name)
         if not sent.waiting:
             if not is_reported:
-                _report(sent, name, as_json)
+                _report(sent, name)
             state_limits(folder, upload, say)
     except (SettingsError, NoResultsError) as error:
         raise click.ClickException(str(error)) from error
@@ -169,33 +165,14 @@ def _token(file: Path | None) -> str:
     return text
 
 
-def _report(sent: PushResult, project: str, as_json: bool) -> None:
+def _report(sent: PushResult, project: str) -> None:
     """Prints what the server accepted."""
     for line in sent.set_aside:
         click.echo(f"set aside: {line}", err=True)
     for batch in sent.accepted:
         for line in batch.warnings:
             click.echo(f"warning: {line}", err=True)
-    if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "project": project,
-                    "files": sent.files,
-                    "unchanged": sent.unchanged,
-                    "points": sent.points,
-                    "set_aside": sent.set_aside,
-                    "waiting": sent.waiting,
-                    "batches": [asdict(batch) for batch in sent.accepted],
-                }
-            )
-        )
-        return
     click.echo(
         f"{project}: the dashboard accepted {sent.files} files, {sent.unchanged} of them unchanged, with "
         f"{sent.points} new points; {len(sent.set_aside)} set aside"
     )
-
-
-def _say_to_stderr(line: str) -> None:
-    click.echo(line, err=True)

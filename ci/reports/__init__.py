@@ -1,1 +1,1 @@
-"""Reports of a gate's artefact: Markdown, check runs, JUnit."""
+"""Reports of a gate's artefact: Markdown and check runs."""

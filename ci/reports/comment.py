@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from warpwatch.dashboard.model.comparison import Outcome
 from warpwatch.dashboard.model.quantities import change
-from warpwatch.dashboard.model.verdict import Verdict
+from warpwatch.dashboard.model.verdict import CHANGED, Verdict
 from warpwatch.dashboard.text.comparison_labels import (
     OUTCOMES,
     change_with_interval,
@@ -183,7 +183,6 @@ def size(text: str) -> int:
     return len(text) + sum(sign > "\uffff" for sign in text)
 
 
-_CHANGED = (Verdict.REGRESSED, Verdict.IMPROVED)
 _COLUMNS = ("", "series", ">base → head", ">Δ (95 %)", ">times the noise of a run", ">controls")
 _EMPTY = {"", "–"}
 _FOLDED = (
@@ -196,7 +195,7 @@ _AROUND = 200  # characters around a folded table
 
 def has_changed(row: ArtefactRow) -> bool:
     """Whether the row regressed, improved or fails at head."""
-    return row.fails or row.verdict in _CHANGED
+    return row.fails or row.verdict in CHANGED
 
 
 def changed_rows(artefact: GateArtefact, links: Links, most: int) -> list[str]:
@@ -206,7 +205,7 @@ def changed_rows(artefact: GateArtefact, links: Links, most: int) -> list[str]:
     for row, each in zip(rows, cells, strict=True):
         each[0] = f"**{row.verdict.value}**" if row.is_blocking else row.verdict.value
     text, left = _narrow_table(cells, most)
-    left += sum(each.count for each in artefact.left_out if each.fails or each.verdict in _CHANGED)
+    left += sum(each.count for each in artefact.left_out if each.fails or each.verdict in CHANGED)
     return [part for part in (text, _not_shown(left, "changed rows")) if part]
 
 

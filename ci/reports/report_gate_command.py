@@ -1,6 +1,5 @@
 """`warpwatch forge report-gate`: report gate artefacts as comments, check runs and texts."""
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,19 +10,17 @@ import click
 from warpwatch.dashboard.cli.output import OutputFile, write
 from warpwatch.dashboard.cli.store_access import CannotTellError
 
+from ..forges.forge_request import ForgeError, with_retries
 from ..forges.pull_request_address import Address, workflow_run_url
-from ..forges.replies import accept_file, replies_of
-from ..forges.retries import ForgeError, with_retries
+from ..forges.replies import replies_of
 from ..forges.sticky_comment import PostOutcome, Thread, put_comment
 from ..gate.artefact import ArtefactError, GateArtefact, read_artefact
 from .comment import GITHUB_MOST, GITLAB_MOST, SUMMARY_MOST, check_run, markdown
 from .gate_labels import Links, with_replies
-from .junit import junit
 
 _TEXTS = {
     "comment": lambda artefacts, links: markdown(artefacts, links, GITHUB_MOST),
     "summary": lambda artefacts, links: markdown(artefacts, links, SUMMARY_MOST),
-    "junit": lambda artefacts, links: junit(artefacts),
 }
 _FORGES = ("github", "github-comment", "github-check", "gitlab")
 _MOST_MACHINES = 16
@@ -50,35 +47,23 @@ class _RefusedError(click.ClickException):
 @click.option("--pull-request", type=click.IntRange(1), metavar="N", help="Default on GitLab: CI_MERGE_REQUEST_IID.")
 @click.option("--head", metavar="HASH", help="Expected commit; artefacts of others are refused.")
 @click.option(
-    "--key",
-    default="gate",
-    show_default=True,
-    metavar="WORD",
-    help="Key of the comment, if a pull request has several: one per job or machine.",
-)
-@click.option(
     "--author", metavar="LOGIN", help="The token's user, if the token may not read it; default in a workflow: its bot."
 )
 @click.option("--replies", is_flag=True, help="Apply `/warpwatch accept <glob> <why>` of users with write access.")
-@click.option("--accept-file", type=OutputFile(), help="With --replies: write the file for `warpwatch gate --accept`.")
 @click.option("--dashboard", metavar="URL", help="Address of the dashboard, for links.")
 @click.option("--output", type=OutputFile(), help="File for a text; default: standard output.")
 @click.option("--fail-if-blocking", is_flag=True, help="Exit with 4 if the gate blocks.")
-@click.option("--schema", is_flag=True, help="Print the JSON Schema of an artefact, and exit.")
 def report_gate(
     paths: tuple[Path, ...],
     targets: tuple[str, ...],
     repository: str | None,
     pull_request: int | None,
     head: str | None,
-    key: str,
     author: str | None,
     replies: bool,
-    accept_file: Path | None,
     dashboard: str | None,
     output: Path | None,
     fail_if_blocking: bool,
-    schema: bool,
 ) -> None:
     """Report artefacts of `warpwatch gate --artefact`, one per machine.
 
@@ -87,9 +72,6 @@ def report_gate(
     or of another commit, or wrong options; 3 the pull request has a newer head; 4 with --fail-if-blocking: reported and
     blocking.
     """
-    if schema:
-        click.echo(json.dumps(GateArtefact.model_json_schema(), indent=1))
-        return
     artefacts = _read(paths, head)
     texts = [target for target in targets if target in _TEXTS]
     forges = [target for target in targets if target in _FORGES]
@@ -97,8 +79,6 @@ def report_gate(
         raise click.UsageError(f"give --to {', --to '.join([*_FORGES, *_TEXTS])}")
     if len(texts) > 1 and output is not None:
         raise click.UsageError(f"--output takes one text, not {', '.join(texts)}")
-    if not key or not all(sign.isascii() and (sign.isalnum() or sign in "_.-") for sign in key) or len(key) > 64:
-        raise click.UsageError(f"--key {key!r}: letters, digits, _ . and - only, 64 at most")
     address, links = (
         Address(repository=repository, pull_request=pull_request, author=author),
         Links(dashboard=dashboard),
@@ -109,12 +89,12 @@ def report_gate(
         if not forges:
             raise click.UsageError("--replies needs --to github or --to gitlab")
         try:
-            artefacts = _with_replies(address, artefacts, forges, key, accept_file)
+            artefacts = _with_replies(address, artefacts, forges)
         except ForgeError as error:
             refused.append(f"replies are ignored: {error}")
     for forge in forges:
         try:
-            stale |= _report(forge, address, artefacts, links, key, head)
+            stale |= _report(forge, address, artefacts, links, head)
         except ForgeError as error:
             refused.append(str(error))
     for name in texts:
@@ -143,25 +123,18 @@ def _read(paths: Sequence[Path], head: str | None) -> list[GateArtefact]:
     return artefacts
 
 
-def _with_replies(
-    address: Address, artefacts: list[GateArtefact], forges: Sequence[str], key: str, file: Path | None
-) -> list[GateArtefact]:
+def _with_replies(address: Address, artefacts: list[GateArtefact], forges: Sequence[str]) -> list[GateArtefact]:
     thread = address.gitlab() if forges[0] == "gitlab" else address.github()
-    base, head = artefacts[0].base.hash, artefacts[0].head.hash
-    replies = replies_of(thread, key, head)
+    replies = replies_of(thread, artefacts[0].head.hash)
     for sentence in replies.refused:
         click.echo(f"reply ignored: {sentence}", err=True)
-    if file is not None:
-        file.write_text(accept_file(base, head, replies.accepted) + "\n", encoding="utf-8")
     return [with_replies(each, replies.accepted, replies.expired) for each in artefacts]
 
 
-def _report(
-    forge: str, address: Address, artefacts: list[GateArtefact], links: Links, key: str, head: str | None
-) -> bool:
+def _report(forge: str, address: Address, artefacts: list[GateArtefact], links: Links, head: str | None) -> bool:
     """Report to one forge; returns whether the pull request has a newer head."""
     if forge == "gitlab":
-        return _comment(address.gitlab(), artefacts, markdown(artefacts, links, GITLAB_MOST), key)
+        return _comment(address.gitlab(), artefacts, markdown(artefacts, links, GITLAB_MOST))
     if address.pull_request is None and (forge != "github-check" or head is None):
         raise click.UsageError(f"--to {forge} needs --pull-request N (github-check: or --head HASH)")
     thread = address.github()
@@ -180,14 +153,14 @@ def _report(
                 click.echo(f"check run {'created' if is_new else 'unchanged'}", err=True)
         except ForgeError as error:  # the comment may still succeed
             failed = error
-    is_stale = forge != "github-check" and _comment(thread, artefacts, markdown(artefacts, links, GITHUB_MOST), key)
+    is_stale = forge != "github-check" and _comment(thread, artefacts, markdown(artefacts, links, GITHUB_MOST))
     if failed is not None:
         raise failed
     return is_stale
 
 
-def _comment(thread: Thread, artefacts: list[GateArtefact], text: str, key: str) -> bool:
-    outcome = put_comment(thread, key, artefacts[0].head.hash, text)
+def _comment(thread: Thread, artefacts: list[GateArtefact], text: str) -> bool:
+    outcome = put_comment(thread, artefacts[0].head.hash, text)
     click.echo(f"comment {outcome.value}", err=True)
     return outcome is PostOutcome.STALE
 

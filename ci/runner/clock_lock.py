@@ -18,6 +18,8 @@ from types import FrameType
 
 import click
 
+from warpwatch.dashboard.cli.output import say
+
 from .host import Host
 from .installation import CLOCKS, clock_under_load_mhz, free_clock_file
 from .nvidia_smi import SmiGpu, supported_clocks
@@ -242,12 +244,12 @@ def locked(sm_clock: int | None, command: tuple[str, ...]) -> None:
 def run_locked(host: Host, sm_clock: int | None, command: tuple[str, ...]) -> int:
     """Exit status of the command. Raises ClockError."""
     for lock in stale_locks(host):
-        _say(f"process {lock.pid} left {lock.uuid} locked to {lock.sm_mhz} MHz")
+        say(f"process {lock.pid} left {lock.uuid} locked to {lock.sm_mhz} MHz")
     choices = chosen_clocks(host, sm_clock)
     if not choices:
-        _say("no GPU reports its clocks: nothing is locked")
+        say("no GPU reports its clocks: nothing is locked")
         return _run(command)
-    with locked_clocks(host, choices, _say):
+    with locked_clocks(host, choices, say):
         return _run(command)
 
 
@@ -266,7 +268,3 @@ def _run(command: tuple[str, ...]) -> int:
     except OSError as error:
         raise click.ClickException(f"{command[0]}: {error.strerror}") from error
     return status if status >= 0 else 128 - status
-
-
-def _say(line: str) -> None:
-    click.echo(line, err=True)

@@ -21,7 +21,7 @@ from warpwatch.dashboard.model.comparison import Comparison, ComparisonRow
 from warpwatch.dashboard.model.quantities import change as change_text
 from warpwatch.dashboard.model.schema import SeriesSchema
 from warpwatch.dashboard.model.series import Commit
-from warpwatch.dashboard.model.verdict import NoiseSource, Verdict
+from warpwatch.dashboard.model.verdict import CHANGED, NoiseSource, Verdict
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.queries.comparison_pairs import Pair
 from warpwatch.dashboard.text.labels import count
@@ -87,8 +87,6 @@ def _today() -> int:
     """Days since 1970."""
     return int(time.time() // _DAY_S)
 
-
-_CHANGED = {Verdict.REGRESSED, Verdict.IMPROVED}
 
 _MOST_FAILED = 20  # earlier commits without a number, such as those that do not build
 
@@ -188,7 +186,6 @@ class Confirmation:
             base.hash,
             head.hash,
             committed=committed,
-            accept_file=None,
             threshold=None,
             default_threshold=read_settings().threshold,
         )
@@ -214,7 +211,7 @@ class Confirmation:
             say=self.say,
         )
         keys = {row.series.key for row in suspicious}
-        confirmed = [row for row in done.comparison.rows if row.verdict in _CHANGED and row.series.key in keys]
+        confirmed = [row for row in done.comparison.rows if row.verdict in CHANGED and row.series.key in keys]
         self.say(f"{names}: {len(confirmed)} of {len(suspicious)} confirmed in {done.seconds / 60:.1f} min")
         for row in confirmed:
             self.say(f"  {_line(row)}")
@@ -274,7 +271,7 @@ def is_suspicious(row: ComparisonRow) -> bool:
     estimate, least = row.estimate, row.min_relative_change
     if estimate is None or least is None or estimate.noise_source is NoiseSource.NONE:
         return False
-    return row.verdict in _CHANGED or (row.verdict is Verdict.INCONCLUSIVE and abs(estimate.change) >= least)
+    return row.verdict in CHANGED or (row.verdict is Verdict.INCONCLUSIVE and abs(estimate.change) >= least)
 
 
 def _line(row: ComparisonRow) -> str:

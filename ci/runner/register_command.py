@@ -19,6 +19,8 @@ import click
 import requests
 from requests.exceptions import InvalidSchema, InvalidURL, MissingSchema
 
+from warpwatch.dashboard.cli.output import say
+
 from ..retries import Backoff, UnavailableError, requested_wait_s, retry
 from .setup_steps import write_file
 
@@ -82,7 +84,7 @@ def register(
 
     try:
         token = token_file.read_text().strip()
-        configuration = retry(request, _BACKOFF, say=lambda line: click.echo(line, err=True)) if wait else request()
+        configuration = retry(request, _BACKOFF, say=say) if wait else request()
         write_file(output, f"{_VARIABLE}={configuration}\n", mode=0o600)
     except (OSError, UnicodeDecodeError, RegistrationError, UnavailableError) as error:
         raise click.ClickException(str(error)) from error

@@ -1,6 +1,5 @@
 """`warpwatch runner`: the group of commands for runners."""
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from warpwatch.dashboard.cli.output import say
 from warpwatch.dashboard.cli.store_access import CannotTellError, open_or_create_store, open_store, read_settings
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
 from warpwatch.dashboard.importers.git import resolve
@@ -25,7 +25,7 @@ from .clock_lock import locked, reset
 from .confirmation import Confirmation, day_budget
 from .register_command import register
 from .setup_command import setup
-from .trust_report import TrustError, as_json, as_text, measure_again, store_of, trust_report
+from .trust_report import TrustError, as_text, measure_again, store_of, trust_report
 
 # `warpwatch runner measure`, which a runner's timer calls.
 
@@ -115,7 +115,7 @@ def _measure_and_confirm(
             try:
                 confirmation.confirm(commit, measured_s)
             except GateError as error:  # the results are stored; the other commits are measured
-                _say(f"{commit[:8]}: no further runs: {error}")
+                say(f"{commit[:8]}: no further runs: {error}")
         confirmation.runs.store.close()
     except (ArchiveError, HostLockError, NoResultsError) as error:
         raise CannotTellError(str(error)) from error
@@ -137,7 +137,7 @@ def _confirmation(folder: Path, patterns: tuple[str, ...], database: str | None)
         results=asv.results,
         machine=machine,
         budget=day_budget(_policy(folder).confirm.minutes_per_day),
-        say=_say,
+        say=say,
     )
 
 
@@ -146,7 +146,7 @@ def _policy(folder: Path) -> Policy:
     path = find_policy(folder)
     policy, fault = read_usable_policy(path) if path is not None else (Policy(), None)
     if fault is not None:
-        _say(f"warning: {fault}\nThe defaults are used for these tables.")
+        say(f"warning: {fault}\nThe defaults are used for these tables.")
     return policy
 
 
@@ -173,8 +173,7 @@ def _asv(folder: Path, *words: str) -> None:
 @click.option("--runs", type=click.IntRange(0), default=4, show_default=True, help="0: only report earlier runs.")
 @click.option("--bench", "patterns", multiple=True, metavar="REGEX", help="As asv's; default: all.")
 @click.option("--database", metavar="URL", help="Default: .asv/trust.db.")
-@click.option("--json", "as_json_", is_flag=True, help="Print JSON.")
-def trust(folder: Path, name: str, runs: int, patterns: tuple[str, ...], database: str | None, as_json_: bool) -> None:
+def trust(folder: Path, name: str, runs: int, patterns: tuple[str, ...], database: str | None) -> None:
     """Measure one commit repeatedly (A/A test).
 
     Reports false alarms (equal code reported as changed), the smallest detectable changes, clocks and throttling. Exit
@@ -190,17 +189,13 @@ def trust(folder: Path, name: str, runs: int, patterns: tuple[str, ...], databas
         project = conf.name or project_name(conf.results.resolve())
         runner = AsvRuns(folder=folder, store=store, project=project, patterns=patterns)
         if runs:
-            with gpu_lock(say=_say) as lock:
-                measure_again(replace(runner, lock_descriptors=lock.descriptors), commit, runs, _say)
+            with gpu_lock(say=say) as lock:
+                measure_again(replace(runner, lock_descriptors=lock.descriptors), commit, runs, say)
         report = trust_report(store, project, commit, threshold=read_settings().threshold)
     except (GateError, HostLockError, NoResultsError, TrustError) as error:
         raise CannotTellError(str(error)) from error
     store.close()
-    click.echo(json.dumps(as_json(report), indent=1) if as_json_ else as_text(report))
-
-
-def _say(line: str) -> None:
-    click.echo(line, err=True)
+    click.echo(as_text(report))
 
 
 @click.group()

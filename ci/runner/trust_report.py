@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from warpwatch.dashboard.analysis.gpu_sessions import pooled_noise
 from warpwatch.dashboard.analysis.trust import RUNS, Trust, trust
@@ -134,31 +133,6 @@ def verdict(report: TrustReport) -> str:
     return f"trusted: no false alarm, no throttling, and half of the series detect {_percent(half)}"
 
 
-def as_json(report: TrustReport) -> dict[str, Any]:
-    """JSON."""
-    alarms = report.trust.same_session
-    return {
-        "machine": report.machine,
-        "commit": report.commit,
-        "runs": report.runs,
-        "threshold": report.trust.threshold,
-        "false_alarms": None if alarms is None else _share(alarms.alarms),
-        "families": None if alarms is None else _share(alarms.families),
-        "beyond_threshold": None if alarms is None else _share(alarms.beyond_threshold),
-        "typical_difference": None if alarms is None else alarms.apart,
-        "difference_95": None if alarms is None else alarms.apart_most,
-        "detectable_changes": [
-            {"series": each.series.key, "runs": dict(zip(map(str, RUNS), each.changes, strict=True))}
-            for each in report.trust.detectable
-        ],
-        "clocks_hz": [each.clock_hz for each in report.conditions],
-        "throttled": sum(conditions.throttled for conditions in report.conditions),
-        "values": report.values,
-        "without_value": report.without_value,
-        "verdict": verdict(report),
-    }
-
-
 def _conditions(report: TrustReport) -> list[str]:
     low = [each.clock_low_hz for each in report.conditions if each.clock_low_hz is not None]
     high = [each.clock_high_hz for each in report.conditions if each.clock_high_hz is not None]
@@ -178,10 +152,6 @@ def _conditions(report: TrustReport) -> list[str]:
 
 def _of(share: Share, what: str) -> str:
     return f"{share.count} of {share.of} {what} (95 %: {_percent(share.ci_low)} to {_percent(share.ci_high)})"
-
-
-def _share(share: Share) -> dict[str, float]:
-    return {"count": share.count, "of": share.of, "low": share.ci_low, "high": share.ci_high}
 
 
 def store_of(folder: Path) -> str:

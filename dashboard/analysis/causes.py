@@ -12,7 +12,7 @@ from ..model.changepoint import SeriesChange
 from ..model.compiled_code import CodeChange, compiled_difference
 from ..model.kernel_line import KernelLine
 from ..model.metric import Metric
-from ..model.naming import cudnn_version
+from ..model.naming import software_version
 from ..model.series import Origin, Series
 from ..model.verdict import Control
 from ..store import Store, queries
@@ -170,7 +170,7 @@ def _software(before: Origin | None, after: Origin | None) -> list[Cause]:
         for origin in (before, after)
     )
     words = [
-        f"{_SOFTWARE_WORDS[name]} {_version(name, old[name])} → {_version(name, new[name])}"
+        f"{_SOFTWARE_WORDS[name]} {software_version(name, str(old[name]))} → {software_version(name, str(new[name]))}"
         for name in _SOFTWARE_WORDS
         if old.get(name) and new.get(name) and old[name] != new[name]
     ]
@@ -185,10 +185,6 @@ _SOFTWARE_WORDS = {
     "triton": "Triton",
     "python": "Python",
 }
-
-
-def _version(name: str, recorded: object) -> str:
-    return cudnn_version(str(recorded)) if name == "cudnn" else str(recorded)
 
 
 def _harness(evidence: ChangeEvidence, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Cause]:

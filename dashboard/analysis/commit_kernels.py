@@ -11,10 +11,9 @@ from ..model.metric import Metric
 from ..model.metric_change import ChangedSeries, MetricChanges, metric_changes
 from ..model.naming import kernel_of, natural
 from ..model.series import Series, Workloads, workload_of
-from ..model.verdict import ChangeKind, Verdict
+from ..model.verdict import CHANGED, ChangeKind, Verdict
 from .compare_sides import Compared
 
-_CHANGED = (Verdict.REGRESSED, Verdict.IMPROVED)
 _TOO_NOISY = "too few runs for their noise"
 
 
@@ -84,7 +83,7 @@ def _line(
     is_newest: bool,
 ) -> KernelAtCommit | None:
     steps = [each for each in changes if each.change.kind is ChangeKind.STEP and each.change.below_limit is None]
-    moved = [(row, series) for row, series in pairs if row.verdict in _CHANGED]
+    moved = [(row, series) for row, series in pairs if row.verdict in CHANGED]
     if not moved and not steps:
         return None
     every = [series for _, series in pairs] or [each.series for each in steps]

@@ -23,7 +23,7 @@ from ..model.quantities import change as change_text
 from ..model.schema import commit_schema, series_schema
 from ..model.series import Commit, Series, Status, Workloads, workload_of
 from ..model.thresholds import Limits, LimitsOf
-from ..model.verdict import Verdict
+from ..model.verdict import CHANGED, Verdict
 from ..statistics.comparison import FAMILY_ERROR, RunValue, compare, compare_exact, family_verdicts, level
 from ..statistics.distributions import SIGNIFICANT_Q
 from ..statistics.gpu_effects import FEWEST
@@ -363,7 +363,7 @@ def _verdict(
     if pair.is_one_measurement:
         skipped = head if head.status is Status.UNCHANGED else base
         return verdict, no_number(Status.UNCHANGED, skipped.reason)
-    changed = verdict in {Verdict.REGRESSED, Verdict.IMPROVED} and pair.series.metric.follows_machine
+    changed = verdict in CHANGED and pair.series.metric.follows_machine
     if changed and drift is not None and may_explain(drift, estimate.change):
         canaries = ", ".join(f"canary {canary.workload} {change_text(canary.change)}" for canary in drift.canaries)
         return Verdict.INCONCLUSIVE, f"the machine moved: {canaries}"

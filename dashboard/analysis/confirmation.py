@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from ..model.comparison import Comparison, ComparisonRow
 from ..model.series import Commit
 from ..model.thresholds import LimitsOf
-from ..model.verdict import NoiseSource, Verdict
+from ..model.verdict import CHANGED, NoiseSource
 from ..statistics.comparison import FAMILY_ERROR
 from ..statistics.detection import SMALLEST_CHANGE, ConfirmedStep, holm_p_values
 from ..store import queries
@@ -88,7 +88,5 @@ def _changed(comparison: Comparison) -> list[tuple[ComparisonRow, float]]:
     tested = [row for row in comparison.rows if row.estimate and row.estimate.noise_source is not NoiseSource.NONE]
     adjusted = holm_p_values([row.estimate.p_value for row in tested if row.estimate])
     return [
-        (row, p)
-        for row, p in zip(tested, adjusted, strict=True)
-        if row.verdict in {Verdict.REGRESSED, Verdict.IMPROVED} and has_confirming_runs(row)
+        (row, p) for row, p in zip(tested, adjusted, strict=True) if row.verdict in CHANGED and has_confirming_runs(row)
     ]

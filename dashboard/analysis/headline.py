@@ -9,15 +9,13 @@ from statistics import median
 import numpy as np
 
 from ..model.overview import OverviewEntry, OverviewRow
-from ..model.series import Commit, Series, is_main
+from ..model.series import Commit, is_main
 from ..model.verdict import Verdict
 from ..store import Store, queries
 from ..store.chunks import Floats
 from ..store.queries.standings import Levels
-from .kernel_curves import carry_forward, chained_mean
+from .kernel_curves import carry_forward, case_of, chained_mean, latency_baselines
 from .thresholds import step_thresholds
-
-_Case = tuple[str, str, str, str | None]  # machine, environment, suite, workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +38,11 @@ def headlines(store: Store, project: str, entries: Iterable[OverviewEntry]) -> t
     workloads = queries.project_workloads(store, project)
     limits = step_thresholds(store, project).limits
     ours = {
-        _case(series): entry.row
+        case_of(series): entry.row
         for entry in entries
         if (series := entry.row.series).metric.is_latency and is_main(series, workloads) and limits(series).in_means
     }
-    baselines: dict[_Case, list[str]] = defaultdict(list)
-    for series in queries.latency_series(store, project):
-        if series.is_baseline and series.metric.is_latency and (case := _case(series)) in ours:
-            baselines[case].append(series.key)
+    baselines = {case: keys for case, keys in latency_baselines(store, project).items() if case in ours}
     keys = {ours[case].series.key for case in baselines}
     levels = queries.levels(store, project, keys.union(*baselines.values()))
     by_machine: dict[str, list[tuple[OverviewRow, Sequence[str]]]] = defaultdict(list)
@@ -56,10 +51,6 @@ def headlines(store: Store, project: str, entries: Iterable[OverviewEntry]) -> t
     found = (_headline(machine, rows, levels) for machine, rows in by_machine.items())
     known = (each for each in found if each is not None)
     return tuple(sorted(known, key=lambda each: (-each.commit.position, each.machine)))
-
-
-def _case(series: Series) -> _Case:
-    return series.machine, series.environment, series.suite, series.workload
 
 
 def _headline(machine: str, rows: Sequence[tuple[OverviewRow, Sequence[str]]], levels: Levels) -> Headline | None:

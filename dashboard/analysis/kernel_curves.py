@@ -16,6 +16,7 @@ from ..store.queries.standings import Levels
 from .causes import SoftwareChange, software_changes
 
 _NEWEST = 40  # commits of a chart
+Case = tuple[str, str, str, str | None]  # machine, environment, suite, workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +42,11 @@ class KernelCurve:
 def kernel_curves(store: Store, project: str, lines: Iterable[KernelLine]) -> dict[str, KernelCurve]:
     """The curves by key of the line; lines without a baseline have the trend of the overview."""
     lines = tuple(lines)
-    baselines: dict[tuple[str, str, str, str | None], list[str]] = defaultdict(list)
-    if any(line.baseline is not None for line in lines):
-        for series in queries.latency_series(store, project):
-            if series.is_baseline and series.metric.is_latency:
-                baselines[_case(series)].append(series.key)
+    has_baselines = any(line.baseline is not None for line in lines)
+    baselines = latency_baselines(store, project) if has_baselines else {}
     pairs = {
         line.key: [
-            (row.series.key, baselines[_case(row.series)]) for row in line.main if _case(row.series) in baselines
+            (row.series.key, baselines[case_of(row.series)]) for row in line.main if case_of(row.series) in baselines
         ]
         for line in lines
     }
@@ -76,7 +74,17 @@ def chained_mean(logs: Floats) -> tuple[float, ...]:
     return tuple(np.exp(np.nanmean(logs[:, -1]) - back[::-1]).tolist())
 
 
-def _case(series: Series) -> tuple[str, str, str, str | None]:
+def latency_baselines(store: Store, project: str) -> dict[Case, list[str]]:
+    """Keys of the latencies of baselines, by case."""
+    baselines: dict[Case, list[str]] = defaultdict(list)
+    for series in queries.latency_series(store, project):
+        if series.is_baseline and series.metric.is_latency:
+            baselines[case_of(series)].append(series.key)
+    return baselines
+
+
+def case_of(series: Series) -> Case:
+    """What ours and its baselines share."""
     return series.machine, series.environment, series.suite, series.workload
 
 

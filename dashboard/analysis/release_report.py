@@ -12,7 +12,7 @@ from ..model.naming import natural
 from ..model.schema import CommitSchema, Schema
 from ..model.series import Commit, is_main
 from ..model.thresholds import LimitsOf
-from ..model.verdict import Verdict
+from ..model.verdict import CHANGED, Verdict
 from ..store import Store, queries
 from ..store.notes import RELEASES, annotations
 from ..store.queries.comparison_pairs import Pair, Side
@@ -108,7 +108,6 @@ class ReleaseReport(Schema):
         return "workload" if self.has_kernels else "benchmark"
 
 
-_CHANGED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED})
 _Case = tuple[str, str, str | None, str]  # machine, environment, workload, suite
 _Speedups = Mapping[str, tuple[float | None, float | None]]  # at base and at head; None without a baseline there
 
@@ -187,7 +186,7 @@ def _latency_change(
         faster=verdicts[Verdict.IMPROVED],
         slower=verdicts[Verdict.REGRESSED],
         unchanged=verdicts[Verdict.UNCHANGED],
-        inconclusive=len(both) - sum(verdicts[each] for each in (*_CHANGED, Verdict.UNCHANGED)),
+        inconclusive=len(both) - sum(verdicts[each] for each in (*CHANGED, Verdict.UNCHANGED)),
         new=sum(row.base is None and row.head is not None for row in rows),
         removed=sum(row.head is None and row.base is not None for row in rows),
         speedup_base=_geometric_mean(at_base for at_base, _ in common),
@@ -241,7 +240,7 @@ def _others(rows: Iterable[ComparisonRow], latencies: Iterable[ComparisonRow]) -
     metrics = {row.series.metric for row in latencies}
     groups: dict[tuple[str, str, str, str, bool], list[ComparisonRow]] = defaultdict(list)
     for row in rows:
-        if row.verdict in _CHANGED and row.series.metric not in metrics:
+        if row.verdict in CHANGED and row.series.metric not in metrics:
             is_worse = row.verdict is Verdict.REGRESSED
             groups[row.series.machine, row.kernel, row.series.metric, row.series.unit, is_worse].append(row)
     found = []

@@ -11,7 +11,7 @@ from ..model.comparison import Estimate
 from ..model.quantities import relative_change
 from ..model.series import Series
 from ..model.thresholds import Limits, LimitsOf
-from ..model.verdict import NoiseSource, Verdict
+from ..model.verdict import CHANGED, NoiseSource
 from ..statistics.comparison import (
     UNKNOWN_BETWEEN_RUNS,
     RunValue,
@@ -50,7 +50,6 @@ def equal_code_spread(pairs: Sequence[tuple[float, float]]) -> EqualCodeSpread |
 # The drift of canaries is not subtracted.
 
 RUNS = (1, 3, 5)  # of each commit, for the smallest detectable change
-_CHANGED = {Verdict.REGRESSED, Verdict.IMPROVED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +170,7 @@ def _false_alarms(
         better = [pair.runs.series.metric.better for pair, _, _ in compared_pairs]
         thresholds = [threshold for _, _, threshold in compared_pairs]
         verdicts = family_verdicts([estimate for _, estimate, _ in compared_pairs], better, threshold=thresholds)
-        alarms[check] = sum(verdict in _CHANGED for verdict in verdicts)
+        alarms[check] = sum(verdict in CHANGED for verdict in verdicts)
     distances = [distance for distance, _ in apart]
     return FalseAlarms(
         alarms=_share(sum(alarms.values()), len(apart)),

@@ -80,6 +80,11 @@ def write(text: str, output: Path | None) -> None:
         raise FailedError(f"cannot write {output}: {error.strerror}. The result was printed instead") from error
 
 
+def say(line: str) -> None:
+    """Print a line about progress to standard error."""
+    click.echo(line, err=True)
+
+
 database_option = click.option(
     "--database", metavar="URL", help="sqlite:///PATH or postgresql://…; else WARPWATCH_DATABASE."
 )

@@ -17,7 +17,7 @@ from ..model.series import Project, Status
 from ..store import Store, queries
 from ..text.comparison_report import release_markdown
 from ..text.tables import text_table
-from .output import write
+from .output import database_option, project_option, write
 from .project_choice import choose_project, recorded_commit
 from .store_access import CannotTellError, open_store, read_settings
 
@@ -139,18 +139,13 @@ def print_changes(store: Store, project: Project, since: str, until: str | None,
     write(changes.model_dump_json(indent=2) if as_json else release_markdown(changes), None)
 
 
-_database = click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
-_project = click.option("--project", metavar="NAME", help="Needed where the store holds several.")
-_machine = click.option("--machine", metavar="NAME", help="Only this machine.")
-
-
 @click.command()
-@_project
-@_machine
+@project_option
+@click.option("--machine", metavar="NAME", help="Only this machine.")
 @click.option("--since", metavar="BASE", help="Report what changed since this tag, branch or hash, as Markdown.")
 @click.option("--until", metavar="HEAD", help="With --since: up to this one; default: the newest commit.")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
-@_database
+@database_option
 def report(
     project: str | None, machine: str | None, since: str | None, until: str | None, as_json: bool, database: str | None
 ) -> None:

@@ -8,10 +8,9 @@ import click
 from ..store import queries
 from ..store.tokens import Scope, Token, create_token, revoke_token, tokens
 from ..text.tables import text_table
+from .output import database_option
 from .project_choice import choose_project
 from .store_access import open_or_create_store, open_store
-
-_database = click.option("--database", metavar="URL", help="sqlite:///PATH or postgresql://…; WARPWATCH_DATABASE.")
 
 
 @click.group()
@@ -31,7 +30,7 @@ def token() -> None:
     help="Upload results; read if reading needs a login; or read and triage.",
 )
 @click.option("--days", type=click.IntRange(1, 3650), help="Lifetime; by default until revoked.")
-@_database
+@database_option
 def create(project: str, name: str, scope: str, days: int | None, database: str | None) -> None:
     """Create a token for one project and print it.
 
@@ -52,7 +51,7 @@ def create(project: str, name: str, scope: str, days: int | None, database: str 
 
 @token.command("list")
 @click.option("--project", metavar="NAME", help="Only this project's.")
-@_database
+@database_option
 def list_(project: str | None, database: str | None) -> None:
     """List the tokens, without their secrets."""
     store = open_store(database)
@@ -72,7 +71,7 @@ def list_(project: str | None, database: str | None) -> None:
 
 @token.command()
 @click.argument("token_id", metavar="ID", type=int)
-@_database
+@database_option
 def revoke(token_id: int, database: str | None) -> None:
     """Revoke a token.
 

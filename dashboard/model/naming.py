@@ -46,9 +46,9 @@ def gpu_name(uuid: str) -> str:
     return uuid[:12]
 
 
-def cudnn_version(version: str) -> str:
-    """cuDNN's version number as NVIDIA writes it: 91900 is "9.19.0"; before version 9, 8902 is "8.9.2"."""
-    if not version.isdecimal() or len(version) not in {4, 5}:
+def software_version(name: str, version: str) -> str:
+    """A recorded version; cuDNN's number as NVIDIA writes it: 91900 is "9.19.0", before version 9, 8902 is "8.9.2"."""
+    if name != "cudnn" or not version.isdecimal() or len(version) not in {4, 5}:
         return version
     major, rest = divmod(int(version), 10_000 if len(version) == 5 else 1000)
     return f"{major}.{rest // 100}.{rest % 100}"

@@ -14,6 +14,9 @@ class Verdict(StrEnum):
     MISSING = "missing"  # nothing recorded
 
 
+CHANGED = (Verdict.REGRESSED, Verdict.IMPROVED)
+
+
 class NoiseSource(StrEnum):
     """Evidence behind the noise of one run in a comparison."""
 

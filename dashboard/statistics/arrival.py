@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-SITTING_S = 2 * 3600.0
+SESSION_GAP_S = 2 * 3600.0  # longest pause between runs of one session; shorter than a night
 LEAST_PATIENCE_S = 2 * 86400.0
 ARCHIVED_S = 90 * 86400.0  # a project without data for so long is an archive: nothing is overdue
 _PATIENCE = 3  # usual pauses
@@ -62,7 +62,7 @@ def arrival(runs: Sequence[tuple[float, Hashable]]) -> Arrival | None:
         return None
     starts = [next(visit)[0] for _, visit in itertools.groupby(ordered, key=lambda run: run[1])]
     pauses = [Pause(start_s=start, end_s=end) for start, end in itertools.pairwise(starts)]
-    long = [pause.length_s for pause in pauses[-_NEWEST:] if pause.length_s >= SITTING_S]
+    long = [pause.length_s for pause in pauses[-_NEWEST:] if pause.length_s >= SESSION_GAP_S]
     return Arrival(
         newest_s=ordered[-1][0],
         visits=len(starts),

@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 from ..model.comparison import Estimate
 from ..model.quantities import relative_change
-from ..model.verdict import NoiseSource, Verdict
+from ..model.verdict import CHANGED, NoiseSource, Verdict
 from .comparison import FAMILY_ERROR, NOT_UNCHANGED, SMALLEST_NOISE, TAIL_DF
 from .distributions import critical_value
 from .noise import Noise
@@ -100,7 +100,7 @@ def family_level(compared: Iterable[tuple[Estimate | None, Verdict]], family_err
         for comparison, verdict in compared
         if comparison is not None and comparison.noise_source is not NoiseSource.NONE
     ]
-    changed = sum(verdict in {Verdict.REGRESSED, Verdict.IMPROVED} for verdict in noisy)
+    changed = sum(verdict in CHANGED for verdict in noisy)
     return family_error / max(len(noisy) - changed, 1)
 
 

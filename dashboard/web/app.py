@@ -9,7 +9,7 @@ from ..importers.input_files import remove_abandoned
 from ..settings import OpenIdLogin, Settings
 from ..store import Store
 from . import errors, headers, template_filters
-from .api import resources
+from .api import RESOURCES
 from .auth import csrf, identity, permissions, proxies, rate_limits, sessions
 from .auth.sessions import secret_key
 from .pages import (
@@ -96,10 +96,9 @@ def create_app(settings: Settings | None = None) -> Flask:
     headers.register_headers(app)
     protect(app, settings, app.extensions["store"].sqlite_file)
     register_globals(app)
-    for page in _PAGES:
-        app.register_blueprint(page.bp)
+    for module in (*_PAGES, *RESOURCES):
+        app.register_blueprint(module.bp)
     app.register_blueprint(series.short_bp)
-    resources.register(app)
     rate_limits.register(app, settings.access)
     errors.register(app)
     headers.register_conditional(app)

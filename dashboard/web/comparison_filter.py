@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..model.comparison import ComparisonRow
 from ..model.metric import Metric
-from ..model.verdict import Verdict
+from ..model.verdict import CHANGED, Verdict
 
 QUIET = frozenset({Verdict.UNCHANGED, Verdict.MISSING})  # hidden by default, but counted
 
@@ -69,7 +69,7 @@ class KernelGroup:
     @property
     def is_quiet(self) -> bool:
         """Whether no row changed."""
-        return not {verdict for verdict, _ in self.counts} & {Verdict.REGRESSED, Verdict.IMPROVED}
+        return not any(verdict in CHANGED for verdict, _ in self.counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

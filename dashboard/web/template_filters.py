@@ -43,9 +43,8 @@ from ..text.labels import (
     web_name,
 )
 from . import clock
+from .figures.inline_charts import small_chart, sparkline
 from .figures.palette import look
-from .figures.small_chart import small_chart
-from .figures.sparkline import sparkline
 from .figures.themes import page_json, themes_json
 
 

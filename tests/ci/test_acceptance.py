@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.ci.judged_repository import JudgedRepository, judged_repository
-from warpwatch.ci.acceptance import AcceptanceLine, AcceptFileError, parse_acceptance, read_accept_file
+from warpwatch.ci.acceptance import AcceptanceLine, parse_acceptance
 from warpwatch.dashboard.model.comparison import Acceptance
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.policy import acceptances, record_acceptances
@@ -136,38 +136,3 @@ def test_an_expired_acceptance_is_noted_if_it_would_cover_a_blocking_row(tmp_pat
     done = repository.warpwatch("policy", "accept", repository.base, repository.head, "*", "still", "--by", "Bea")
     assert done.returncode == 0
     assert not any("expired" in each for each in _rows(repository)[2])
-
-
-def test_replies_come_in_a_file_for_one_range(tmp_path: Path) -> None:
-    repository = _slower(tmp_path, "slower")
-    accepted = {
-        "pattern": "*",
-        "reason": "release first",
-        "by": "bea",
-        "at": "2026-11-22T10:00:00Z",
-        "source": "comment 7",
-    }
-    path = tmp_path / "replies.json"
-    path.write_text(json.dumps({"base": repository.base, "head": repository.head, "accepted": [accepted]}))
-    code, rows, notes = _rows(repository, "--accept", str(path))
-    assert (code, notes) == (0, [])
-    assert {row["accepted"]["source"] for row in rows.values() if row["verdict"] == "regressed"} == {"comment 7"}
-    path.write_text(json.dumps({"base": repository.base, "head": "f" * 40, "accepted": [accepted]}))
-    code, rows, notes = _rows(repository, "--accept", str(path))
-    assert code == 1
-    assert "is ignored" in notes[0]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ({"base": "main", "head": "f" * 40, "accepted": []}, "base: String should match pattern"),
-        ({"base": "e" * 40, "head": "f" * 40, "accepted": [{"pattern": "a"}]}, "accepted.0.at: Field required"),
-        ({"base": "e" * 40, "head": "f" * 40, "accept": []}, "accept: Extra inputs are not permitted"),
-    ],
-)
-def test_an_invalid_file_is_refused_with_the_field(content: dict[str, Any], message: str, tmp_path: Path) -> None:
-    path = tmp_path / "replies.json"
-    path.write_text(json.dumps(content))
-    with pytest.raises(AcceptFileError, match=re.escape(message)):
-        read_accept_file(path, "e" * 40, "f" * 40)

@@ -151,11 +151,14 @@ def test_a_dry_run_tells_and_records_nothing(history: History, inbox: Inbox) -> 
 
 def test_a_change_below_the_threshold_is_not_told(tmp_path: Path, inbox: Inbox) -> None:
     history = History(tmp_path, [*GOOD, *(1.3 * value for value in GOOD)])
-    assert history.alert("--to", inbox.url, "--threshold", "0.5").stdout.startswith("0 new, 0 sent")
-    assert history.alert("--to", inbox.url, "--threshold", "0.2").stdout.startswith("1 new, 1 sent")
+    for threshold, found in (("0.5", "0 new, 0 sent"), ("0.2", "1 new, 1 sent")):
+        (tmp_path / "warpwatch.toml").write_text(f"[alerts]\nthreshold = {threshold}\n")
+        assert history.alert("--to", inbox.url).stdout.startswith(found)
 
 
 def test_old_regressions_of_a_first_import_are_no_news(history: History, inbox: Inbox) -> None:
     history.add([2.0, 2.01, 1.99] * 16, first=15)  # an hour a commit: the step is now two days old
-    assert history.alert("--to", inbox.url, "--recent-days", "1").stdout == "0 new, 0 sent, 0 not delivered\n"
-    assert history.alert("--to", inbox.url, "--recent-days", "3").stdout == "1 new, 1 sent, 0 not delivered\n"
+    policy = Path(history.database).parent / "warpwatch.toml"
+    for days, found in (("1", "0 new, 0 sent"), ("3", "1 new, 1 sent")):
+        policy.write_text(f"[alerts]\nrecent_days = {days}\n")
+        assert history.alert("--to", inbox.url).stdout == f"{found}, 0 not delivered\n"

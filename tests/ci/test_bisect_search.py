@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tools.bisect_trial import SimulatedBench, World, calibration, trial
 from tools.gate_trial import Recorded, recorded
 from warpwatch.ci.bisect.bisect_loop import Conclusion, Search, SearchSettings, likeliest, search
-from warpwatch.ci.bisect.noise_models import ExpectedNoise, Run
 from warpwatch.ci.bisect.posterior import posterior_of
+from warpwatch.ci.bisect.run_likelihood import ExpectedNoise, Run
 
 RECORDED = sorted((Path(__file__).parents[2] / "perf_suite/trials/repeatability-h200").glob("run-*.json.gz"))
 CALM = (Recorded(level=1e-5, off=(-0.002, -0.001, 0.0, 0.001, 0.002), spread=((0.999, 1.001, 50),) * 5),)

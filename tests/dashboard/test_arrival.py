@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.dashboard.suite_results import SUITE, Suite
 from warpwatch.dashboard.model.overview import RowState
-from warpwatch.dashboard.statistics.arrival import LEAST_PATIENCE_S, SITTING_S, arrival
+from warpwatch.dashboard.statistics.arrival import LEAST_PATIENCE_S, SESSION_GAP_S, arrival
 from warpwatch.dashboard.store import Store, queries
 
 HOUR_S, DAY_S = 3600.0, 86400.0
@@ -47,7 +47,7 @@ def test_the_longest_pause_is_the_longest_whatever_the_order(measured: list[tupl
     assert told.visits == len(starts)
     assert told.newest_s == max(at for at, _ in measured)
     assert (told.longest.length_s if told.longest else None) == (max(pauses) if pauses else None)
-    usual = sorted(pause for pause in pauses[-50:] if pause >= SITTING_S)
+    usual = sorted(pause for pause in pauses[-50:] if pause >= SESSION_GAP_S)
     if usual:
         assert usual[0] <= (told.usual_pause_s or 0.0) <= usual[-1]
     else:

@@ -53,30 +53,6 @@ def test_a_database_of_an_older_schema_is_migrated(
     store.close()
 
 
-def test_the_first_schema_is_migrated_to_the_current_names(database: str) -> None:
-    store = Store(database)
-    with store.write("test") as connection:
-        for table, old, new in (
-            ("run", "card", "gpu"),
-            ("changepoint", "chance", "p_adjusted"),
-            ("acceptance", "said_ms", "accepted_ms"),
-            ("set_aside", "told", "message"),
-        ):
-            connection.execute(text(f"ALTER TABLE {table} RENAME COLUMN {new} TO {old}"))
-        for table, column in (
-            *(("changepoint", column) for column in ("is_across_gpus", "gpus", "family", "is_confirmed")),
-            *(("summary", column) for column in ("gpu_ratios", "gpu_spread", "gpu_references")),
-        ):
-            connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
-        connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
-    store.close()
-    store = Store(database)
-    with store.read() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
-        assert connection.execute(text("SELECT count(gpu) FROM run")).scalar() == 0
-    store.close()
-
-
 def test_a_database_of_an_unknown_schema_is_refused(database: str) -> None:
     store = Store(database)
     with store.write("test") as connection:

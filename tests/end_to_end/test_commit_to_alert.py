@@ -4,6 +4,7 @@ to an HTTP server that listens on this machine."""
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -66,13 +67,14 @@ def test_two_measurements_of_the_same_code_raise_nothing(measured: PlantedClone)
         assert {row["verdict"] for row in comparisons} <= {"unchanged", "inconclusive"}, comparisons
 
 
-def test_the_alert_arrives_once_and_names_the_commit(measured: PlantedClone) -> None:
+def test_the_alert_arrives_once_and_names_the_commit(measured: PlantedClone, tmp_path: Path) -> None:
     with listening() as inbox:
-        _send_twice(measured, inbox)
+        _send_twice(measured, inbox, tmp_path / "warpwatch.toml")
 
 
-def _send_twice(measured: PlantedClone, inbox: Inbox) -> None:
-    words = ("alert", "--to", inbox.url, "--project", "demo", "--threshold", THRESHOLD)
+def _send_twice(measured: PlantedClone, inbox: Inbox, policy: Path) -> None:
+    policy.write_text(f"[alerts]\nthreshold = {THRESHOLD}\n")
+    words = ("alert", "--to", inbox.url, "--project", "demo", "--config", str(policy))
     first = measured.warpwatch(*words)
     assert first.returncode == 0, first.stdout + first.stderr
     # A shared machine may also be told that it cannot be trusted.

@@ -8,8 +8,8 @@ from typing import Any
 
 from githubkit import GitHub
 
+from ...forges.forge_request import ForgeError, TransientError, with_retries
 from ...forges.github import github_errors, open_github
-from ...forges.retries import ForgeError, TransientError, with_retries
 from ...policy.policy_model import Destination
 from ..alert_content import DeliveryError, Message
 

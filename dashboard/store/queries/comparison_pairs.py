@@ -11,6 +11,7 @@ import numpy as np
 from sqlalchemy import Connection
 
 from ...model.series import UNORDERED_POSITION, Series, Status
+from ...statistics.arrival import SESSION_GAP_S
 from ...statistics.comparison import RunValue
 from ..chunks import Floats, Ints
 from ..commit_index import PointRow, read_commit_index
@@ -135,7 +136,7 @@ def _around(
 # which excludes differences between days.
 
 HISTORY_COMMITS = 100  # for the noise: before the later of the two commits, and as many after
-SESSION_GAP_MS = 2 * 3600 * 1000  # longest gap between runs of one session; shorter than a night
+SESSION_GAP_MS = int(1000 * SESSION_GAP_S)
 
 _UNCHANGED = STATUS_CODES[Status.UNCHANGED]
 _NO_CODE: Mapping[int, str] = {}

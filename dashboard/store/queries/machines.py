@@ -13,7 +13,7 @@ from sqlalchemy import Connection, func, select
 from ...model.machine import Canary, Visit
 from ...model.metric import Metric
 from ...model.metric import metric as metric_of
-from ...model.naming import cudnn_version, gpu_name
+from ...model.naming import gpu_name, software_version
 from ...model.series import Status
 from .. import schema
 from ..chunks import Columns
@@ -176,13 +176,9 @@ def _facts(row: Any) -> tuple[tuple[str, str], ...] | None:
     return (
         ("card", gpu_name(row.gpu) if row.gpu else ""),
         ("driver", str(gpu.get("driver") or "")),
-        *((name, _version(name, str(versions.get(name) or ""))) for name in _SOFTWARE),
+        *((name, software_version(name, str(versions.get(name) or ""))) for name in _SOFTWARE),
         ("power limit", f"{limit:g} W" if limit else ""),
     )
-
-
-def _version(name: str, recorded: str) -> str:
-    return cudnn_version(recorded) if name == "cudnn" else recorded
 
 
 def _conditions(row: Any, noted: Sequence[Mapping[str, Any]]) -> RunConditions:

@@ -11,7 +11,7 @@ from ...model.metric import metric
 from ...model.naming import kernel_of
 from ...model.overview import MovedMetric, OverviewRow, ReportRow
 from ...model.series import Commit, Status
-from ...model.verdict import ChangeKind, Verdict
+from ...model.verdict import CHANGED, ChangeKind
 from .. import schema
 from ..engine import Store
 from ..mappers import commits_by_id, project_id, workloads
@@ -85,7 +85,7 @@ def overview_row(item: Latest, others: Sequence[Latest], commits: dict[int, Comm
             is_across_gpus=bool(other.summary.is_across_gpus),
         )
         for other in others
-        if other.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}
+        if other.verdict in CHANGED
     ]
     return OverviewRow(
         series=item.series,

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from sqlalchemy import Connection, func, select
 
-from ...model.naming import cudnn_version, gpu_name
+from ...model.naming import gpu_name, software_version
 from .. import schema
 from ..chunks import Ints
 from ..engine import Store
@@ -48,7 +48,7 @@ def machine_marks(runs: Sequence[CommitRun], facts: Mapping[int, RunFacts]) -> l
     for each in runs:
         now = facts.get(each.facts, _UNKNOWN)
         words = [
-            f"{_WORDS[name]} {_version(name, old)} → {_version(name, new)}"
+            f"{_WORDS[name]} {software_version(name, old)} → {software_version(name, new)}"
             for name, old, new in _difference(before, now)
         ]
         if each.gpu is not None and gpu is not None and each.gpu != gpu:
@@ -59,10 +59,6 @@ def machine_marks(runs: Sequence[CommitRun], facts: Mapping[int, RunFacts]) -> l
         if now is not _UNKNOWN and now != before:
             before = RunFacts(*(new if new is not None else old for old, new in zip(before, now, strict=True)))
     return marks
-
-
-def _version(name: str, recorded: str) -> str:
-    return cudnn_version(recorded) if name == "cudnn" else recorded
 
 
 def _difference(before: RunFacts, after: RunFacts) -> list[tuple[str, Any, Any]]:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from ...model.naming import kernel_name
 from ...model.overview import OverviewRow
 from ...model.quantities import change, quantity, ratio, share
-from ...model.verdict import Verdict
+from ...model.verdict import CHANGED, Verdict
 from ...store import queries
 from ...text.labels import verdict_word
 from ..request_context import project_or_404, store
@@ -68,7 +68,7 @@ bp = Blueprint("badges", __name__, url_prefix="/<project:project>/badge")
 
 _FRESH_S = 300  # for the image caches of README hosts
 _COLOURS = {Verdict.REGRESSED: BAD, Verdict.IMPROVED: GOOD, Verdict.UNCHANGED: GOOD}
-_CHANGED, _ACROSS = {Verdict.REGRESSED, Verdict.IMPROVED}, " across GPUs"
+_ACROSS = " across GPUs"
 # A kernel has the first of these that any of its workloads has.
 _WORST_FIRST = (
     Verdict.REGRESSED,
@@ -123,7 +123,7 @@ def _summary(rows: Sequence[OverviewRow]) -> tuple[Verdict, str]:
     counts = Counter(row.verdict for row in rows)
     verdict = next(verdict for verdict in _WORST_FIRST if counts[verdict])
     share_of_rows = f" {counts[verdict]} of {len(rows)}" if len(rows) > 1 else ""
-    is_across = verdict in _CHANGED and all(row.is_across_gpus for row in rows if row.verdict is verdict)
+    is_across = verdict in CHANGED and all(row.is_across_gpus for row in rows if row.verdict is verdict)
     return verdict, verdict_word(verdict).lower() + share_of_rows + (_ACROSS if is_across else "")
 
 
@@ -131,7 +131,7 @@ def _text(row: OverviewRow, kind: BadgeKind) -> tuple[str, str, str]:
     series = row.series
     if kind is BadgeKind.VERDICT:
         message = verdict_word(row.verdict).lower()
-        if row.verdict in _CHANGED and row.is_across_gpus:
+        if row.verdict in CHANGED and row.is_across_gpus:
             message += f" {change(row.change)}{_ACROSS}"
         return series.workload or series.title, message, _COLOURS.get(row.verdict, QUIET)
     if kind is BadgeKind.LATENCY:

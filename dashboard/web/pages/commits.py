@@ -18,7 +18,7 @@ from ...model.history import CommitPage, CommitPoint
 from ...model.naming import kernel_of, natural
 from ...model.quantities import change
 from ...model.series import Commit, Series, Status, workload_of
-from ...model.verdict import Verdict
+from ...model.verdict import CHANGED, Verdict
 from ...store import queries
 from ...store.cache import ROW_BYTES
 from ...store.notes import annotations
@@ -28,7 +28,6 @@ from ...text.change_words import agreement_words
 from ..comparison_cache import compared_commits
 from ..request_context import Pagination, commit_or_404, page_number, pagination, project_or_404, search_query, store
 
-_CHANGED = (Verdict.REGRESSED, Verdict.IMPROVED)
 _SHOWN_ROWS = 12  # of each comparison
 _SHOWN_REASONS = 3
 
@@ -143,7 +142,7 @@ def _verdict(
     compared = compared_commits(project, base, page.commit) if base is not None else None
     rows = [row for row in compared.rows if machine in {None, row.series.machine}] if compared is not None else []
     counts = Counter([row.verdict for row in rows])
-    changed = [row for row in rows if row.verdict in _CHANGED]
+    changed = [row for row in rows if row.verdict in CHANGED]
     shown = _largest(changed)
     reasons = Counter(
         row.reason or "too few runs for their noise" for row in rows if row.verdict is Verdict.INCONCLUSIVE
@@ -169,7 +168,7 @@ def _verdict(
 def _largest(changed: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
     """The largest regressions, then the largest improvements; half of the rows each, if there are as many."""
     ordered = sorted(changed, key=lambda row: -_size(row))
-    worse, better = ([row for row in ordered if row.verdict is verdict] for verdict in _CHANGED)
+    worse, better = ([row for row in ordered if row.verdict is verdict] for verdict in CHANGED)
     room = max(_SHOWN_ROWS // 2, _SHOWN_ROWS - len(better))
     return (*worse[:room], *better[: _SHOWN_ROWS - len(worse[:room])])
 

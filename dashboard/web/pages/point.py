@@ -10,7 +10,7 @@ from ...analysis.next_measurement import asv_command
 from ...model import quantities
 from ...model.compiled_code import compiled_difference
 from ...model.history import PointFacts
-from ...model.naming import cudnn_version
+from ...model.naming import software_version
 from ...model.series import Origin
 from ...store import queries
 from ...store.queries.compiled_code import code_of_machine
@@ -64,7 +64,7 @@ def _machine(origin: Origin) -> Iterator[tuple[str, str]]:
 def _software(software: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, version in software.items():
         if version:
-            text = cudnn_version(str(version)) if name == "cudnn" else str(version)
+            text = software_version(name, str(version))
             yield _SOFTWARE.get(name, name), text
 
 

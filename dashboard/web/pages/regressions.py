@@ -23,7 +23,7 @@ from ...text.change_words import certainty, direction, levels
 from ...text.labels import count, day
 from ...text.markdown import code_span, inert
 from .. import clock
-from ..figures.step_chart import StepChart, step_chart
+from ..figures.inline_charts import StepChart, step_chart
 from ..request_context import page_number, pagination, project_or_404, search_query, store
 
 bp = Blueprint("regressions", __name__)

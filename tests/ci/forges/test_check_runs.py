@@ -6,8 +6,8 @@ from tests.ci.forges.conftest import Forge, doubling
 from tests.ci.forges.forge_server import Failure
 from tests.ci.forges.servers import GitHubServer
 from tests.ci.reports.examples import FULL, artefact, row
+from warpwatch.ci.forges.forge_request import ForgeError
 from warpwatch.ci.forges.github import CheckRun, Conclusion, GitHubThread
-from warpwatch.ci.forges.retries import ForgeError
 from warpwatch.ci.gate.artefact import Source
 from warpwatch.ci.reports.comment import check_run
 from warpwatch.ci.reports.gate_labels import Links

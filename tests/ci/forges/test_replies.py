@@ -1,14 +1,12 @@
 """Regressions accepted in replies: by whom, of which head, and what of it an artefact says then."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from tests.ci.forges.conftest import Forge
-from tests.ci.reports.examples import BASE, FULL, HEAD, artefact, row
-from warpwatch.ci.acceptance import read_accept_file
-from warpwatch.ci.forges.replies import accept_file, replies_of
+from tests.ci.reports.examples import FULL, HEAD, artefact, row
+from warpwatch.ci.forges.replies import replies_of
 from warpwatch.ci.forges.sticky_comment import put_comment
 from warpwatch.ci.reports.comment import markdown
 from warpwatch.ci.reports.gate_labels import Links, with_replies
@@ -23,16 +21,16 @@ NEWER = "c" * 40
 def reported(forge: Forge) -> Forge:
     """A pull request with a report of its head; ann may write."""
     forge.talk.writers = frozenset({"ann"})
-    put_comment(forge.thread(), "gate", HEAD, "regressed")
+    put_comment(forge.thread(), HEAD, "regressed")
     return forge
 
 
 def _replies(forge: Forge, head: str = HEAD) -> tuple[list[Acceptance], list[str]]:
-    found = replies_of(forge.thread(), "gate", head)
+    found = replies_of(forge.thread(), head)
     return list(found.accepted), list(found.refused)
 
 
-def test_replies_of_users_with_write_access_count(reported: Forge, tmp_path: Path) -> None:
+def test_replies_of_users_with_write_access_count(reported: Forge) -> None:
     number = reported.talk.say("ann", "Fine.\r\n/warpwatch accept rope* <= 5 % twice as exact\r\n", LATER)
     reported.talk.say("ann", "/warpwatch accept *attention* worth it", LATER)
     (first, second), refused = _replies(reported)
@@ -40,8 +38,6 @@ def test_replies_of_users_with_write_access_count(reported: Forge, tmp_path: Pat
     assert first.source == f"comment {number}"
     assert (second.pattern, second.reason, second.at_most) == ("*attention*", "worth it", None)
     assert refused == []
-    (tmp_path / "accept.json").write_text(accept_file(BASE, HEAD, [first, second]))
-    assert read_accept_file(tmp_path / "accept.json", BASE, HEAD) == ((first, second), ())
 
 
 @pytest.mark.parametrize("arguments", ["* <= 0 % fine", "*", "", "rope* <= 5 %", "g" * 300 + " fine"])
@@ -64,7 +60,7 @@ def test_replies_of_other_users_are_refused(reported: Forge, who: str) -> None:
 def test_replies_to_an_earlier_head_expire(reported: Forge) -> None:
     reported.talk.say("ann", "/warpwatch accept * fine", datetime.now(UTC) - timedelta(days=1))
     reported.talk.head = NEWER
-    put_comment(reported.thread(), "gate", NEWER, "regressed by far more")
+    put_comment(reported.thread(), NEWER, "regressed by far more")
     found, (refused,) = _replies(reported, NEWER)
     assert found == []
     assert "older than the report of cccccccc" in refused
@@ -79,8 +75,8 @@ def test_expired_replies_are_noted_if_they_would_cover_a_blocking_row(reported: 
     ):
         reported.talk.say(who, f"/warpwatch accept {arguments}", datetime.now(UTC) - timedelta(days=1))
     reported.talk.head = NEWER
-    put_comment(reported.thread(), "gate", NEWER, "regressed again")
-    found = replies_of(reported.thread(), "gate", NEWER)
+    put_comment(reported.thread(), NEWER, "regressed again")
+    found = replies_of(reported.thread(), NEWER)
     assert [each.pattern for each in found.expired] == ["rope*", "attention*"]
     text = with_replies(artefact(row(1, Verdict.REGRESSED)), found.accepted, found.expired)
     assert text.is_blocking
@@ -93,7 +89,7 @@ def test_expired_replies_are_noted_if_they_would_cover_a_blocking_row(reported: 
 
 def test_an_updated_report_keeps_replies_to_its_head(reported: Forge) -> None:
     reported.talk.say("ann", "/warpwatch accept * fine", LATER)
-    put_comment(reported.thread(), "gate", HEAD, "accepted")
+    put_comment(reported.thread(), HEAD, "accepted")
     found, refused = _replies(reported)
     assert (len(found), refused) == (1, [])
 

@@ -83,12 +83,10 @@ def test_a_killed_sender_leaves_no_duplicate(forge: Forge, file: Path) -> None:
         assert len(forge.server.runs) == 1
 
 
-def test_replies_change_the_reported_verdict(forge: Forge, file: Path, tmp_path: Path) -> None:
-    accepts = tmp_path / "accept.json"
-    words = (file, "--to", _target(forge), "--pull-request", 7, "--replies", "--accept-file", accepts)
+def test_replies_change_the_reported_verdict(forge: Forge, file: Path) -> None:
+    words = (file, "--to", _target(forge), "--pull-request", 7, "--replies")
     forge.talk.writers = frozenset({"ann"})
     assert _run(forge, *words).exit_code == 0
-    assert json.loads(accepts.read_text())["accepted"] == []
     assert _run(forge, *words, "--fail-if-blocking").exit_code == 4
     later = datetime.now(UTC) + timedelta(hours=1)
     forge.talk.say("ann", "/warpwatch accept rope twice as exact", later)
@@ -96,7 +94,6 @@ def test_replies_change_the_reported_verdict(forge: Forge, file: Path, tmp_path:
     done = _run(forge, *words, "--fail-if-blocking")
     assert done.exit_code == 0, done.output
     assert "reply ignored: bob" in done.output
-    assert [each["by"] for each in json.loads(accepts.read_text())["accepted"]] == ["ann"]
     (text,) = forge.talk.mine()
     assert "accepted by `ann`" in text
     assert "blocks merging" not in text
@@ -140,15 +137,9 @@ def test_texts_need_no_forge(tmp_path: Path, file: Path) -> None:
     done = runner.invoke(report_gate, [str(file), str(tmp_path / "quiet.json"), "--to", "summary"], env=environment)
     assert (done.exit_code, done.output) == (0, "")
     assert summary.read_text().startswith("### warpwatch: regressed")
-    for name, begins in (("junit", "<?xml"), ("comment", "### warpwatch")):
-        out = tmp_path / name
-        assert runner.invoke(report_gate, [str(file), "--to", name, "--output", str(out)]).exit_code == 0
-        assert out.read_text().startswith(begins)
-
-
-def test_the_schema_is_printed() -> None:
-    done = CliRunner().invoke(report_gate, ["--schema"])
-    assert json.loads(done.output)["additionalProperties"] is False
+    out = tmp_path / "comment"
+    assert runner.invoke(report_gate, [str(file), "--to", "comment", "--output", str(out)]).exit_code == 0
+    assert out.read_text().startswith("### warpwatch")
 
 
 @pytest.mark.parametrize(
@@ -160,9 +151,8 @@ def test_the_schema_is_printed() -> None:
         (["--to", "github"], "", 2, "--to github needs --pull-request N"),
         (["--to", "github", "--pull-request", "7", "--repository", "../x"], "", 1, "is not a repository"),
         (["--to", "github", "--pull-request", "7"], "GITHUB_REPOSITORY", 1, "set GITHUB_REPOSITORY"),
-        (["--to", "junit", "--to", "summary", "--output", "x"], "", 2, "--output takes one text"),
-        (["--to", "junit", "--replies"], "", 2, "--replies needs --to github or --to gitlab"),
-        (["--to", "junit", "--key", "a b"], "", 2, "--key"),
+        (["--to", "comment", "--to", "summary", "--output", "x"], "", 2, "--output takes one text"),
+        (["--to", "comment", "--replies"], "", 2, "--replies needs --to github or --to gitlab"),
         ([], "", 2, "give --to"),
     ],
 )

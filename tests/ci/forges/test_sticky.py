@@ -7,14 +7,14 @@ import pytest
 from tests.ci.forges.conftest import Forge, doubling
 from tests.ci.forges.forge_server import Failure, ForgeRequest
 from tests.ci.reports.examples import HEAD
-from warpwatch.ci.forges.retries import ForgeError
+from warpwatch.ci.forges.forge_request import ForgeError
 from warpwatch.ci.forges.sticky_comment import PostOutcome, marker_of, put_comment
 
 NEWER = "c" * 40
 
 
 def _put(forge: Forge, text: str = "regressed", head: str = HEAD, **thread: str) -> PostOutcome:
-    return put_comment(forge.thread(**thread), "gate", head, text, sleep=forge.waits.append)
+    return put_comment(forge.thread(**thread), head, text, sleep=forge.waits.append)
 
 
 def _texts(forge: Forge) -> list[str]:
@@ -51,12 +51,6 @@ def test_it_is_found_among_hundreds_and_a_strangers_marker_is_left_alone(forge: 
     assert _put(forge, "later") is PostOutcome.UPDATED
     assert _texts(forge) == ["later"]
     assert forge.talk.posted[forged].body == ours
-
-
-def test_each_key_has_its_own_comment(forge: Forge) -> None:
-    _put(forge)
-    put_comment(forge.thread(), "gate-t4", HEAD, "on the T4")
-    assert _texts(forge) == ["regressed", "on the T4"]
 
 
 def test_an_older_head_is_not_reported(forge: Forge) -> None:
@@ -172,7 +166,7 @@ def test_a_refusal_is_reported_and_not_retried(forge: Forge, status: int) -> Non
     thread = forge.thread()
     forge.server.failures.append(Failure(operation=forge.post, status=status, body={"message": "no such thing"}))
     with pytest.raises(ForgeError, match=f"answered {status}.*no such thing"):
-        put_comment(thread, "gate", HEAD, "regressed", sleep=forge.waits.append)
+        put_comment(thread, HEAD, "regressed", sleep=forge.waits.append)
     assert forge.waits == []
 
 

@@ -32,8 +32,7 @@ def test_new_and_changed_results_are_sent_once(any_runner: Runner) -> None:
     any_runner.measure(3, 3.0)
     assert "accepted 2 files, 0 of them unchanged, with 2 new points" in any_runner.push().output
     assert any_runner.arrived() == [0.0, 1.0, 1.5, 2.0, 3.0]
-    counts = json.loads(any_runner.push("--again", "--json").stdout)
-    assert (counts["files"], counts["unchanged"], counts["points"], counts["waiting"]) == (4, 4, 0, 0)
+    assert "accepted 4 files, 4 of them unchanged, with 0 new points; 0 set aside" in any_runner.push("--again").stdout
     assert any_runner.arrived() == [0.0, 1.0, 1.5, 2.0, 3.0]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.asv_results import AsvResults, hash_of
 from tests.dashboard.suite_results import Suite
-from warpwatch.ci.runner.trust_report import TrustError, as_json, as_text, trust_report, verdict
+from warpwatch.ci.runner.trust_report import TrustError, as_text, trust_report, verdict
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.store import Store
@@ -50,7 +50,6 @@ def test_the_recorded_h200_is_trusted(store: Store, tmp_path: Path) -> None:
     text_ = as_text(report)
     assert "by up to 5 runs of a commit" in text_
     assert f"for half of {len(changes)} series" in text_
-    assert json.loads(json.dumps(as_json(report)))["false_alarms"]["count"] == 0
 
 
 def _report(store: Store, asv: AsvResults, number: int) -> str:

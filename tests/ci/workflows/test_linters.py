@@ -77,9 +77,9 @@ def test_a_linter_finds_nothing(linter, copy):
         (actionlint, "perf.yml", r"      project: warpwatch\n", "", "project"),
         (
             zizmor,
-            "report.yml",
+            "accept.yml",
             r"run: warpwatch",
-            "run: echo ${{ github.event.workflow_run.head_branch }}; warpwatch",
+            "run: echo ${{ github.event.comment.body }}; warpwatch",
             "template-injection",
         ),
         (zizmor, "build.yml", r"checkout@[0-9a-f]{40} # v7.0.1", "checkout@v7", "unpinned-uses"),

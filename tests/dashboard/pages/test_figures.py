@@ -17,9 +17,9 @@ from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.series import Commit, Point, Profile, Series, SpeedOfLight, Status, Workload
 from warpwatch.dashboard.web.figures.history_markers import canary_summary
 from warpwatch.dashboard.web.figures.history_view import HistoryView, Scale, Spacing
+from warpwatch.dashboard.web.figures.inline_charts import SPARKLINE, sparkline
 from warpwatch.dashboard.web.figures.palette import COLOURS, Theme, look
 from warpwatch.dashboard.web.figures.roofline import roofline_figure
-from warpwatch.dashboard.web.figures.sparkline import SPARKLINE_HEIGHT, WIDTH, sparkline
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -201,13 +201,13 @@ def test_a_sparkline_stays_inside_its_box(values: list[float | None]) -> None:
     line = sparkline(values)
     numbers = [float(text) for text in line.path.replace("M", " ").replace("L", " ").split()]
     assert len(numbers) == 2 * sum(value is not None for value in values)
-    assert all(0 <= x <= WIDTH for x in numbers[::2])
-    assert all(0 <= y <= SPARKLINE_HEIGHT for y in numbers[1::2])
+    assert all(0 <= x <= SPARKLINE.width for x in numbers[::2])
+    assert all(0 <= y <= SPARKLINE.height for y in numbers[1::2])
 
 
 def test_a_sparkline_is_flat_where_only_noise_is() -> None:
     heights = [float(part.split()[1]) for part in sparkline([1.0, 1.001, 0.999]).path[1:].split("L")]
-    assert max(heights) - min(heights) < SPARKLINE_HEIGHT / 8
+    assert max(heights) - min(heights) < SPARKLINE.height / 8
 
 
 def _roofline_point(

@@ -14,7 +14,7 @@ from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.policy import state_limits
 from warpwatch.dashboard.web.app import create_app
-from warpwatch.dashboard.web.figures.small_chart import HEIGHT, small_chart
+from warpwatch.dashboard.web.figures.inline_charts import SMALL_CHART, small_chart
 
 VIEWS = ("list", "charts", "matrix")
 
@@ -115,7 +115,7 @@ def test_a_small_chart_has_one_scale_for_both_lines() -> None:
     assert chart.ours.count("M") == 2  # a gap
     heights = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", chart.ours + chart.baseline)]
     assert heights[0] == max(heights)
-    assert all(0 <= each <= HEIGHT for each in heights)
+    assert all(0 <= each <= SMALL_CHART.height for each in heights)
     assert chart.dot is not None
     assert chart.dot[0] == chart.across[-1]
     assert small_chart((), ()).ours == ""

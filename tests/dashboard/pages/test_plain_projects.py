@@ -12,7 +12,7 @@ import pytest
 from tests.dashboard.pages.browsing import Tab, serving_app
 from tests.dashboard.pages.plain_project import commit_hash, serve_plain, steps, write_plain
 from warpwatch.dashboard.model.machine import further_facts, gpu_of
-from warpwatch.dashboard.model.naming import cudnn_version
+from warpwatch.dashboard.model.naming import software_version
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 
@@ -204,7 +204,7 @@ def test_memory_is_in_one_unit_however_it_was_written(ram: str, os: str, shown: 
     ],
 )
 def test_cudnns_number_is_a_version(told: str, shown: str) -> None:
-    assert cudnn_version(told) == shown
+    assert software_version("cudnn", told) == shown
 
 
 def test_what_was_recorded_at_a_commit_is_folded_by_kernel(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from warpwatch.dashboard.model.changepoint import Regression
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries, schema
 from warpwatch.dashboard.web.app import create_app
-from warpwatch.dashboard.web.figures.step_chart import HEIGHT, WIDTH, step_chart
+from warpwatch.dashboard.web.figures.inline_charts import STEP_CHART, step_chart
 
 LIST = "/kernels/regressions"
 
@@ -88,7 +88,7 @@ def test_the_chart_of_a_step_has_values_on_both_sides_within_its_box(store: Stor
     assert len(line.baseline) == len(line.values)
     chart = step_chart(line, change)
     assert chart.before_y > chart.after_y  # slower is higher
-    assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in chart.dots)
+    assert all(0 <= x <= STEP_CHART.width and 0 <= y <= STEP_CHART.height for x, y in chart.dots)
 
 
 def test_a_confirmed_step_says_so_on_its_pages(asv: AsvResults, tmp_path_factory: pytest.TempPathFactory) -> None:

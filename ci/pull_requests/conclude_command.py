@@ -1,8 +1,4 @@
-"""Commands of workflows that the end of another workflow starts.
-
-`warpwatch forge conclude-gate` sets the final check run of a gate's workflow; `warpwatch forge report-code` comments a
-build's comparison of compiled code on its pull request.
-"""
+"""`warpwatch forge conclude-gate`: sets the final check run of a gate's workflow."""
 
 import json
 from collections.abc import Mapping
@@ -11,24 +7,18 @@ from pathlib import Path
 
 import click
 
-from warpwatch.dashboard.cli.store_access import CannotTellError
-
-from ..code.code_comparison import CodeComparison, CodeFileError, read_model
-from ..code.code_report import as_markdown, headline
+from ..forges.forge_request import ForgeError, with_retries
 from ..forges.github import GitHubThread
 from ..forges.pull_request_address import Address, workflow_run_url
 from ..forges.replies import replies_of
-from ..forges.retries import ForgeError, with_retries
-from ..forges.sticky_comment import put_comment
 from ..gate.artefact import ArtefactError, GateArtefact, read_artefact
 from ..policy.policy_file import FILE_NAME, PolicyError, parse_policy
 from ..policy.policy_model import Inconclusive, Policy
 from ..reports.gate_labels import with_replies
-from .events import Event, event_commit, head_of
+from .events import Event, head_of
 from .gate_plan import GateState, measured, not_measured
 from .repository import Repository
 
-_KEY = "gate"  # of the comment by report-gate that replies answer
 _NO_REASON = "the workflow failed before it could decide; see its log, and run it again"
 
 
@@ -116,7 +106,7 @@ def _inconclusive(repository: Repository) -> Inconclusive:
 def _with_replies(thread: GitHubThread, head: str, artefacts: Mapping[str, GateArtefact]) -> Mapping[str, GateArtefact]:
     """The artefacts with replies applied; without, if the replies cannot be read, so that the check is always set."""
     try:
-        replies = replies_of(thread, _KEY, head)
+        replies = replies_of(thread, head)
     except ForgeError as error:
         click.echo(f"replies are ignored: {error}", err=True)
         return artefacts
@@ -135,33 +125,3 @@ def _artefact(folder: Path, label: str) -> GateArtefact | None:
     except ArtefactError as error:
         click.echo(str(error), err=True)
         return None
-
-
-_CODE_KEY = "code"  # of the comment; the gate's comment has another
-
-
-@click.command("report-code")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-def report_code(file: Path) -> None:
-    """Comment a comparison by `warpwatch compare --code --format json` on the pull request whose build has ended.
-
-    For a workflow that the end of a build starts (workflow_run): the pull request comes from GitHub, not from the file.
-    The comment is created once and changed in place, for the newest commit only. Exit status: 0 reported, or nothing
-    to report; 1 GitHub refused; 2 the file is invalid, or of another commit.
-    """
-    try:
-        comparison = read_model(CodeComparison, file, made_by="warpwatch compare --code")
-        commit = event_commit(Event.of_workflow(), Repository.of_workflow())
-        if commit is None:
-            click.echo("the build was not of the newest commit of an open pull request")
-            return
-        pull = commit.pull_request
-        if comparison.head != pull.head:
-            raise CannotTellError(f"{file} is of {comparison.head}, but {pull.head} was built")
-        thread = Address(repository=None, pull_request=pull.number).github()
-        outcome = put_comment(thread, _CODE_KEY, pull.head, as_markdown(comparison))
-    except CodeFileError as error:
-        raise CannotTellError(str(error)) from error
-    except ForgeError as error:
-        raise click.ClickException(str(error)) from error
-    click.echo(f"{outcome.value}: {headline(comparison)}")

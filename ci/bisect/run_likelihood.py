@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from warpwatch.dashboard.statistics.arrival import SESSION_GAP_S
+
 Floats = NDArray[np.float64]
 
 
@@ -57,8 +59,6 @@ def columns(runs: Sequence[Run]) -> tuple[Floats, NDArray[np.intp], Floats]:
         np.array([run.error for run in runs]),
     )
 
-
-SESSION_GAP_S = 2 * 3600.0  # pause after which a new session starts
 
 _STEP_VARIANCES = (0.0, 0.01, 0.1, 1.0, 10.0)  # of the random walk, in variances of a run
 

@@ -1,4 +1,4 @@
-"""Retries of requests to a forge: after rate limits, server errors, lost connections, unreadable answers."""
+"""Requests to a forge: errors, and retries after rate limits, server errors, lost connections, unreadable answers."""
 
 import json
 import time

@@ -7,7 +7,7 @@ import pytest
 from tests.ci.forges.conftest import Forge, doubling
 from tests.ci.forges.forge_server import Failure
 from tests.ci.reports.examples import HEAD
-from warpwatch.ci.forges.retries import ForgeError, TransientError, check_answer, with_retries
+from warpwatch.ci.forges.forge_request import ForgeError, TransientError, check_answer, with_retries
 from warpwatch.ci.forges.sticky_comment import PostOutcome, put_comment
 
 NOW = 1_800_000_000.0
@@ -121,7 +121,7 @@ def test_a_comment_is_made_once_whatever_an_answer_is(
 ) -> None:
     operation = getattr(forge, request_kind)
     forge.server.failures.append(Failure(operation=operation, status=status, body=body, done=done))
-    assert put_comment(forge.thread(), "gate", HEAD, "regressed", sleep=forge.waits.append) in {
+    assert put_comment(forge.thread(), HEAD, "regressed", sleep=forge.waits.append) in {
         PostOutcome.CREATED,
         PostOutcome.UNCHANGED,
     }
@@ -134,7 +134,7 @@ def test_a_forge_that_refuses_connections_is_one_that_did_not_answer(forge: Forg
     forge.server.shutdown()
     forge.server.server_close()
     with pytest.raises(ForgeError, match=r"gave up after 6 attempts, .* did not answer"):
-        put_comment(thread, "gate", HEAD, "regressed", sleep=forge.waits.append)
+        put_comment(thread, HEAD, "regressed", sleep=forge.waits.append)
     assert len(forge.waits) == 5
 
 
@@ -142,5 +142,5 @@ def test_an_answer_of_another_shape_is_named(forge: Forge) -> None:
     thread = forge.thread(author="somebody")
     forge.server.failures.append(Failure(operation=forge.head, status=200, body={}))
     with pytest.raises(ForgeError, match="answer cannot be read"):
-        put_comment(thread, "gate", HEAD, "regressed", sleep=forge.waits.append)
+        put_comment(thread, HEAD, "regressed", sleep=forge.waits.append)
     assert forge.waits == []
