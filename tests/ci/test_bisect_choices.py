@@ -4,12 +4,12 @@ import math
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.asv_results import AsvResults, hash_of
+from tests.commands import run_command
 from tests.dashboard.suite_results import TRIAD, Suite
 from tests.stored import new_regressions, regression_alerts
 from warpwatch.ci.asv_checkout import AsvRuns
@@ -237,12 +237,7 @@ def test_invalid_arguments_are_named(words: list[str], message: str, git: Git, t
     git.commit("a.c")
     (git.folder / "asv.conf.json").write_text('{"version": 1, "project": "demo", "repo": "."}')
     (tmp_path / ".asv-machine.json").write_text('{"box": {"machine": "box"}, "version": 1}')
-    done = subprocess.run(
-        [sys.executable, "-m", "warpwatch.ci.cli", "bisect", *words],
-        cwd=git.folder,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"HOME": str(tmp_path), "WARPWATCH_DATABASE": f"sqlite:///{tmp_path / 'history.db'}"},
-    )
+    environment = {"HOME": str(tmp_path), "WARPWATCH_DATABASE": f"sqlite:///{tmp_path / 'history.db'}"}
+    done = run_command("bisect", *words, folder=git.folder, environment=environment)
     assert done.returncode == 2
     assert message in done.stderr

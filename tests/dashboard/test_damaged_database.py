@@ -1,14 +1,12 @@
 """A database that is damaged, cannot be written or is none: a sentence, and no traceback."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from flask import Flask
 
 from tests.asv_results import AsvResults
+from tests.commands import run_command
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, StoreError
 from warpwatch.dashboard.store.engine import Store as _Store
@@ -66,27 +64,15 @@ def _broken(path: Path) -> None:
 def test_commands_say_so_in_a_sentence(make: object, command: list[str], tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     make(path)  # type: ignore[operator]
-    environment = {**os.environ, "WARPWATCH_DATABASE": f"sqlite:///{path}"}
-    done = subprocess.run(
-        [sys.executable, "-m", "warpwatch.ci.cli", *command],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = run_command(*command, folder=tmp_path, environment={"WARPWATCH_DATABASE": f"sqlite:///{path}"})
     assert done.returncode != 0
     assert done.stderr.startswith("Error: cannot open the database")
     assert "Traceback" not in done.stderr
 
 
 def test_a_database_that_is_away_is_said_as_well(tmp_path: Path) -> None:
-    environment = {**os.environ, "WARPWATCH_DATABASE": "postgresql://127.0.0.1:1/none"}
-    command = [sys.executable, "-m", "warpwatch.ci.cli", "serve", "--port", "0"]
-    done = subprocess.run(
-        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-    )
+    environment = {"WARPWATCH_DATABASE": "postgresql://127.0.0.1:1/none"}
+    done = run_command("serve", "--port", "0", folder=tmp_path, environment=environment)
     assert done.returncode != 0
     assert done.stderr.startswith("Error: cannot open the database")
 

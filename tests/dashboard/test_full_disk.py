@@ -5,7 +5,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from tests.asv_results import AsvResults
+from tests.commands import run_command
 from tools.store_state import state_of
 from warpwatch.dashboard.store import Store, queries
 
@@ -76,11 +77,8 @@ def _fill(asv: AsvResults) -> None:
         asv.commit(number, {BENCH: asv.row(values, [sizes], started_at=number, samples=samples)})
 
 
-def _import(folder: Path, database: str, limit: Callable[[], None] | None = None) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "warpwatch.ci.cli", "import", str(folder), "--project", "demo"]
-    return subprocess.run(
-        [*command, "--database", database], capture_output=True, text=True, check=False, preexec_fn=limit
-    )
+def _import(folder: Path, database: str) -> "subprocess.CompletedProcess[str]":
+    return run_command("import", folder, "--project", "demo", "--database", database, folder=folder)
 
 
 def _is_made_whole(asv: AsvResults, database: str, tmp_path: Path) -> bool:
@@ -137,7 +135,14 @@ def test_a_limit_on_the_size_of_files_is_told_too(first: AsvResults, tmp_path: P
     database = str(tmp_path / "history.db")
     assert _import(first.folder, database).returncode == 0
     _fill(first)
-    done = _import(first.folder, database, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (_ROOM // 2, _ROOM // 2)))
+    command = [sys.executable, "-m", "warpwatch.ci.cli", "import", str(first.folder), "--project", "demo"]
+    done = subprocess.run(
+        [*command, "--database", database],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (_ROOM // 2, _ROOM // 2)),
+    )
     assert done.returncode == 70
     (line,) = done.stderr.splitlines()
     assert line.startswith("Error: the database failed: ")

@@ -14,12 +14,11 @@ from sqlalchemy import select
 
 from tests.asv_results import hash_of
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
-from tests.golden.histories import write_h200_excerpt
+from tests.golden.histories import database_in, recorded_histories
 from tests.stored import stored_history
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
-from warpwatch.dashboard.importers.import_path import import_path
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.overview import OverviewEntry, RowState
 from warpwatch.dashboard.model.verdict import ChangeKind, Verdict
@@ -260,11 +259,8 @@ def test_the_next_session_changes_the_findings_of_all_series(sqlite_store: Store
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """Five recorded commits of the H200, on five GPUs, of five benchmarks."""
-    folder = tmp_path_factory.mktemp("recorded")
-    store = Store(str(folder / "store.db"))
-    import_path(store, write_h200_excerpt(folder / "results"), project="recorded")
-    analyse(store)
+    """Of the golden histories the one of an H200: five recorded commits on five GPUs, of five benchmarks."""
+    store = Store(database_in(recorded_histories(tmp_path_factory)))
     yield store
     store.close()
 
@@ -272,7 +268,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 def _attention(store: Store) -> list[OverviewEntry]:
     return [
         entry
-        for entry in queries.standings(store, "recorded")
+        for entry in queries.standings(store, "h200")
         if entry.row.operator == "flash_attention"
         and entry.row.series.implementation == "warpwatch"
         and entry.row.series.metric.is_latency
@@ -300,7 +296,7 @@ def test_the_recorded_history_tells_what_hopper_attention_gained(recorded: Store
 
 
 def test_where_nothing_changed_the_recorded_history_reports_few_steps(recorded: Store) -> None:
-    page = queries.commit_page(recorded, "recorded", _full(recorded, "787295a5"))
+    page = queries.commit_page(recorded, "h200", _full(recorded, "787295a5"))
     assert page is not None
     steps = [
         row
@@ -311,12 +307,12 @@ def test_where_nothing_changed_the_recorded_history_reports_few_steps(recorded: 
 
 
 def test_every_inconclusive_series_has_its_reason(recorded: Store) -> None:
-    for entry in queries.standings(recorded, "recorded"):
+    for entry in queries.standings(recorded, "h200"):
         has_reason = inconclusive_reason(entry.row) is not None
         assert has_reason == (entry.row.verdict is Verdict.INCONCLUSIVE)
 
 
 def _full(store: Store, prefix: str) -> str:
-    commit = queries.find_commit(store, "recorded", prefix)
+    commit = queries.find_commit(store, "h200", prefix)
     assert commit is not None
     return commit.hash

@@ -1,5 +1,6 @@
 """Findings depend on the history alone, not on the imports that brought it."""
 
+import functools
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -87,12 +88,18 @@ def _is_number(name: str) -> bool:
     return name in {"id", "series_id", "run_id"}
 
 
+ALL_PARTS = [(machine, number) for number in range(COMMITS) for machine in MACHINES]
+
+
+@functools.cache
+def _findings_at_once(seed: int) -> dict[str, list[Any]]:
+    return _findings(_rows(seed), [ALL_PARTS])
+
+
 @st.composite
 def _imports(draw: st.DrawFn) -> list[list[Part]]:
     """The files in any order, split into imports."""
-    parts = [(machine, number) for number in range(COMMITS) for machine in MACHINES]
-    if draw(st.booleans()):
-        parts = draw(st.permutations(parts))
+    parts = draw(st.permutations(ALL_PARTS)) if draw(st.booleans()) else ALL_PARTS
     cuts = sorted(draw(st.sets(st.integers(1, len(parts) - 1), max_size=8)))
     return [parts[start:end] for start, end in zip([0, *cuts], [*cuts, len(parts)], strict=True)]
 
@@ -101,8 +108,7 @@ def _imports(draw: st.DrawFn) -> list[list[Part]]:
 @settings(max_examples=12)
 @given(imports=_imports(), seed=st.integers(0, 3))
 def test_any_split_of_a_history_into_imports_gives_the_same_findings(imports: list[list[Part]], seed: int) -> None:
-    rows = _rows(seed)
-    found, at_once = _findings(rows, imports), _findings(rows, [[part for parts in imports for part in parts]])
+    found, at_once = _findings(_rows(seed), imports), _findings_at_once(seed)
     assert at_once["changepoint"]
     for table, expected in at_once.items():
         assert found[table] == expected
@@ -114,10 +120,15 @@ def test_any_split_of_a_history_into_imports_gives_the_same_findings(imports: li
 def test_the_order_of_imports_does_not_change_what_several_gpus_found(order: list[int], cuts: set[int]) -> None:
     """The effects of each pair of sessions come from all series, so all of them are analysed again."""
     imports = [order[start:end] for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), 9], strict=True)]
-    found, at_once = _fleet_findings(imports), _fleet_findings([list(range(9))])
+    found, at_once = _fleet_findings(imports), _fleet_findings_at_once()
     assert {row["is_across_gpus"] for _, *columns in at_once["changepoint"] for row in [dict(columns)]} == {True}
     for table, expected in at_once.items():
         assert found[table] == expected
+
+
+@functools.cache
+def _fleet_findings_at_once() -> dict[str, list[Any]]:
+    return _fleet_findings([list(range(9))])
 
 
 def _fleet_findings(imports: list[list[int]]) -> dict[str, list[Any]]:
@@ -138,6 +149,4 @@ def _fleet_findings(imports: list[list[int]]) -> dict[str, list[Any]]:
 
 @pytest.mark.outside
 def test_a_file_at_a_time_gives_the_same_findings() -> None:
-    rows = _rows(7)
-    parts = [(machine, number) for number in range(COMMITS) for machine in MACHINES]
-    assert _findings(rows, [[part] for part in parts]) == _findings(rows, [parts])
+    assert _findings(_rows(7), [[part] for part in ALL_PARTS]) == _findings_at_once(7)

@@ -1,7 +1,6 @@
 """A store with both histories, imported and analysed once, and the clock at a fixed time."""
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,14 +10,10 @@ from flask.testing import FlaskClient
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-from tests.dashboard.pages.recorded import write_recorded
-from tests.golden.histories import write_h200_excerpt
-from tests.once_per_run import once_per_run
+from tests.golden.histories import NOW, database_in, recorded_histories
 from warpwatch.ci.cli import main
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.web.app import create_app
-
-NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 
 
 class TextFile(SingleFileSnapshotExtension):
@@ -43,24 +38,7 @@ def fixed_time() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the repository, its results and a store into which `warpwatch import` brought both histories."""
-    return once_per_run(tmp_path_factory, "golden", _record)
-
-
-def _record(folder: Path) -> None:
-    with time_machine.travel(NOW, tick=False):
-        repository, results = write_recorded(folder)
-    excerpt = write_h200_excerpt(folder / "h200")
-    for arguments in (
-        ["import", str(results), "--project", "kernels", "--repository", str(repository)],
-        ["import", str(excerpt), "--project", "h200"],
-    ):
-        with time_machine.travel(NOW, tick=False):
-            done = CliRunner().invoke(main, [*arguments, "--database", _url(folder)])
-        assert done.exit_code == 0, done.output
-
-
-def _url(folder: Path) -> str:
-    return f"sqlite:///{folder / 'history.db'}"
+    return recorded_histories(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
@@ -72,7 +50,7 @@ def repository(recorded: Path) -> Path:
 @pytest.fixture(scope="session")
 def database(recorded: Path) -> str:
     """The store's URL."""
-    return _url(recorded)
+    return database_in(recorded)
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,44 @@
-"""The part of our own H200 record that golden tests use: frozen, so that a new recorded run changes no snapshot."""
+"""The histories of golden tests: a made one, and a part of our own H200 record that no new recorded run changes."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+import time_machine
+from click.testing import CliRunner
+
+from tests.dashboard.pages.recorded import write_recorded
+from tests.once_per_run import once_per_run
+from warpwatch.ci.cli import main
+
+NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 RECORDED = Path(__file__).parents[2] / "perf_suite/results"
 COMMITS = ("c51b5565", "d0418de8", "0aec5df1", "787295a5", "ac852605")
 BENCHMARKS = ("control", "flash_attention", "int4_linear", "layer_norm", "compiled_code")
+
+
+def recorded_histories(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a git repository, its results, and a store with both histories: projects "kernels" and "h200"."""
+    return once_per_run(tmp_path_factory, "golden", _record)
+
+
+def database_in(folder: Path) -> str:
+    """The URL of the store in that folder."""
+    return f"sqlite:///{folder / 'history.db'}"
+
+
+def _record(folder: Path) -> None:
+    with time_machine.travel(NOW, tick=False):
+        repository, results = write_recorded(folder)
+    excerpt = write_h200_excerpt(folder / "h200")
+    for arguments in (
+        ["import", str(results), "--project", "kernels", "--repository", str(repository)],
+        ["import", str(excerpt), "--project", "h200"],
+    ):
+        with time_machine.travel(NOW, tick=False):
+            done = CliRunner().invoke(main, [*arguments, "--database", database_in(folder)])
+        assert done.exit_code == 0, done.output
 
 
 def write_h200_excerpt(folder: Path) -> Path:

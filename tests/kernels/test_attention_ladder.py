@@ -100,9 +100,16 @@ def test_compile_without_graph_breaks(attention: Attention, device: str) -> None
     assert torch.equal(doubled(q, k, v), attention(q, k, v, causal=True) * 2)
 
 
+# A program of tiled_attention takes 32 queries and tiles of 32 keys, one of naive_attention a query and 64 keys a step.
+TWIN_SEQ = [
+    *(("tiled_attention", seq) for seq in ((17, 17), (33, 31), (1, 70), (37, 5))),
+    *(("naive_attention", seq) for seq in ((5, 5), (7, 5), (1, 70), (9, 2))),
+]
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
-@pytest.mark.parametrize("seq", [(17, 17), (33, 31), (1, 70), (37, 5)], ids=str)
+@pytest.mark.parametrize(("attention", "seq"), TWIN_SEQ, ids=str, indirect=["attention"])
 def test_triton_twins_agree(
     seq: tuple[int, int],
     dtype: torch.dtype,
@@ -120,13 +127,16 @@ def test_triton_twins_agree(
 
 
 @pytest.mark.parametrize("head_dim", [64, 128, 256])
+@pytest.mark.parametrize(
+    ("attention", "queries"), [("tiled_attention", 40), ("naive_attention", 3)], indirect=["attention"]
+)
 def test_triton_twins_take_strides_and_any_head_dim(
-    head_dim: int, attention: Attention, device: str, twin: Callable[[str], Attention]
+    attention: Attention, queries: int, head_dim: int, device: str, twin: Callable[[str], Attention]
 ) -> None:
     if device == "cpu" and numpy.lib.NumpyVersion(numpy.__version__) >= "2.4.0":
         pytest.skip("Triton 3.6's interpreter makes loop bounds in a way that NumPy refuses from 2.4 on")
     tokens_first = STRIDED["batch, seq, heads, head_dim"]
-    q, k, v = (tokens_first(x) for x in inputs(device, torch.float16, (40, 70), head_dim=head_dim))
+    q, k, v = (tokens_first(x) for x in inputs(device, torch.float16, (queries, 70), head_dim=head_dim))
     assert_attends(twin(attention.__name__)(q, k, v, causal=True, scale=0.2), reference(q, k, v, True, scale=0.2))
 
 

@@ -1,6 +1,7 @@
 """A small OpenID provider over HTTP: discovery, keys, the code flow with PKCE, signed ID tokens; and ways to be bad."""
 
 import base64
+import functools
 import hashlib
 import hmac
 import json
@@ -24,12 +25,18 @@ CLIENT_ID = "warpwatch"
 CLIENT_SECRET = "a secret of the tests"
 
 
+@functools.cache
+def _key() -> RSAKey:
+    """All providers': to find the primes of another takes as long as a test."""
+    return RSAKey.generate_key(2048, {"kid": "one"})
+
+
 @dataclass
 class Provider:
     """What it is called, whom it lets in, and what is wrong with the tokens it gives."""
 
     url: str = ""
-    key: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, {"kid": "one"}))
+    key: RSAKey = field(default_factory=_key)
     person: dict[str, Any] = field(
         default_factory=lambda: {"sub": "1", "email": "ada@example.org", "email_verified": True, "groups": ["kernels"]}
     )

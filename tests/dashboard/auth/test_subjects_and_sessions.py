@@ -1,10 +1,12 @@
 """Two people of one name, cookies of another shape, and what a read token may read of no project."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 
 from tests.asv_results import AsvResults, hash_of
@@ -19,10 +21,11 @@ LOGIN = OpenIdLogin(issuer="https://login.example.org", client_id="warpwatch", c
 NOW = 4_000_000_000  # a login's time: in the future, so that it is not over
 
 
-@pytest.fixture
-def client(tmp_path: Path, asv: AsvResults) -> Iterator[FlaskClient]:
+@contextmanager
+def _dashboard(folder: Path) -> Iterator[Flask]:
     """A dashboard with a login for reading, and a commit of the project "demo"."""
-    database = f"sqlite:///{tmp_path / 'history.db'}"
+    database = f"sqlite:///{folder / 'history.db'}"
+    asv = AsvResults(folder / "results")
     store = Store(database)
     asv.commit(1, {"suite.time_it": asv.row([1.0])})
     asv.load(store)
@@ -31,8 +34,27 @@ def client(tmp_path: Path, asv: AsvResults) -> Iterator[FlaskClient]:
         login=LOGIN, reading_requires_login=True, public_url="http://localhost", triagers=("Kim",), admins=("root",)
     )
     app = create_app(Settings(database=database, access=access))
-    yield app.test_client()
+    yield app
     app.extensions["store"].close()
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[FlaskClient]:
+    """Of a dashboard that the test may change."""
+    with _dashboard(tmp_path) as app:
+        yield app.test_client()
+
+
+@pytest.fixture(scope="module")
+def _unchanged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
+    with _dashboard(tmp_path_factory.mktemp("unchanged")) as app:
+        yield app
+
+
+@pytest.fixture
+def visitor(_unchanged: Flask) -> FlaskClient:
+    """A new browser at one dashboard of all tests that change nothing."""
+    return _unchanged.test_client()
 
 
 def _log_in(client: FlaskClient, name: str, subject: str) -> None:
@@ -92,14 +114,14 @@ PERSON = {"name": "Kim", "subject": "1", "groups": [], "at": NOW}
     ],
     ids=str,
 )
-def test_a_signed_session_of_another_shape_is_dropped(content: Any, client: FlaskClient) -> None:
-    app = client.application
+def test_a_signed_session_of_another_shape_is_dropped(content: Any, visitor: FlaskClient) -> None:
+    app = visitor.application
     serializer = app.session_interface.get_signing_serializer(app)  # type: ignore[attr-defined]
-    client.set_cookie("warpwatch", serializer.dumps(content))
+    visitor.set_cookie("warpwatch", serializer.dumps(content))
     for path in ("/", "/account", "/login", "/demo/"):
-        assert client.get(path).status_code in {200, 302, 401}
-    assert client.post("/demo/notes", data={"csrf_token": "x"}).status_code == 401
-    assert client.post("/logout", data={"csrf_token": "x"}).status_code in {302, 303, 403, 404}
+        assert visitor.get(path).status_code in {200, 302, 401}
+    assert visitor.post("/demo/notes", data={"csrf_token": "x"}).status_code == 401
+    assert visitor.post("/logout", data={"csrf_token": "x"}).status_code in {302, 303, 403, 404}
 
 
 @pytest.mark.parametrize(("scope", "status"), [(Scope.READ, 200), (Scope.TRIAGE, 200), (Scope.UPLOAD, 403)])
@@ -115,8 +137,8 @@ def test_a_token_that_reads_may_read_the_apis_document(scope: Scope, status: int
     "since", ["0", "1700000000", "2026-01-01T00:00:00", "20260101", "2026-1-1", "2026-13-01", "1e9"]
 )
 @pytest.mark.parametrize("resource", ["regressions?since=", "series/x/history?since=", "series/x/history?until="])
-def test_a_date_is_a_full_date(since: str, resource: str, client: FlaskClient) -> None:
-    _log_in(client, "Kim", "1")
-    answer = client.get(f"/api/projects/demo/{resource}{since}")
+def test_a_date_is_a_full_date(since: str, resource: str, visitor: FlaskClient) -> None:
+    _log_in(visitor, "Kim", "1")
+    answer = visitor.get(f"/api/projects/demo/{resource}{since}")
     assert answer.status_code == 422
-    assert client.get("/api/projects/demo/regressions?since=2026-01-31").status_code == 200
+    assert visitor.get("/api/projects/demo/regressions?since=2026-01-31").status_code == 200
