@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from warpbench import UnavailableError
 from warpbench.lazy import torch
 
 from .warpwatch_operators import library
@@ -28,7 +29,7 @@ class FlashAttention:
 def flash_attention_package() -> FlashAttention:
     """The newest FlashAttention that is installed. Raises ImportError where there is none."""
     if torch.cuda.get_device_capability() == (9, 0):  # version 3 is written for Hopper
-        for load in (_flash_attn_3, _sglang_kernel):
+        for load in (_flash_attn_3, _sglang_kernel, _vllm):
             try:
                 return load()
             except ImportError:
@@ -70,6 +71,52 @@ def _sglang_kernel() -> FlashAttention:
         page_size=1,
         backend=f"FlashAttention 3 of {library('sglang-kernel')}",
     )
+
+
+def _vllm() -> FlashAttention:
+    """FlashAttention 3 in vLLM, built for packed sequences and for pages alone; a single sequence is packed as it is.
+
+    Raises ImportError where vLLM was built without it, a function UnavailableError for what it does not take.
+    """
+    from vllm.vllm_flash_attn.flash_attn_interface import FA3_AVAILABLE, FA3_UNAVAILABLE_REASON, flash_attn_varlen_func
+
+    if not FA3_AVAILABLE:
+        raise ImportError(FA3_UNAVAILABLE_REASON)
+    attention: Callable[..., torch.Tensor] = functools.partial(flash_attn_varlen_func, fa_version=3)
+    refused = UnavailableError("vLLM's FlashAttention 3 takes packed sequences and pages alone")
+
+    def dense(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options: Any) -> torch.Tensor:
+        if q.shape[0] != 1:
+            raise refused
+        queries, keys = q.shape[1], k.shape[1]
+        return packed(q[0], k[0], v[0], _starts(1, queries), _starts(1, keys), queries, keys, **options)[None]
+
+    def packed(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *bounds: Any, **options: Any) -> torch.Tensor:
+        cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k = bounds
+        return attention(q, k, v, max_seqlen_q, cu_seqlens_q, max_seqlen_k, cu_seqlens_k, **options)
+
+    def with_cache(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options: Any) -> torch.Tensor:
+        if "block_table" not in options:
+            raise refused
+        batch, queries = q.shape[:2]
+        options["seqused_k"] = options.pop("cache_seqlens")
+        most = options["block_table"].shape[1] * k.shape[1]
+        return attention(q.flatten(0, 1), k, v, queries, _starts(batch, queries), most, **options).view(q.shape)
+
+    return FlashAttention(
+        dense=dense,
+        packed=packed,
+        with_cache=with_cache,
+        page_table="block_table",
+        page_size=16,
+        backend=f"FlashAttention 3 of {library('vllm')}",
+    )
+
+
+@functools.cache
+def _starts(sequences: int, length: int) -> torch.Tensor:
+    """Where each of some sequences of one length starts, and the end; made once, so that it is not timed."""
+    return torch.arange(0, (sequences + 1) * length, length, dtype=torch.int32, device="cuda")
 
 
 def _first(function: Callable[..., Any]) -> Callable[..., torch.Tensor]:

@@ -268,8 +268,13 @@ def _marlin_of_sglang(
 ) -> Prepared:
     """sglang compiles Marlin at the first call. Its marlin_utils is not imported, since that imports the server."""
     from sgl_kernel.scalar_type import scalar_types
-    from sglang.jit_kernel.gptq_marlin import gptq_marlin_gemm
-    from sglang.jit_kernel.gptq_marlin_repack import gptq_marlin_repack
+
+    try:
+        from sglang.kernels.ops.gemm.gptq_marlin import gptq_marlin_gemm
+        from sglang.kernels.ops.quantization.gptq_marlin_repack import gptq_marlin_repack
+    except ImportError:  # releases before the operators moved
+        from sglang.jit_kernel.gptq_marlin import gptq_marlin_gemm
+        from sglang.jit_kernel.gptq_marlin_repack import gptq_marlin_repack
 
     none = torch.empty(0, dtype=torch.int32, device=x.device)
     weight = gptq_marlin_repack(rows, none, depth, outputs, 4)

@@ -6,15 +6,16 @@ from types import MappingProxyType
 
 import pytest
 
-from warpbench import Case, KernelBenchmark, kernel
+from warpbench import Case, KernelBenchmark, baseline, kernel
 from warpbench.asv_metrics import Cache
 from warpbench.compiled.benchmark import CompiledCodeBenchmark
 from warpbench.compiled.library_file import NoLibraryError, find_library
 from warpbench.compiled.triton_cache import compiled_files, read_triton_cache
 from warpbench.jobs import asv_name
-from warpbench.protocol import Outcome
+from warpbench.protocol import Job, Outcome
 from warpbench.records import CompiledRecord, MeasurementRecord, Status, from_line
 from warpbench.spool import FOLDER_VARIABLE
+from warpbench.worker import is_watched
 
 from ..perf_suite.cuda_sources import needs_nvcc
 from ..perf_suite.example_records import RUN_ON_H200 as RUN
@@ -74,6 +75,18 @@ class Operator(KernelBenchmark):
 
     @kernel(kernels=["_double"])
     def triton(self):
+        raise ImportError
+
+
+class Compared(Operator):
+    """The same beside two baselines, one of which names its kernels."""
+
+    @baseline(kernels=["triton_.*"])
+    def compiled(self):
+        raise ImportError
+
+    @baseline
+    def eager(self):
         raise ImportError
 
 
@@ -199,6 +212,15 @@ def test_triton_kernels_compiled_in_the_run_have_the_same_metrics(triton_files, 
     assert record.threads_per_block == 128
     with pytest.raises(NotImplementedError, match="has no '_double' for this architecture"):
         code.setup(cache, "_double", "sm_80")
+
+
+def test_of_baselines_those_are_watched_that_name_kernels():
+    workload = Compared.workloads()[0]
+    watched = {
+        name: is_watched(Job(benchmark="b", workload=workload, implementation=name))
+        for name in ("triton", "cuda", "compiled", "eager")
+    }
+    assert watched == {"triton": True, "cuda": True, "compiled": True, "eager": False}
 
 
 def test_torch_compile_takes_no_graph_from_its_caches_while_triton_is_watched():

@@ -48,7 +48,12 @@ def kernel(method: Any = None, /, **options: Any) -> Any:
 def baseline(method: Method, /) -> Method: ...
 @overload
 def baseline(
-    *, binds: bool = False, capturable: bool = True, devices: Sequence[str] = _DEVICES
+    *,
+    binds: bool = False,
+    capturable: bool = True,
+    devices: Sequence[str] = _DEVICES,
+    library: str | None = None,
+    kernels: Sequence[str] = (),
 ) -> Callable[[Method], Method]: ...
 def baseline(method: Any = None, /, **options: Any) -> Any:
     """An implementation of somebody else, measured in the same run. Options as those of `kernel`."""

@@ -15,10 +15,12 @@ import torch
 
 from . import context, gate, run_record
 from .compiled.triton_cache import compiled_files
+from .implementation import implementations_of
 from .launches import NotCapturableError
 from .measurement import Bench, measure, measure_energy
+from .operators import benchmark_class
 from .prepared import UnavailableError
-from .protocol import STARTED, Outcome, Stage, blank_record, jobs_from_json, outcome_to_line
+from .protocol import STARTED, Job, Outcome, Stage, blank_record, jobs_from_json, outcome_to_line
 from .records import Failure, MeasurementRecord, Status, to_line
 from .setting import Setting, set_up
 from .timing import Stopwatch, cpu
@@ -59,8 +61,8 @@ def main(fd: int, run: str, begun: float) -> None:
                     setting = None  # gives its memory back before the next one is made
                     setting = set_up(job.workload)
                 stage = measure_energy if job.stage is Stage.ENERGY else measure
-                is_watched = device == "cuda" and job.implementation in job.workload.kernels
-                with compiled_files() if is_watched else contextlib.nullcontext(files) as files:
+                watched = device == "cuda" and is_watched(job)
+                with compiled_files() if watched else contextlib.nullcontext(files) as files:
                     outcome = stage(bench, setting, job, blank)
             except (UnavailableError, torch.cuda.OutOfMemoryError) as error:
                 outcome = _numberless(blank, Status.UNAVAILABLE, error)
@@ -75,6 +77,12 @@ def main(fd: int, run: str, begun: float) -> None:
                 sys.exit("the CUDA context works no longer")
 
         bench.stopwatch.for_each(len(jobs), body)
+
+
+def is_watched(job: Job) -> bool:
+    """Whether what Triton compiles for a job is recorded: of kernels, and of baselines that name theirs."""
+    mark = implementations_of(benchmark_class(job.workload.source)).get(job.implementation)
+    return job.implementation in job.workload.kernels or bool(mark and mark.kernels)
 
 
 def _numberless(
