@@ -286,9 +286,10 @@ def _drawn_or_404(project: str, key: str, view: HistoryView) -> DrawnHistory:
 
 
 def _bytes(drawn: DrawnHistory) -> int:
-    others = (*drawn.shown.history.others, *drawn.shown.history.canaries, *drawn.shown.added)
-    points = len(drawn.shown.history.points) + sum(len(other.points) for other in others)
-    return len(drawn.figure) + ROW_BYTES * points
+    history = drawn.shown.history
+    lines = [history.points, *(other.points for other in (*history.others, *history.canaries))]
+    lines += [overlay.points for overlay in drawn.shown.added]
+    return len(drawn.figure) + ROW_BYTES * sum(map(len, lines))
 
 
 def _shown_or_404(project: str, key: str, wanted: HistoryRequest) -> ShownHistory:
