@@ -83,6 +83,11 @@ class KernelLine:
         return kernel_name(first.series.benchmark, first.operator)
 
     @property
+    def page(self) -> str:
+        """Name of its page: the operator, the module, or the suite with its module."""
+        return self.name if self.name == self.module else f"{self.module}.{self.name}"
+
+    @property
     def anchor(self) -> str:
         """HTML id."""
         return quote(self.key, safe="@")

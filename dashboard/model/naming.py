@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from .schema import SeriesSchema
 from .series import Series, Workload
 
 
+@lru_cache(maxsize=10_000)
 def module_of(benchmark: str) -> str:
     """The part before class and method: "benchmarks.rope" of "benchmarks.rope.Rope.track_latency".
 

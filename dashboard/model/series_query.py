@@ -63,9 +63,14 @@ class SeriesQuery:
     def __bool__(self) -> bool:
         return bool(self.words or self.conditions)
 
-    def matches(self, series: Series, workload: Workload | None) -> bool:
-        """Whether the series has every word and meets every condition, or is named like it: names may contain "="."""
-        text = text_of(series, workload) if self else ""
+    def matches(self, series: Series, workload: Workload | None, text: str | None = None) -> bool:
+        """Whether the series has every word and meets every condition, or is named like it: names may contain "=".
+
+        `text`: the series' `text_of`, if known.
+        """
+        if not self:
+            return True
+        text = text_of(series, workload) if text is None else text
         if not all(word in text for word in self.words):
             return False
         if not self.conditions:

@@ -7,7 +7,7 @@ import numpy as np
 from sqlalchemy import Connection, select
 
 from ...model.kernel_line import Cell, Kernel, ShapeRow
-from ...model.naming import natural
+from ...model.naming import module_of, natural
 from ...model.series import Series
 from ...model.verdict import Verdict
 from .. import schema
@@ -35,7 +35,7 @@ def kernel(
     implementation: str | None,
     commits: int,
 ) -> Kernel | None:
-    """The newest `commits` commits of an operator, or of the benchmark of that name; None if there is neither.
+    """The newest `commits` commits of an operator, benchmark, suite or module; None if there is none of that name.
 
     Defaults: the machine with the newest run, the latency, our own kernel.
     """
@@ -101,13 +101,18 @@ def _series(connection: Connection, owner: int, known: Workloads, name: str) -> 
     if mine:
         where.append(series.c.workload.in_({workload.name for workload in mine}))
     else:
-        where.append(benchmark.c.name == name)
+        in_module = benchmark.c.name.startswith(f"{name}.", autoescape=True)
+        where.append((benchmark.c.name == name) | in_module)
     rows = connection.execute(select_series().where(*where, measured)).all()
     if not rows and not mine:  # also of unlisted benchmarks
         rows = connection.execute(select_series().where(*where[:1], *where[2:])).all()
     suites = {workload.benchmark for workload in mine}
     series_rows = [(row.id, series_record(row, known)) for row in rows]
-    return [each for each in series_rows if not mine or each[1].suite in suites]
+    if mine:
+        return [each for each in series_rows if each[1].suite in suites]
+    return [
+        (number, one) for number, one in series_rows if name in {one.benchmark, one.suite, module_of(one.benchmark)}
+    ]
 
 
 def _machines(connection: Connection, owner: int, names: set[str]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from ...model.history import SeriesPage
 from ...model.metric import Metric
 from ...model.metric import metric as metric_of
 from ...model.series import Series, Status, Workload, workload_of
-from ...model.series_query import SeriesQuery
+from ...model.series_query import SeriesQuery, text_of
 from .. import schema
 from ..cache import ROW_BYTES
 from ..engine import Store
@@ -40,13 +40,13 @@ def find_series(
     measured = {None, *metrics_and_implementations(store, project)[1]}
     found = [
         (series_id, series)
-        for series_id, (series, _) in series_index(store, project).items()
-        if machine in {None, series.machine}
-        and metric in {None, series.metric.name}
-        and implementation in {None, series.implementation}
+        for series_id, (series, _, text) in series_index(store, project).items()
+        if (machine is None or machine == series.machine)
+        and (metric is None or metric == series.metric.name)
+        and (implementation is None or implementation == series.implementation)
         and series.implementation in measured
-        and listed in {None, series.listed}
-        and query.matches(series, workload_of(series, known))
+        and (listed is None or listed is series.listed)
+        and query.matches(series, workload_of(series, known), text)
     ]
     found.sort(key=lambda pair: (not pair[1].listed, pair[1].metric.name not in first, pair[1].benchmark, pair[0]))
     page = dict(found[offset : offset + limit])
@@ -63,7 +63,9 @@ def matching_ids(store: Store, project: str, search: str) -> frozenset[int]:
     """Ids of a project's series that match a query."""
     query, known = SeriesQuery.parse(search), project_workloads(store, project)
     index = series_index(store, project).items()
-    return frozenset(series_id for series_id, (series, _) in index if query.matches(series, workload_of(series, known)))
+    return frozenset(
+        series_id for series_id, (series, _, text) in index if query.matches(series, workload_of(series, known), text)
+    )
 
 
 def _latest_values(store: Store, series: Mapping[int, Series]) -> Mapping[str, float | None]:
@@ -90,22 +92,27 @@ def project_workloads(store: Store, project: str) -> Mapping[tuple[str, str], Wo
 def metrics_and_implementations(store: Store, project: str) -> tuple[tuple[Metric, ...], tuple[str, ...]]:
     """The metrics, one for each name, and implementations of a project's series, for filters."""
     series = schema.series
-    with store.read() as connection:
-        owner = project_id(connection, project)
-        rows = connection.execute(
-            select(series.c.metric, func.min(series.c.unit).label("unit"), series.c.implementation)
-            .where(series.c.project_id == owner, is_measured_somewhere(connection, owner))
-            .group_by(series.c.metric, series.c.implementation)
-        ).all()
-    metrics = {row.metric: metric_of(row.metric, row.unit) for row in rows}
-    return tuple(metrics.values()), tuple({row.implementation for row in rows if row.implementation})
+
+    def read() -> tuple[tuple[Metric, ...], tuple[str, ...]]:
+        with store.read() as connection:
+            owner = project_id(connection, project)
+            rows = connection.execute(
+                select(series.c.metric, func.min(series.c.unit).label("unit"), series.c.implementation)
+                .where(series.c.project_id == owner, is_measured_somewhere(connection, owner))
+                .group_by(series.c.metric, series.c.implementation)
+            ).all()
+        metrics = {row.metric: metric_of(row.metric, row.unit) for row in rows}
+        return tuple(metrics.values()), tuple({row.implementation for row in rows if row.implementation})
+
+    return store.cached(project, "metrics and implementations", read)
 
 
 class IndexedSeries(NamedTuple):
-    """A series, and the key of its machine code."""
+    """A series, the key of its machine code, and the text that words of a query are searched in."""
 
     series: Series
     code: CodeKey
+    text: str
 
 
 def latency_series(store: Store, project: str) -> tuple[Series, ...]:
@@ -143,7 +150,8 @@ def indexed_series(row: Row[Any], known: Workloads) -> IndexedSeries:
     """The record of a row of `select_series` with its key."""
     suite = row.benchmark_name.rpartition(".")[0]
     code = CodeKey(row.machine_id, row.environment_id, suite, row.workload or "", row.implementation or "")
-    return IndexedSeries(series_record(row, known), code)
+    series = series_record(row, known)
+    return IndexedSeries(series, code, text_of(series, workload_of(series, known)))
 
 
 def is_measured_somewhere(connection: Connection, project: int | None) -> ColumnElement[bool]:

@@ -203,7 +203,7 @@ def levels(store: Store, project: str, keys: Collection[str]) -> Levels:
 def adjusting_ratios(store: Store, project: str, keys: Collection[str]) -> Mapping[str, tuple[float | None, ...]]:
     """GPU-adjusted over measured level of each commit with a number, by key: of series of several GPUs."""
     chosen = {
-        number: key for number, (series, _) in series_index(store, project).items() if (key := series.key) in keys
+        number: key for number, entry in series_index(store, project).items() if (key := entry.series.key) in keys
     }
     with store.read() as connection:
         return {chosen[number]: tuple(each) for number, each in gpu_ratios(connection, list(chosen)).items()}

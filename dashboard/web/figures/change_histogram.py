@@ -4,6 +4,7 @@ Rows within ±1 % are most of a suite: their bar would flatten all others, so th
 """
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from .themes import figure
 
 FEWEST = 8  # drawn rows, below which the table is enough
 _EDGES = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5)  # relative; a halving counts as a doubling
+_LOGS = tuple(math.log1p(edge) for edge in _EDGES)
 _COLOURS = {Verdict.IMPROVED: BETTER, Verdict.REGRESSED: WORSE}
 _Names = Mapping[Verdict | None, str]
 _NAMES: _Names = {Verdict.IMPROVED: "improved", None: "unchanged or inconclusive", Verdict.REGRESSED: "regressed"}
@@ -34,14 +36,17 @@ class ChangeHistogram:
 
 def change_histogram(rows: Iterable[ComparisonRow], *, is_of_commits: bool = True) -> ChangeHistogram | None:
     """Bars of the number of series by relative change; None for few of them."""
-    counts = Counter(
-        (_bin(row.estimate.change), row.verdict if row.verdict in _COLOURS else None)
-        for row in rows
-        if row.estimate is not None and row.estimate.change > -1
-    )
-    within = sum(count for (place, _), count in counts.items() if place == 0)
-    if sum(counts.values()) - within < FEWEST:
+    drawn = []
+    within = 0
+    for row in rows:
+        if row.estimate is not None and row.estimate.change > -1:
+            if place := _bin(row.estimate.change):
+                drawn.append((place, row.verdict if row.verdict in _COLOURS else None))
+            else:
+                within += 1
+    if len(drawn) < FEWEST:
         return None
+    counts = Counter(drawn)
     bins = [place for place in range(-len(_EDGES), len(_EDGES) + 1) if place]
     labels = [_label(each) for each in bins]
     traces = []
@@ -59,7 +64,7 @@ def change_histogram(rows: Iterable[ComparisonRow], *, is_of_commits: bool = Tru
                     textposition="none",
                 )
             )
-    drawn = figure(
+    histogram = figure(
         traces,
         barmode="stack",
         bargap=0.08,
@@ -67,13 +72,12 @@ def change_histogram(rows: Iterable[ComparisonRow], *, is_of_commits: bool = Tru
         xaxis={"title_text": "relative change", "type": "category", "categoryarray": labels},
         yaxis={"title_text": "series", "rangemode": "tozero"},
     )
-    return ChangeHistogram(figure=drawn, within=within)
+    return ChangeHistogram(figure=histogram, within=within)
 
 
 def _bin(change: float) -> int:
     """0 within ±1 %, else the number of edges that the change reaches, negative for a decrease."""
-    size = math.expm1(abs(math.log1p(change)))
-    place = sum(size >= edge for edge in _EDGES)
+    place = bisect_right(_LOGS, abs(math.log1p(change)))
     return place if change > 0 else -place
 
 

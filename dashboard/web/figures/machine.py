@@ -69,10 +69,10 @@ def conditions_figure(runs: Sequence[RunConditions], canaries: Sequence[SeriesRu
     return figure(
         data,
         showlegend=bool(lines),
-        legend={"x": 1, "xanchor": "right", "y": 0.87 * height},  # over the last strip, which is the canaries'
+        legend={"yref": "container", "y": 0},  # of the canaries; below the axis, where a phone has room for it
         annotations=labels,
         xaxis=date_axis(anchor=f"y{len(strips)}"),
-        margin={"l": 52, "r": 14, "t": 6, "b": 40},
+        margin={"l": 52, "r": 14, "t": 6, "b": 64 if lines else 40},
         **axes,
     )
 

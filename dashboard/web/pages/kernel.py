@@ -6,6 +6,7 @@ from flask import Blueprint, abort, render_template, request
 
 from ...analysis.thresholds import step_thresholds
 from ...model.kernel_line import Kernel
+from ...model.naming import name_in_module
 from ...model.series import Commit, Series
 from ...model.verdict import ChangeKind
 from ...store import queries
@@ -37,7 +38,7 @@ class NewestSteps:
 
 @bp.get("/<project:name>")  # names may contain slashes, see ProjectName
 def show(project: str, name: str) -> str:
-    """The kernel with this name: an operator, or a benchmark of a project without operators."""
+    """The kernel with this name: an operator, or a benchmark, suite or module of a project without operators."""
     current = project_or_404(project)
     commits = request.args.get("commits", COMMITS[0], type=int)
     kernel = queries.kernel(
@@ -66,6 +67,7 @@ def show(project: str, name: str) -> str:
         "kernel.html",
         kernel=kernel,
         rows=list(zip(names, rows, strict=True)),
+        row_word="workload" if any(row.series.workload for row in kernel.rows) else "benchmark",
         reference=reference,
         references=_REFERENCES if has_several_gpus else _REFERENCES[:2],
         figure=heat_map_figure(shown, shown_rows, names, is_by_gpu=is_by_gpu) if rows else None,
@@ -109,9 +111,13 @@ def _has_several_gpus(kernel: Kernel) -> bool:
 def _names(series: list[Series]) -> list[str]:
     """Row names: workload or parameters, with the environment if there are several."""
     several = len({row.environment for row in series}) > 1
+    is_module = len({row.benchmark for row in series}) > 1
     names = []
     for row in series:
-        values = [value for name, value in row.parameters if name != "implementation" and value]
-        shape = row.workload or ", ".join(values) or name_beside(row)
+        values = ", ".join(value for name, value in row.parameters if name != "implementation" and value)
+        if is_module and not row.workload:
+            name = name_in_module(row.benchmark)
+            values = f"{name}({values})" if values else name
+        shape = row.workload or values or name_beside(row)
         names.append(f"{shape} ({row.environment})" if several else shape)
     return names

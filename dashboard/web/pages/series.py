@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 
 from flask import Blueprint, Response, abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
+from markupsafe import Markup
 
 from ...analysis.next_measurement import measure_again
 from ...analysis.slow_decline import with_causes
-from ...analysis.thresholds import ThresholdResolver, step_thresholds
+from ...analysis.thresholds import step_thresholds
 from ...model.changepoint import SeriesChange
 from ...model.history import AddedSeries, ShownHistory, thinning_note
 from ...model.metric import Metric
@@ -19,6 +20,7 @@ from ...model.overview import OverviewEntry, OverviewRow
 from ...model.series import Point, Series, Status
 from ...model.verdict import ChangeKind
 from ...store import queries
+from ...store.cache import ROW_BYTES
 from ...store.queries.series_view import LISTED, HistoryRequest
 from ...text.change_words import later_sentence
 from ...text.labels import state_detail, state_meaning, state_word
@@ -55,6 +57,14 @@ class OverlayChoice:
 
     name: str
     url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnHistory:
+    """The displayed history of a series, and its figure as JSON."""
+
+    shown: ShownHistory
+    figure: Markup
 
 
 def overlay_rows(beside: Sequence[AddedSeries]) -> tuple[OverlayRow, ...]:
@@ -151,7 +161,8 @@ def show(project: str, key: str) -> str:
     """
     project_or_404(project)
     view = _view()
-    shown, limits = _shown_or_404(project, key, view)
+    drawn = _drawn_or_404(project, key, view)
+    shown = drawn.shown
     own = shown.history.series
     number = page_number()
     recorded = queries.siblings(store(), key)
@@ -172,10 +183,10 @@ def show(project: str, key: str) -> str:
         shown=shown,
         history=shown.history,
         view=view,
-        figure=history_figure(shown, view),
+        figure=drawn.figure,
         thinning_note=thinning_note(shown.extent),
         changes=changes,
-        thresholds=limits,
+        thresholds=step_thresholds(store(), project),
         stated=queries.stated_changes(store(), key),
         episodes=with_causes(store(), own.project, key, shown.history.episodes)[::-1],
         wanted_change=last_step,
@@ -234,16 +245,12 @@ def series(key: str) -> ResponseReturnValue:
 @bp.get("/<key>/figure.json")
 def figure(project: str, key: str) -> ResponseReturnValue:
     """The figure of the page, with more points in the window from `from` to `to`."""
-    view = _view()
-    shown, _ = _shown_or_404(project, key, view)
-    return Response(page_json(history_figure(shown, view)), mimetype="application/json")
+    return Response(_drawn_or_404(project, key, _view()).figure, mimetype="application/json")
 
 
 def _measured(project: str) -> tuple[tuple[Metric, ...], tuple[str, ...]]:
     """Metrics, judged ones first, and implementations, ours first."""
-    metrics, implementations = store().cached(
-        project, "metrics and implementations", lambda: queries.metrics_and_implementations(store(), project)
-    )
+    metrics, implementations = queries.metrics_and_implementations(store(), project)
     return (
         tuple(sorted(metrics, key=lambda metric: (not metric.is_latency, not metric.is_judged, metric.label))),
         tuple(sorted(implementations, key=lambda name: (name != "warpwatch", look(name).label.lower()))),
@@ -266,10 +273,27 @@ def _view() -> HistoryView:
     )
 
 
-def _shown_or_404(project: str, key: str, view: HistoryView) -> tuple[ShownHistory, ThresholdResolver]:
-    """The displayed history, its steps classified by the project's thresholds."""
-    overlays = request.args.getlist("with")[:MAX_OVERLAYS]
+def _drawn_or_404(project: str, key: str, view: HistoryView) -> DrawnHistory:
+    """The displayed history and its figure, cached: plotly takes most of the time of a page."""
+    overlays = tuple(request.args.getlist("with")[:MAX_OVERLAYS])
     wanted = HistoryRequest(first=view.first, last=view.last, beside=overlays, page=page_number())
+
+    def draw() -> DrawnHistory:
+        shown = _shown_or_404(project, key, wanted)
+        return DrawnHistory(shown=shown, figure=page_json(history_figure(shown, view)))
+
+    return store().cached(project, ("drawn history", key, wanted, view), draw, size=_bytes)
+
+
+def _bytes(drawn: DrawnHistory) -> int:
+    history = drawn.shown.history
+    lines = [history.points, *(other.points for other in (*history.others, *history.canaries))]
+    lines += [overlay.points for overlay in drawn.shown.added]
+    return len(drawn.figure) + ROW_BYTES * sum(map(len, lines))
+
+
+def _shown_or_404(project: str, key: str, wanted: HistoryRequest) -> ShownHistory:
+    """The history of a request, its steps classified by the project's thresholds."""
     shown = queries.shown_history(store(), key, wanted)
     if shown is None or shown.history.series.project != project:
         current = project_or_404(project)
@@ -277,7 +301,7 @@ def _shown_or_404(project: str, key: str, view: HistoryView) -> tuple[ShownHisto
     limits, history = step_thresholds(store(), project), shown.history
     classified = replace(history, changes=limits.mark_below_threshold(history.series, history.changes))
     others = (replace(row, changes=limits.mark_below_threshold(row.series, row.changes)) for row in shown.added)
-    return replace(shown, history=classified, added=tuple(others)), limits
+    return replace(shown, history=classified, added=tuple(others))
 
 
 def _find_overlays(own: Series) -> Sequence[Series]:
