@@ -69,9 +69,8 @@ class Compared:
     def shared_reasons(self) -> tuple[SharedReason, ...]:
         """Reasons for which several rows are inconclusive, the most frequent first."""
         by_reason: dict[str, list[ComparisonRow]] = {}
-        inconclusive = Verdict.INCONCLUSIVE  # looked up once: slow for an enum
         for row in self.rows:
-            if row.verdict is inconclusive and row.reason:
+            if row.verdict is Verdict.INCONCLUSIVE and row.reason:
                 by_reason.setdefault(row.reason, []).append(row)
         shared = [
             SharedReason(reason=reason, rows=len(rows))
