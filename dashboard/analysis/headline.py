@@ -30,6 +30,7 @@ class Headline:
     share_of_peak: float | None  # median share of the speed of light
     improved: int  # workloads by the newest commit
     regressed: int
+    invalid: int  # workloads without a valid measurement at the newest commit
     trend: tuple[float, ...]  # `speedup` over commits, oldest first; the last is `speedup`
 
 
@@ -73,6 +74,7 @@ def _headline(machine: str, rows: Sequence[tuple[OverviewRow, Sequence[str]]], l
         share_of_peak=median(shares) if shares else None,
         improved=moved.count(Verdict.IMPROVED),
         regressed=moved.count(Verdict.REGRESSED),
+        invalid=sum(row.verdict is Verdict.INVALID and row.commit.hash == newest.hash for row in mine),
         trend=trend,
     )
 

@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from statistics import fmean, median
 
@@ -14,6 +15,7 @@ from warpwatch.dashboard.analysis.kernel_curves import chained_mean
 from warpwatch.dashboard.model.quantities import ratio
 from warpwatch.dashboard.model.series import Status
 from warpwatch.dashboard.model.thresholds import LimitRule, StatedLimits
+from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.policy import state_limits
@@ -110,6 +112,25 @@ def test_kernels_that_a_rule_keeps_out_of_means_do_not_count(own: Settings) -> N
     expected = ratios(store, MEASURED, {"rope", "int4_linear"})
     assert by_machine(store)[MEASURED].speedup == pytest.approx(math.exp(fmean(map(math.log, expected))))
     store.close()
+
+
+def test_workloads_that_fail_at_the_newest_commit_are_counted(store: Store) -> None:
+    entries, before = queries.standings(store, "kernels"), by_machine(store)[MEASURED]
+    changed = [
+        replace(entry, row=replace(row, verdict=Verdict.INVALID))
+        if (row := entry.row).operator == "rope" and row.commit.hash == before.commit.hash
+        else entry
+        for entry in entries
+    ]
+    rope = [
+        row
+        for row in queries.report(store, project="kernels", machine=MEASURED)
+        if row.kernel == "rope" and row.implementation == "warpwatch" and row.ratios
+    ]
+    after = {each.machine: each for each in headlines(store, "kernels", changed)}[MEASURED]
+    assert (before.invalid, after.invalid) == (0, len(rope))
+    assert rope
+    assert replace(after, invalid=0) == before
 
 
 def test_a_project_without_baselines_has_no_headline(store: Store) -> None:
