@@ -27,13 +27,17 @@ class FlashAttention:
 
 @functools.cache
 def flash_attention_package() -> FlashAttention:
-    """The newest FlashAttention that is installed. Raises ImportError where there is none."""
+    """The first of these FlashAttentions that is installed. Raises ImportError where there is none."""
     if torch.cuda.get_device_capability() == (9, 0):  # version 3 is written for Hopper
-        for load in (_flash_attn_3, _sglang_kernel, _vllm):
+        for load in (_flash_attn_3, _sglang_kernel, _flash_attn_2, _vllm):  # vLLM's last: it does not take all inputs
             try:
                 return load()
             except ImportError:
                 continue
+    return _flash_attn_2()
+
+
+def _flash_attn_2() -> FlashAttention:
     from flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
 
     return FlashAttention(
@@ -83,11 +87,11 @@ def _vllm() -> FlashAttention:
     if not FA3_AVAILABLE:
         raise ImportError(FA3_UNAVAILABLE_REASON)
     attention: Callable[..., torch.Tensor] = functools.partial(flash_attn_varlen_func, fa_version=3)
-    refused = UnavailableError("vLLM's FlashAttention 3 takes packed sequences and pages alone")
+    refused = "vLLM's FlashAttention 3 takes packed sequences and pages alone"
 
     def dense(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options: Any) -> torch.Tensor:
         if q.shape[0] != 1:
-            raise refused
+            raise UnavailableError(refused)
         queries, keys = q.shape[1], k.shape[1]
         return packed(q[0], k[0], v[0], _starts(1, queries), _starts(1, keys), queries, keys, **options)[None]
 
@@ -97,7 +101,7 @@ def _vllm() -> FlashAttention:
 
     def with_cache(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options: Any) -> torch.Tensor:
         if "block_table" not in options:
-            raise refused
+            raise UnavailableError(refused)
         batch, queries = q.shape[:2]
         options["seqused_k"] = options.pop("cache_seqlens")
         most = options["block_table"].shape[1] * k.shape[1]
@@ -115,7 +119,7 @@ def _vllm() -> FlashAttention:
 
 @functools.cache
 def _starts(sequences: int, length: int) -> torch.Tensor:
-    """Where each of some sequences of one length starts, and the end; made once, so that it is not timed."""
+    """Cumulative lengths of sequences of one length, int32 [sequences + 1]; cached, so that it is not timed."""
     return torch.arange(0, (sequences + 1) * length, length, dtype=torch.int32, device="cuda")
 
 

@@ -58,7 +58,7 @@ def _changes(store: Store, key: str) -> tuple[SeriesChange, ...]:
 
 
 def new_regressions(
-    store: Store, project: str, *, recent_days: float = 30, most_false: float = SIGNIFICANT_Q
+    store: Store, project: str, *, recent_days: float = 30, max_false_discovery_rate: float = SIGNIFICANT_Q
 ) -> tuple[RegressionGroup, ...]:
     """Groups of regressions without an alert."""
     with store.read() as connection:
@@ -66,7 +66,7 @@ def new_regressions(
         if owner is None:
             return ()
         known = regressions_by_alert_in(connection, project)
-        return new_regressions_in(connection, owner, known, recent_days, most_false)
+        return new_regressions_in(connection, owner, known, recent_days, max_false_discovery_rate)
 
 
 def regressions_by_alert(store: Store, project: str) -> RegressionsByAlert:

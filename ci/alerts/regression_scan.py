@@ -42,7 +42,10 @@ class _RegressionScan:
     def run(self) -> None:
         policy = self._scan.policy
         now = alert_snapshot(
-            self._store, self._name, recent_days=policy.recent_days, most_false=policy.max_false_discovery_rate
+            self._store,
+            self._name,
+            recent_days=policy.recent_days,
+            max_false_discovery_rate=policy.max_false_discovery_rate,
         )
         new = [one for one in now.new if is_reportable(one, policy, now.changes.get(one.series.key, ()))]
         joining = self._joining(new, now.alerts)

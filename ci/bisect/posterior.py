@@ -3,9 +3,9 @@
 Probabilistic bisection updates a distribution of the step's position by noisy answers (Horstein, "Sequential
 transmission using noiseless feedback", IEEE Trans. Inf. Theory 9:136, 1963; Waeber, Frazier and Henderson, "Bisection
 search with noisy responses", SIAM J. Control Optim. 51:2261, 2013). Here answers are measurements with unknown noise:
-levels and noise are integrated out for a stationary and for a drifting machine (run_likelihood.py), weighted by the
-probabilities of run_likelihood.py. There may be up to three steps between the ends; the culprit is the largest in the
-direction of the ends' change.
+levels and noise are integrated out for a stationary and for a drifting machine, weighted by their probabilities
+(run_likelihood.py). There may be up to three steps between the ends; the culprit is the largest in the direction of the
+ends' change.
 """
 
 import itertools

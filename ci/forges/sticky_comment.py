@@ -13,7 +13,7 @@ from typing import Protocol
 
 from .forge_request import with_retries
 
-_MARKER = re.compile(r"<!-- warpwatch:gate gate head=([0-9a-f]{40,64}) since=(\S{1,40}) -->")
+_MARKER = re.compile(r"<!-- warpwatch:gate head=([0-9a-f]{40,64}) since=(\S{1,40}) -->")
 _NEWER = (
     "### warpwatch: the pull request has a newer commit\n\nIts report follows its measurement; see also its checks."
 )
@@ -67,7 +67,7 @@ class Marker:
     since: datetime
 
     def __str__(self) -> str:
-        return f"<!-- warpwatch:gate gate head={self.head} since={self.since.isoformat(timespec='seconds')} -->"
+        return f"<!-- warpwatch:gate head={self.head} since={self.since.isoformat(timespec='seconds')} -->"
 
 
 def marker_of(body: str) -> Marker | None:

@@ -32,7 +32,7 @@ from .batch import (
 from .queue import Batch, KnownFile, PushQueue
 
 _CONNECT_S, _ANSWER_S = 10, 900  # the server analyses many new series before it answers
-_COUNTS = ("files", "unchanged", "points", "series_analysed")
+_COUNTS = ("files", "unchanged", "points")
 _RETRIABLE = {400, 408, 425, 429}  # 400: the body changed in transit
 
 
@@ -43,7 +43,6 @@ class UploadResult:
     files: int
     unchanged: int  # files stored before
     points: int
-    series_analysed: int
     set_aside: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 

@@ -84,7 +84,7 @@ def latency_baselines(store: Store, project: str) -> dict[Case, list[str]]:
 
 
 def case_of(series: Series) -> Case:
-    """What ours and its baselines share."""
+    """Machine, environment, suite and workload: the key that a kernel and its baselines share."""
     return series.machine, series.environment, series.suite, series.workload
 
 

@@ -229,7 +229,7 @@ class AlertSnapshot:
     changes: Mapping[str, tuple[SeriesChange, ...]]  # of each series with an alert or a new regression
 
 
-def alert_snapshot(store: Store, project: str, *, recent_days: float, most_false: float) -> AlertSnapshot:
+def alert_snapshot(store: Store, project: str, *, recent_days: float, max_false_discovery_rate: float) -> AlertSnapshot:
     """New regressions (see `new_regressions_in`), and the alerts to update, from one transaction.
 
     In several transactions, an analysis in between would make them contradict each other.
@@ -239,7 +239,7 @@ def alert_snapshot(store: Store, project: str, *, recent_days: float, most_false
         if owner is None:
             return AlertSnapshot(new=(), held={}, alerts=(), changes={})
         regressions = regressions_by_alert_in(connection, project)
-        groups = new_regressions_in(connection, owner, regressions, recent_days, most_false)
+        groups = new_regressions_in(connection, owner, regressions, recent_days, max_false_discovery_rate)
         new = tuple(one for group in groups for one in group.regressions)
         table = schema.alert
         is_current = (table.c.state != AlertState.RESOLVED.value) | id_in(
@@ -256,11 +256,15 @@ def alert_snapshot(store: Store, project: str, *, recent_days: float, most_false
 
 
 def new_regressions_in(
-    connection: Connection, owner: int, regressions: RegressionsByAlert, recent_days: float, most_false: float
+    connection: Connection,
+    owner: int,
+    regressions: RegressionsByAlert,
+    recent_days: float,
+    max_false_discovery_rate: float,
 ) -> tuple[RegressionGroup, ...]:
     """Regression groups without the regressions that belong to an alert; empty groups are left out.
 
-    Only classified steps with a q-value up to `most_false`, the accepted false discovery rate. Others are reported once
+    Only classified steps with a q-value up to `max_false_discovery_rate`. Others are reported once
     more runs confirm them. Only commits at most `recent_days` older than the project's newest, so that the first import
     of a long history sends no alerts.
     """
@@ -274,7 +278,9 @@ def new_regressions_in(
     new = []
     for group in regressions.new:
         significant = tuple(
-            one for one in group.regressions if one.change.q_value is not None and one.change.q_value <= most_false
+            one
+            for one in group.regressions
+            if one.change.q_value is not None and one.change.q_value <= max_false_discovery_rate
         )
         if significant and group.commit.date >= since:
             new.append(replace(group, regressions=significant))

@@ -176,7 +176,7 @@ class DecodeAttention(warpwatch_benchmark.OperatorBenchmark):
 
     @baseline(binds=True, devices=["cuda"])
     def flash_attn(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Prepared:
-        """FlashAttention's flash_attn_with_kvcache. Raises UnavailableError for fp32."""
+        """FlashAttention's flash_attn_with_kvcache. Raises UnavailableError for fp32 and what vLLM's does not take."""
         package = flash_attention_package()
         if q.dtype == torch.float32:
             raise UnavailableError("FlashAttention takes fp16 and bf16 alone")

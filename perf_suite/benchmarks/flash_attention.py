@@ -269,7 +269,7 @@ class FlashAttention(warpwatch_benchmark.OperatorBenchmark):
         window: int | None = None,
         bias: torch.Tensor | None = None,
     ) -> Prepared:
-        """FlashAttention. Raises UnavailableError for fp32 and for a bias, which it does not take."""
+        """FlashAttention. Raises UnavailableError for fp32, for a bias, and for what vLLM's does not take."""
         package = flash_attention_package()
         if bias is not None or q.dtype == torch.float32:
             raise UnavailableError("FlashAttention takes fp16 and bf16, and no bias")

@@ -17,7 +17,7 @@ CALM = (Recorded(level=1e-5, off=(-0.002, -0.001, 0.0, 0.001, 0.002), spread=((0
 SUBJECT = "rope: @org/all | <img src=x> [here](https://example.org)"
 
 
-def _report() -> BisectReport:
+def _report(asv_output: str = "") -> BisectReport:
     """A report on 16 commits: from the eleventh on 3 % slower; the thirteenth does not build."""
     levels = [math.log1p(0.03) * (index >= 11) for index in range(17)]
     bench = SimulatedBench(
@@ -50,8 +50,12 @@ def _report() -> BisectReport:
         is_baseline=False,
         listed=True,
     )
-    return BisectReport(series=series, commits=commits, search=done, asv_output="")
+    return BisectReport(series=series, commits=commits, search=done, asv_output=asv_output)
 
 
 def test_the_table_has_subject_and_author_unchanged() -> None:
     assert f"0000000b “{SUBJECT}” by Ann * caused +3" in as_table(_report())
+
+
+def test_the_table_quotes_the_last_line_of_a_build_that_failed() -> None:
+    assert "of the last: error: # <b>no</b>" in as_table(_report(asv_output="error:\n\n# <b>no</b>"))

@@ -271,16 +271,18 @@ def test_a_look_sees_one_moment(store: Store, regressed: Any, monkeypatch: pytes
         return read(*words)
 
     monkeypatch.setattr(alerts, "regressions_in", read_while_another_alerts)
-    before = alert_snapshot(store, "demo", recent_days=30, most_false=0.05)
+    before = alert_snapshot(store, "demo", recent_days=30, max_false_discovery_rate=0.05)
     assert (len(before.new), before.held, before.alerts) == (1, {}, ())
-    after = alert_snapshot(store, "demo", recent_days=30, most_false=0.05)
+    after = alert_snapshot(store, "demo", recent_days=30, max_false_discovery_rate=0.05)
     assert (after.new, [alert.id for alert in after.alerts], [*after.held]) == ((), [1], [1])
     assert after.changes[group.regressions[0].series.key]
 
 
 def test_a_resolved_alert_is_read_only_where_the_detector_still_tells_its_change(store: Store, regressed: Any) -> None:
     def known() -> list[AlertState]:
-        return [alert.state for alert in alert_snapshot(store, "demo", recent_days=30, most_false=0.05).alerts]
+        return [
+            alert.state for alert in alert_snapshot(store, "demo", recent_days=30, max_false_discovery_rate=0.05).alerts
+        ]
 
     open_regression_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=1000)
     assert known() == [AlertState.OPEN]

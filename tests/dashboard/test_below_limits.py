@@ -91,9 +91,9 @@ def test_a_step_below_its_limit_is_no_part_of_what_a_month_brought(moved: Store)
 def test_steps_that_are_not_significant_follow_the_thresholds_too(moved: Store) -> None:
     with moved.write("demo") as connection:
         connection.execute(update(schema.changepoint).values(kind=ChangeKind.NOT_SIGNIFICANT.value, q_value=0.1))
-    assert len(new_regressions(moved, "demo", most_false=0.2)) == 1
+    assert len(new_regressions(moved, "demo", max_false_discovery_rate=0.2)) == 1
     _state(moved, threshold=0.5)
-    assert new_regressions(moved, "demo", most_false=0.2) == ()
+    assert new_regressions(moved, "demo", max_false_discovery_rate=0.2) == ()
     listed = queries.triage_items(moved, "demo", ALL)
     assert (listed.items, listed.below_limits) == ((), 0)  # whoever doubts a step need not leave it out
 

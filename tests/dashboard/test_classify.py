@@ -187,7 +187,7 @@ def test_a_step_that_is_not_significant_is_no_verdict_until_more_runs_confirm_it
     (listed,) = queries.unattributed_changes(store, "demo", ChangeKind.NOT_SIGNIFICANT).groups
     assert len(listed.regressions) == 3
     assert new_regressions(store, "demo") == ()
-    (asked,) = new_regressions(store, "demo", most_false=0.1)
+    (asked,) = new_regressions(store, "demo", max_false_discovery_rate=0.1)
     assert len(asked.regressions) == 3
 
 

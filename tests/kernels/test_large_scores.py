@@ -78,7 +78,7 @@ ATTENTION: dict[str, Callable[..., torch.Tensor]] = {
     "tiled_attention": lambda q, k, v, scale: kernels.tiled_attention(q, k, v, scale=scale),
 }
 TWINS = ["flash_attention", "naive_attention", "tiled_attention", "decode_attention"]
-ONE_QUERY = {"naive_attention", "decode_attention"}  # the first has a program a query, the second takes few
+ONE_QUERY = {"naive_attention", "decode_attention"}  # a program per query, and few queries
 
 
 @pytest.mark.parametrize("keys", KEYS)

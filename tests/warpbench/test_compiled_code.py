@@ -79,7 +79,7 @@ class Operator(KernelBenchmark):
 
 
 class Compared(Operator):
-    """The same beside two baselines, one of which names its kernels."""
+    """An operator with two baselines, one of which names its kernels."""
 
     @baseline(kernels=["triton_.*"])
     def compiled(self):

@@ -11,7 +11,7 @@ Place = tuple[float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """Size of a chart."""
+    """Size of a chart, in SVG user units."""
 
     width: float
     height: float

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
@@ -223,19 +223,12 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
         return redirect(url_for(".show", project=project, prefix=commit.hash))
     page = page_of(current.name, commit.hash)
     words = search_query()
-    points = recorded = _recorded(page)
+    recorded = [point for point in page.points if point.status is not Status.UNAVAILABLE]
+    points = recorded
     if words:
         found = queries.matching(store(), current.name, words, (point.series for point in recorded))
         points = [point for point in recorded if point.series.key in found]
-        by_kernel = _by_kernel(current.name, points)
-    else:
-        by_kernel = store().cached(
-            current.name,
-            ("recorded by kernel", commit.hash),
-            lambda: _by_kernel(current.name, _recorded(page_of(current.name, commit.hash))),
-        )
-    is_open = bool(words) and len(points) <= _OPEN_UP_TO
-    groups, pager = _groups(by_kernel, request.args.get("kernel", ""), is_open=is_open)
+    groups, pager = _recorded(current.name, points, request.args.get("kernel", ""), is_open=bool(words))
     measured = queries.measured_on(store(), current.name, commit.hash)
     verdicts = store().cached(
         current.name, ("commit verdicts", commit.hash), lambda: commit_verdicts(current.name, page, measured)
@@ -264,34 +257,26 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
     )
 
 
-def _recorded(page: CommitPage) -> list[CommitPoint]:
-    return [point for point in page.points if point.status is not Status.UNAVAILABLE]
-
-
-def _by_kernel(project: str, points: Iterable[CommitPoint]) -> Mapping[str, Sequence[CommitPoint]]:
-    """Points by kernel in natural order, those of judged metrics first."""
+def _recorded(
+    project: str, points: Sequence[CommitPoint], kernel: str, *, is_open: bool
+) -> tuple[list[RecordedGroup], Pagination]:
+    """Recorded series by kernel, paginated: all rows of the chosen kernel, else the first rows of each."""
     workloads = queries.project_workloads(store(), project)
     by_kernel: dict[str, list[CommitPoint]] = {}
     for point in points:
         name = kernel_of(point.series, workload_of(point.series, workloads))
         by_kernel.setdefault(name, []).append(point)
     for rows in by_kernel.values():
-        rows.sort(key=lambda point: not point.series.metric.is_judged)
-    return dict(sorted(by_kernel.items(), key=lambda group: natural(group[0])))
-
-
-def _groups(
-    by_kernel: Mapping[str, Sequence[CommitPoint]], kernel: str, *, is_open: bool
-) -> tuple[list[RecordedGroup], Pagination]:
-    """Recorded series by kernel, paginated: all rows of the chosen kernel, else the first rows of each."""
+        rows.sort(key=lambda point: not point.series.metric.is_judged)  # judged metrics first
     if kernel:
-        rows = by_kernel.get(kernel, ())
-        pager = pagination(_ROWS_OF_A_PAGE, len(rows))
-        return [_group(kernel, rows, pager.of(rows), is_open=True)] if rows else [], pager
+        by_kernel = {name: rows for name, rows in by_kernel.items() if name == kernel}
+        pager = pagination(_ROWS_OF_A_PAGE, len(by_kernel.get(kernel, ())))
+        return [_group(name, rows, pager.of(rows), is_open=True) for name, rows in by_kernel.items()], pager
     pager = pagination(_GROUPS_OF_A_PAGE, len(by_kernel))
+    opens = is_open and len(points) <= _OPEN_UP_TO
     return [
-        _group(name, rows, rows if is_open else rows[:_ROWS_OF_A_GROUP], is_open=is_open)
-        for name, rows in pager.of(list(by_kernel.items()))
+        _group(name, rows, rows if opens else rows[:_ROWS_OF_A_GROUP], is_open=opens)
+        for name, rows in pager.of(sorted(by_kernel.items(), key=lambda group: natural(group[0])))
     ], pager
 
 

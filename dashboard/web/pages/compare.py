@@ -17,8 +17,8 @@ from ...model.series import Commit, Project
 from ...store import queries
 from ...text.comparison_report import as_markdown
 from ..comparison_cache import compared_commits, compared_implementations, compared_machines
-from ..comparison_filter import QUIET, ComparisonFilter, FilteredComparison, KernelGroup, apply
-from ..figures.change_histogram import ChangeHistogram, change_histogram
+from ..comparison_filter import QUIET, ComparisonFilter, apply
+from ..figures.change_histogram import change_histogram
 from ..figures.samples import recent_figure, samples_of
 from ..request_context import pagination, project_or_404, search_query, store
 from .overview import headlines_of
@@ -173,8 +173,7 @@ def show(project: str) -> ResponseReturnValue:
     if request.args.get("format") == "markdown":
         return Response(as_markdown(compared.comparison), mimetype="text/markdown")
     row_filter = _filter(current.name, compared)
-    summary = _summary(current.name, sides, row_filter)
-    filtered = summary.filtered
+    filtered = apply(row_filter, compared.rows)
     pager = pagination(_ROWS_OF_A_PAGE, len(filtered.rows))
     return _page(
         current,
@@ -182,37 +181,14 @@ def show(project: str) -> ResponseReturnValue:
         compared=compared,
         row_filter=row_filter,
         filtered=filtered,
-        groups=summary.groups if not row_filter.kernel and len(compared.kernels) > 1 else (),
-        histogram=summary.histogram,
+        groups=filtered.groups if not row_filter.kernel and len(compared.kernels) > 1 else (),
+        histogram=change_histogram(filtered.all_matching, is_of_commits=sides.by is ComparedBy.COMMIT),
         pagination=pager,
         rows=pager.of(filtered.rows),
         choices=_choices(compared),
         quiet=QUIET,
         between=queries.between(store(), current.name, sides.base_commit, sides.head_commit),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonSummary:
-    """The rows that a page displays, and its summary of all matching ones."""
-
-    filtered: FilteredComparison
-    groups: tuple[KernelGroup, ...]
-    histogram: ChangeHistogram | None
-
-
-def _summary(project: str, sides: Sides, row_filter: ComparisonFilter) -> ComparisonSummary:
-    """Summary of a comparison; cached where only the verdict is filtered."""
-
-    def summarise() -> ComparisonSummary:
-        filtered = apply(row_filter, sides.compared(project).rows)
-        histogram = change_histogram(filtered.all_matching, is_of_commits=sides.by is ComparedBy.COMMIT)
-        return ComparisonSummary(filtered=filtered, groups=filtered.groups, histogram=histogram)
-
-    if row_filter.is_active:
-        return summarise()
-    key = ("comparison summary", sides, row_filter)
-    return store().cached(project, key, summarise, size=lambda summary: 16 * len(summary.filtered.all_matching))
 
 
 @bp.get("/row")

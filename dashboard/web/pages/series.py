@@ -274,7 +274,7 @@ def _view() -> HistoryView:
 
 
 def _drawn_or_404(project: str, key: str, view: HistoryView) -> DrawnHistory:
-    """The displayed history and its figure, cached: plotly takes most of the time of a page."""
+    """The displayed history and its figure; cached for the URL without a query, for plotly takes most of its time."""
     overlays = tuple(request.args.getlist("with")[:MAX_OVERLAYS])
     wanted = HistoryRequest(first=view.first, last=view.last, beside=overlays, page=page_number())
 
@@ -282,7 +282,7 @@ def _drawn_or_404(project: str, key: str, view: HistoryView) -> DrawnHistory:
         shown = _shown_or_404(project, key, wanted)
         return DrawnHistory(shown=shown, figure=page_json(history_figure(shown, view)))
 
-    return store().cached(project, ("drawn history", key, wanted, view), draw, size=_bytes)
+    return draw() if request.args else store().cached(project, ("drawn history", key), draw, size=_bytes)
 
 
 def _bytes(drawn: DrawnHistory) -> int:

@@ -90,7 +90,7 @@ def test_an_unmeasured_commit_is_reported_with_the_reason(state, conclusion, hub
 @pytest.mark.parametrize(("author", "conclusion"), [("ada", "success"), ("eve", "failure")])
 def test_a_regression_accepted_by_a_user_with_write_access_succeeds(author, conclusion, hub):
     leave(hub, "gpu-t4", artefact("regressed"))
-    marker = f"<!-- warpwatch:gate gate head={HEAD} since=2026-11-01T12:00:00+00:00 -->"
+    marker = f"<!-- warpwatch:gate head={HEAD} since=2026-11-01T12:00:00+00:00 -->"
     comments = (("github-actions[bot]", f"{marker}\nregressed"), (author, "/warpwatch accept rope* it is right now"))
     for number, (login, body) in enumerate(comments, start=1):
         created = f"2026-11-01T12:0{number}:00Z"

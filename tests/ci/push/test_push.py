@@ -32,7 +32,10 @@ def test_new_and_changed_results_are_sent_once(any_runner: Runner) -> None:
     any_runner.measure(3, 3.0)
     assert "accepted 2 files, 0 of them unchanged, with 2 new points" in any_runner.push().output
     assert any_runner.arrived() == [0.0, 1.0, 1.5, 2.0, 3.0]
-    assert "accepted 4 files, 4 of them unchanged, with 0 new points; 0 set aside" in any_runner.push("--again").stdout
+    done = any_runner.push("--again")
+    assert done.exit_code == 0, done.output
+    assert "accepted 4 files, 4 of them unchanged, with 0 new points; 0 set aside" in done.stdout
+    assert any_runner.kept("waiting") == []
     assert any_runner.arrived() == [0.0, 1.0, 1.5, 2.0, 3.0]
 
 

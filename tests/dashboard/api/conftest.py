@@ -45,7 +45,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     import_results(store, open_folder(results, project=KERNELS, repository=repository))
     import_results(store, open_folder(write_hostile(Path(folder / "hostile")), project=HOSTILE))
     analyse(store)
-    for group in itertools.islice(new_regressions(store, KERNELS, recent_days=1000, most_false=1.0), 2):
+    for group in itertools.islice(new_regressions(store, KERNELS, recent_days=1000, max_false_discovery_rate=1.0), 2):
         open_regression_alert(store, group, messages={}, now_ms=1_760_000_000_000)
     silent = HealthFinding(
         kind=AlertKind.MISSING_DATA,

@@ -27,7 +27,7 @@ CLIENT_SECRET = "a secret of the tests"
 
 @functools.cache
 def _key() -> RSAKey:
-    """All providers': to find the primes of another takes as long as a test."""
+    """One RSA key for all providers: generating another takes as long as a test."""
     return RSAKey.generate_key(2048, {"kid": "one"})
 
 

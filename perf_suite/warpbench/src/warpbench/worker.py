@@ -90,7 +90,7 @@ def _numberless(
 ) -> Outcome:  # fmt: skip
     ours = UnavailableError | TimingError | gate.WrongResultError | NotCapturableError
     text = str(error) if isinstance(error, ours) else repr(error)
-    if isinstance(error, torch.AcceleratorError):
+    if str(error).startswith("CUDA error: "):
         text = str(error).partition("\n")[0]  # the lines that follow advise on debugging
     return Outcome(measurement=replace(blank, status=status, reason=text[:_REASON_LENGTH], failure=failure))
 
