@@ -338,4 +338,5 @@ class Kernel:
     commits: tuple[Commit, ...]  # oldest first
     software: tuple[tuple[tuple[str, str], ...] | None, ...]  # driver, libraries, harness of each commit's newest run
     older: bool  # whether there are earlier ones
+    hidden: int  # rows beyond the most that are returned
     rows: tuple[ShapeRow, ...]

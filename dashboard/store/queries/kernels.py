@@ -57,7 +57,7 @@ def kernel(
         chosen = implementation if implementation in names else next(iter(names), None)
         rows = [each for each in rows if chosen is None or each[1].implementation == chosen]
         rows.sort(key=lambda each: (natural(each[1].title), each[1].environment))
-        rows = rows[:_MOST_ROWS]
+        hidden, rows = len(rows[_MOST_ROWS:]), rows[:_MOST_ROWS]
         ids = [number for number, _ in rows]
         order = project_order(store, connection, owner)
         histories = lines(connection, order, ids)
@@ -80,6 +80,7 @@ def kernel(
             commits=tuple(shown_commits[number] for number in commit_ids),
             software=tuple(map(commit_software(store, project, chosen_machine).get, commit_ids)),
             older=len(ranks) > len(shown),
+            hidden=hidden,
             rows=tuple(
                 ShapeRow(
                     series=one,

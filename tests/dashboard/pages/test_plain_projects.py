@@ -53,6 +53,27 @@ def test_a_project_of_one_module_is_listed_by_suite_and_offers_no_page_without_d
     assert not re.search(r">\s*(Machines|Implementations)\s*</a>\s*</nav>", compare)
 
 
+def test_suites_and_modules_have_a_heat_map_of_their_benchmarks(tmp_path: Path) -> None:
+    names = ("one.Sort.time_it", "one.Sort.time_again", "one.time_alone", "two.time_alone")
+    values = {name: steps((8, 0.001)) for name in names}
+    client = serve_plain(tmp_path / "store.db", {"p": write_plain(tmp_path / "results", values, newest=NOW)})
+    pages = {}
+    for link in re.findall(r'href="([^"]*/kernel/[^"]*)" aria-label="All', client.get("/p/").text):
+        answer = client.get(unescape(link))
+        assert answer.status_code == 200, link
+        page = _plain(answer.text)
+        pages[re.search(r"/kernel/([^?]*)", link)[1]] = re.search(r"(\d+) benchmarks? on", page)[1]  # type: ignore[index]
+        assert "workload" not in page.lower()
+    assert pages == {"one": "3", "two": "1"}
+    assert "2 benchmarks on" in _plain(client.get("/p/kernel/one.Sort").text)
+
+
+def test_a_module_with_more_benchmarks_than_a_page_has_says_how_many(tmp_path: Path) -> None:
+    values = {f"one.time_{number}": steps((2, 0.001)) for number in range(201)}
+    client = serve_plain(tmp_path / "store.db", {"p": write_plain(tmp_path / "results", values, newest=NOW)})
+    assert "200 of 201 benchmarks on" in _plain(client.get("/p/kernel/one").text)
+
+
 def test_one_machine_that_still_measures_keeps_the_others_an_alarm(tmp_path: Path) -> None:
     values = {"suite.Sort.time_it": steps((8, 0.001))}
     results = write_plain(tmp_path / "results", values, newest=NOW - timedelta(days=200), machines={"gone": {}})

@@ -184,6 +184,7 @@ def _kernel(*rows: list[float | None], changes: tuple[SeriesChange, ...] = (), u
         commits=tuple(_commit(n) for n in range(len(rows[0]))),
         software=(None,) * len(rows[0]),
         older=False,
+        hidden=0,
         rows=tuple(
             ShapeRow(
                 series=_series(name, unit, key=f"{n:016x}"),
