@@ -68,7 +68,7 @@ __device__ __forceinline__ T load_streamed(const T* from) {
 // As load_streamed, and zeros where nothing is there. The instruction is predicated: of several loads in branches of their own nvcc
 // unpacks each before the next branch, and so waits for one after the other. Evidence: recorded runs on H200s, behind an L2 flush,
 // us, rms_norm of 16384 rows of 4096 with a residual, in bfloat16 and float16: with branches 179.1 and 129.1 (044f373c), so 128.5 and
-// 128.6 (2d612413).
+// 128.7 (2d612413).
 __device__ __forceinline__ uint4 load_streamed(const uint4* from, bool there) {
   uint4 loaded = {};
 #if __CUDA_ARCH__ == 900
