@@ -264,9 +264,9 @@ def new_regressions_in(
 ) -> tuple[RegressionGroup, ...]:
     """Regression groups without the regressions that belong to an alert; empty groups are left out.
 
-    Only classified steps with a q-value up to `max_false_discovery_rate`. Others are reported once
-    more runs confirm them. Only commits at most `recent_days` older than the project's newest, so that the first import
-    of a long history sends no alerts.
+    Only classified steps with a q-value up to `max_false_discovery_rate`. Others are reported once more runs confirm
+    them. Only commits at most `recent_days` older than the project's newest, so that the first import of a long history
+    sends no alerts.
     """
     table = schema.commit
     row = connection.execute(
