@@ -3,7 +3,7 @@
 from .attention import ATTENTION, register_attention
 from .cache import ContiguousCache, GraphCache
 from .greedy_decoding import GreedyDecoding
-from .layers import replace_mlp, replace_norms, replace_rotary
+from .layers import replace_linear, replace_mlp, replace_norms, replace_rotary
 
 __all__ = [
     "ATTENTION",
@@ -11,6 +11,7 @@ __all__ = [
     "GraphCache",
     "GreedyDecoding",
     "register_attention",
+    "replace_linear",
     "replace_mlp",
     "replace_norms",
     "replace_rotary",

@@ -1,8 +1,8 @@
-"""The layers of transformers' models by our operators: norms, feed-forward networks, rotary embeddings."""
+"""The layers of transformers' models by our operators: norms, MLPs, linear layers, rotary embeddings."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -14,7 +14,7 @@ from transformers.models.llama.modeling_llama import LlamaMLP, LlamaRMSNorm
 from transformers.pytorch_utils import Conv1D
 
 from ..modules.gradient import refuse_gradient
-from ..modules.linear_activation import LinearGELU
+from ..modules.linear_activation import Linear, LinearGELU, holds_its_weight
 from ..operators.layer_norm import layer_norm
 from ..operators.linear_activation import swiglu
 from ..operators.rms_norm import rms_norm
@@ -79,15 +79,44 @@ def replace_mlp(model: nn.Module) -> nn.Module:
 class _GatedMLP(LlamaMLP):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         gate, up = self.gate_proj, self.up_proj
-        if type(gate) is not nn.Linear or type(up) is not nn.Linear:
+        if not (holds_its_weight(gate) and holds_its_weight(up)):
             return super().forward(x)
         out = swiglu(x, gate.weight, up.weight, gate.bias, up.bias)
         return self.down_proj(refuse_gradient(out, "swiglu", "train without replace_mlp"))
 
 
+def replace_linear(model: nn.Module) -> nn.Module:
+    """Put modules.Linear in the place of each nn.Linear, and of each Conv1D (GPT-2); the model.
+
+    In place, after replace_mlp. An nn.Linear keeps its weights and names; of a Conv1D the weight becomes its transpose,
+    in memory of its own. Subclasses and quantized layers stay.
+    Raises ValueError for a model that has none to replace.
+    """
+    found = [
+        (module, name, child)
+        for module in model.modules()
+        for name, child in module.named_children()
+        if type(child) in (nn.Linear, Conv1D)
+    ]
+    for module, name, child in found:
+        if isinstance(child, Conv1D):
+            module.add_module(name, _transposed(child, Linear(*child.weight.shape, device="meta")))
+        else:
+            child.__class__ = Linear
+    if not found:
+        raise ValueError("replace_linear: the model has no nn.Linear and no Conv1D to replace")
+    return model
+
+
 def _linear_gelu(layer: Conv1D) -> LinearGELU:
-    depth, outputs = layer.weight.shape
-    made = LinearGELU(depth, outputs, approximate="tanh", dtype=layer.weight.dtype, device="meta")
+    return _transposed(layer, LinearGELU(*layer.weight.shape, approximate="tanh", device="meta"))
+
+
+Layer = TypeVar("Layer", bound=nn.Linear)
+
+
+def _transposed(layer: Conv1D, made: Layer) -> Layer:
+    """`made` with the layer's weight, transposed, and its bias."""
     made.weight = nn.Parameter(layer.weight.detach().t().contiguous(), layer.weight.requires_grad)
     made.bias = layer.bias
     return made.train(layer.training)

@@ -3,7 +3,7 @@
 from .flash_attention import FlashAttention
 from .graph_kv_cache import GraphKVCache
 from .kv_cache import KVCache
-from .linear_activation import FusedFFN, LinearGELU, LinearSiLU, SwiGLU
+from .linear_activation import FusedFFN, Linear, LinearGELU, LinearSiLU, SwiGLU
 from .paged_kv_cache import PagedKVCache
 from .quantized_kv_cache import Int4KVCache, Int8KVCache
 from .quantized_linear import QuantizedLinear
@@ -17,6 +17,7 @@ __all__ = [
     "Int4KVCache",
     "Int8KVCache",
     "KVCache",
+    "Linear",
     "LinearGELU",
     "LinearSiLU",
     "PagedKVCache",

@@ -11,10 +11,24 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from ..operators.linear_activation import ffn_gelu, linear_gelu, linear_silu, swiglu
+from ..operators.linear_activation import ffn_gelu, linear, linear_gelu, linear_silu, swiglu
 from .gradient import refuse_gradient
 
 _INSTEAD = "train with nn.Linear and the activation of torch.nn.functional"
+
+
+class Linear(nn.Linear):
+    """nn.Linear by our operator, faster for one or two rows on Hopper; by PyTorch where a gradient is wanted."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        if torch.is_grad_enabled() and (input.requires_grad or self.weight.requires_grad):
+            return super().forward(input)
+        return linear(input, self.weight, self.bias)
+
+
+def holds_its_weight(layer: nn.Module) -> bool:
+    """Whether an operator may read the layer's weight and bias: not where it was quantized or is something else."""
+    return type(layer) in (nn.Linear, Linear)
 
 
 class LinearGELU(nn.Linear):
@@ -64,7 +78,7 @@ class SwiGLU(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(..., out_features) of x's dtype."""
         gate, up = self.gate_proj, self.up_proj
-        if type(gate) is nn.Linear and type(up) is nn.Linear:
+        if holds_its_weight(gate) and holds_its_weight(up):
             return refuse_gradient(swiglu(x, gate.weight, up.weight, gate.bias, up.bias), "SwiGLU", _INSTEAD)
         return functional.silu(gate(x)) * up(x)
 
@@ -90,7 +104,7 @@ class FusedFFN(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(..., embed_dim) of x's dtype."""
         up, down = self.up_proj, self.down_proj
-        if type(up) is nn.Linear and type(down) is nn.Linear:
+        if holds_its_weight(up) and holds_its_weight(down):
             out = ffn_gelu(x, up.weight, up.bias, down.weight, down.bias, approximate=self.approximate)
             return refuse_gradient(out, "FusedFFN", _INSTEAD)
         return down(functional.gelu(up(x), approximate=self.approximate))

@@ -10,6 +10,7 @@ from functools import partial
 import torch
 from torch import nn
 
+from .linear_activation import holds_its_weight
 from .quantized_linear import QuantizedLinear
 
 
@@ -28,8 +29,9 @@ def replace_linear_with_quantized(
     Layer by layer and in place, on the device where each layer lies, so that beside the model only one weight more is
     held. `skip` names modules to leave alone with all that is in them, by full name ("model.layers.0.mlp") or by its
     last part, with shell wildcards; the output layer "lm_head" by default, which most quantizers leave alone, and whose
-    weight is often the embedding's own. Subclasses of nn.Linear stay, for the modules that make them read their
-    weights. A layer in several places is quantized once. A model that is itself a linear layer comes back as another.
+    weight is often the embedding's own. Subclasses of nn.Linear but modules.Linear stay, for the modules that make them
+    read their weights. A layer in several places is quantized once. A model that is itself a linear layer comes back as
+    another.
     Raises ValueError before anything is changed, if the features or dtype of a layer cannot be quantized, naming it, or
     if a name in `skip` but "lm_head" matches nothing; and on the way, for a weight that is not finite.
     """
@@ -62,7 +64,7 @@ def replace_linear_with_quantized(
 
 
 def _is_linear(module: nn.Module) -> bool:
-    return type(module) is nn.Linear or _is_conv1d(module)
+    return holds_its_weight(module) or _is_conv1d(module)
 
 
 def _is_conv1d(module: nn.Module) -> bool:

@@ -11,7 +11,7 @@ from ..operators.rms_norm import add_rms_norm, rms_norm
 from ..operators.rope import rope_
 from .causal_attention import causal_attention
 from .gradient import refuse_gradient
-from .linear_activation import SwiGLU
+from .linear_activation import Linear, SwiGLU, holds_its_weight
 
 
 class AnyKVCache(Protocol):
@@ -47,10 +47,10 @@ class SelfAttention(nn.Module):
             )
         self.head_dim = hidden // heads
         kv = heads_kv * self.head_dim
-        self.q_proj = nn.Linear(hidden, hidden, bias, dtype=dtype, device=device)
-        self.k_proj = nn.Linear(hidden, kv, bias, dtype=dtype, device=device)
-        self.v_proj = nn.Linear(hidden, kv, bias, dtype=dtype, device=device)
-        self.o_proj = nn.Linear(hidden, hidden, bias, dtype=dtype, device=device)
+        self.q_proj = Linear(hidden, hidden, bias, dtype=dtype, device=device)
+        self.k_proj = Linear(hidden, kv, bias, dtype=dtype, device=device)
+        self.v_proj = Linear(hidden, kv, bias, dtype=dtype, device=device)
+        self.o_proj = Linear(hidden, hidden, bias, dtype=dtype, device=device)
 
     def forward(
         self,
@@ -123,6 +123,6 @@ class _GatedMLP(SwiGLU):
     def forward(self, x: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
         """residual, contiguous, may be written over and returned: cuBLAS adds to it, in one launch."""
         hidden, down = super().forward(x), self.down_proj
-        if type(down) is not nn.Linear:
+        if not holds_its_weight(down):
             return residual + down(hidden)
         return residual.flatten(0, -2).addmm_(hidden.flatten(0, -2), down.weight.T).view_as(residual)

@@ -1,4 +1,4 @@
-"""Linear layers and the activation behind them: linear_gelu, linear_silu, swiglu, ffn_gelu."""
+"""Linear layers, with an activation or without: linear, linear_gelu, linear_silu, swiglu, ffn_gelu."""
 
 from __future__ import annotations
 
@@ -6,8 +6,17 @@ import torch
 
 from ..extension import load_operator
 
-_GELU, _GELU_TANH, _SILU = range(1, 4)  # Activation of csrc/linear_activation/linear_activation.h
+_NONE, _GELU, _GELU_TANH, _SILU = range(4)  # Activation of csrc/linear_activation/linear_activation.h
 _GELUS = {"none": _GELU, "tanh": _GELU_TANH}
+
+
+def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """x @ weight^T + bias, as torch.nn.functional.linear.
+
+    One or two rows in 16 bits are one launch of our own on Hopper, few rows on older GPUs with many outputs likewise;
+    everything else is PyTorch's product. Otherwise as linear_gelu.
+    """
+    return _linear_activation(x, weight, bias, _NONE)
 
 
 def linear_gelu(
@@ -42,8 +51,9 @@ def swiglu(
     """silu(x @ gate_weight^T + gate_bias) * (x @ up_weight^T + up_bias).
 
     x (..., K) in float16, bfloat16 or float32, both weights (N, K) and both biases (N,) in x's dtype; the last
-    dimensions contiguous. The result is (..., N) in x's dtype. Three launches on a GPU: two products of cuBLAS, rounded
-    to x's dtype, and the rest in float32. Shazeer, "GLU variants improve Transformer" (arXiv:2002.05202, 2020).
+    dimensions contiguous. The result is (..., N) in x's dtype. One launch on Hopper for one or two rows, and for many
+    rows whose tiles keep the GPU busy; else three launches: two products of cuBLAS, rounded to x's dtype, and the rest
+    in float32. Shazeer, "GLU variants improve Transformer" (arXiv:2002.05202, 2020).
     Forward only: there is no gradient.
     Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
     """

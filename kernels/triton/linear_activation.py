@@ -58,7 +58,7 @@ def linear_silu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
 
 
 def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    """x @ weight^T + bias, for the half of ffn_gelu that has no activation."""
+    """What warpwatch.kernels.linear computes, on CUDA tensors."""
     return _launch("linear", x, weight, bias, _NONE)
 
 

@@ -332,6 +332,8 @@ def _with_our_kernels(x: torch.Tensor, served: Served) -> tuple[Any, Any]:
         ours.replace_rotary(model)
     if hasattr(ours, "replace_mlp"):
         ours.replace_mlp(model)
+    if hasattr(ours, "replace_linear"):
+        ours.replace_linear(model)
     model.set_attn_implementation(ours.register_attention())
     cache = cache_type(model.config, served.seen + x.shape[1])
     if served.seen:

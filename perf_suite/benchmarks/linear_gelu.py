@@ -63,9 +63,15 @@ class LinearGelu(warpwatch_benchmark.FormulaBenchmark):
     """out (rows, N) = gelu(x @ weight^T + bias); x (rows, K), weight (N, K), bias (N,), all in the case's dtype."""
 
     watched = Watched(
-        kernels=("bias_activation_rows", "linear_activation_fused", "linear_activation_wgmma"),
+        kernels=(
+            "bias_activation_rows",
+            "linear_activation_fused",
+            "linear_activation_gemv",
+            "linear_activation_wgmma",
+        ),
         twins=("_linear_activation",),
         sources=(
+            "linear_activation/linear_activation_gemv_sm90a.cu",
             "linear_activation/linear_activation_sm75.cu",
             "linear_activation/linear_activation_sm80.cu",
             "linear_activation/linear_activation_sm90a.cu",

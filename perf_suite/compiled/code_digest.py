@@ -33,6 +33,7 @@ _LAUNCHES_OF = {
     "flash_attention_varlen": "flash_attention",
     "int4_decode_attention": "decode_attention",
     "int8_decode_attention": "decode_attention",
+    "linear": "linear_gelu",
     "linear_silu": "linear_gelu",
     "paged_decode_attention": "decode_attention",
     "swiglu": "linear_gelu",

@@ -15,11 +15,12 @@ from warpwatch.kernels.huggingface import (  # noqa: E402
     ContiguousCache,
     GraphCache,
     register_attention,
+    replace_linear,
     replace_mlp,
     replace_norms,
     replace_rotary,
 )
-from warpwatch.kernels.modules import QuantizedLinear, causal_attention, replace_linear_with_quantized  # noqa: E402
+from warpwatch.kernels.modules import Linear, QuantizedLinear, causal_attention, replace_linear_with_quantized  # noqa: E402
 
 VOCABULARY = 199
 NEW_TOKENS = 16
@@ -177,6 +178,21 @@ def test_generates_the_same_tokens_with_our_mlp(name: str, dtype: torch.dtype, d
     kinds = {type(module).__name__ for path, module in model.named_modules() if path.endswith(("mlp", "c_fc"))}
     assert kinds == ({"_GatedMLP"} if name == "llama" else {"GPT2MLP", "LinearGELU"})
     assert_same_tokens(greedy(model, prompt)[0], theirs, logits, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", MODELS)
+def test_generates_the_same_tokens_with_our_linear_layers(name: str, dtype: torch.dtype, device: str) -> None:
+    model = on(MODELS[name](), device, dtype)
+    prompt = prompts([0, 4], device)  # steps of two rows, which Hopper's kernel for few rows takes
+    theirs, logits = greedy(model, prompt)
+    assert replace_linear(replace_mlp(model)) is model
+    kinds = {type(module).__name__ for path, module in model.named_modules() if hasattr(module, "weight")}
+    assert kinds & {"Linear", "Conv1D", "LinearGELU"} == ({"Linear"} if name == "llama" else {"Linear", "LinearGELU"})
+    assert all(type(module) is Linear for module in model.modules() if type(module).__name__ == "Linear")
+    assert_same_tokens(greedy(model, prompt)[0], theirs, logits, dtype)
+    with pytest.raises(ValueError, match=r"no nn\.Linear and no Conv1D to replace"):
+        replace_linear(model)
 
 
 @pytest.mark.parametrize("name", MODELS)

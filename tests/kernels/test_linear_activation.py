@@ -1,4 +1,4 @@
-"""linear_gelu, linear_silu, swiglu and ffn_gelu against float64: both ways a GPU takes, tile edges, odd sizes."""
+"""The linear layers with an activation and without against float64: each way a GPU takes, tile edges, odd sizes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from perf_suite.benchmarks.linear import linear as linear_reference
 from perf_suite.benchmarks.linear_gelu import linear_gelu as gelu_reference
 from perf_suite.benchmarks.linear_silu import linear_silu as silu_reference
 from perf_suite.benchmarks.swiglu import swiglu as swiglu_reference
@@ -20,6 +21,7 @@ Layer = Callable[..., torch.Tensor]
 
 
 LAYERS: dict[str, tuple[Layer, Layer]] = {
+    "no activation": (kernels.linear, linear_reference),
     "gelu": (kernels.linear_gelu, gelu_reference),
     "gelu by tanh": (
         lambda *given: kernels.linear_gelu(*given, approximate="tanh"),
@@ -85,6 +87,45 @@ def test_wide_layers_agree_with_float64(shape: tuple[int, int, int], dtype: torc
     run, reference = LAYERS[layer]
     for shift in (None, bias):
         assert_close(run(x, weight, shift), reference(x, weight, shift), allowance(x, weight, shift, dtype))
+
+
+# One and two rows of Hopper's own kernel. Depths: less than a warp's load, short rows with and without an end, the
+# longest short row, long ones of which a warp has nothing, one slab, an end or several slabs; outputs that end inside
+# of a warp's rows.
+FEW = [
+    (rows, outputs, depth)
+    for rows in (1, 2)
+    for outputs in (1, 7, 130)
+    for depth in (8, 256, 768, 1000, 1024, 1032, 4096, 4104, 14336)
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:2], ids=str)
+@pytest.mark.parametrize("shape", FEW, ids=str)
+def test_few_rows_agree_with_float64(shape: tuple[int, int, int], dtype: torch.dtype, cuda: str) -> None:
+    rows, outputs, depth = shape
+    x, wide, bias = inputs(cuda, dtype, rows, 2 * outputs, depth)
+    x, wide = torch.cat((x, x), dim=1)[:, :depth], torch.cat((wide, wide), dim=1)[:, :depth]  # rows with a stride
+    weight, up, up_bias, bias = wide[:outputs], wide[outputs:], bias[outputs:], bias[:outputs]
+    for run, reference in LAYERS.values():
+        for shift in (None, bias):
+            out = run(x, weight, shift)
+            assert_close(out, reference(x, weight, shift), allowance(x, weight, shift, dtype))
+            assert torch.equal(run(x, weight, shift), out)  # sums are added up in one order
+    for biases in ((None, None), (bias, None), (None, up_bias), (bias, up_bias)):
+        out = kernels.swiglu(x, weight, up, *biases)
+        assert_close(out, swiglu_reference(x, weight, up, *biases), swiglu_allowance(x, weight, up, *biases))
+
+
+def test_few_rows_keep_to_their_operands(cuda: str) -> None:
+    """What lies beyond rows, columns and outputs is not read into a result, and nothing is written there."""
+    for rows in (1, 2):
+        x, weight, _ = inputs(cuda, torch.float16, rows, 130, 1032)
+        around = torch.full((132, 1048), float("nan"), dtype=torch.float16, device=cuda)
+        around[1:131, 8:1040] = weight
+        wanted = kernels.linear(x, weight)
+        assert torch.equal(kernels.linear(x, around[1:131, 8:1040]), wanted)
+        assert not wanted.isnan().any()
 
 
 def many_rows(cuda: str, dtype: torch.dtype, halves: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -205,6 +246,7 @@ def test_triton_twins_agree(
         out = twin("ffn_gelu")(x, weight, bias, down, approximate=approximate)
         hidden = twin("linear_gelu")(x, weight, bias, approximate=approximate)
         assert_close(out, hidden.double() @ down.double().T, allowance(hidden, down, None, dtype) + 2.0**-20)
+    assert_close(twin("linear")(x, weight, bias), linear_reference(x, weight, bias), off)
     silu = twin("linear_silu")(x, weight, bias)
     assert_close(silu, silu_reference(x, weight, bias), off)
     out = twin("swiglu")(x, weight, up, bias, up_bias)

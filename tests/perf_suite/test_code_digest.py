@@ -176,7 +176,7 @@ OURS = [
 
 def test_the_catalogue_has_kernels_of_ours_in_all_operators_but_the_controls():
     assert {operator for operator, _, _ in OURS} == set(OPERATORS) - {"control"}
-    assert len({operator for operator, _, _ in OURS}) == 29
+    assert len({operator for operator, _, _ in OURS}) == 30
 
 
 @pytest.mark.skipif(built_for() is None, reason="the kernels are not built here, or there is no cuobjdump")
@@ -209,6 +209,7 @@ def test_an_operator_that_the_commit_lacks_has_no_digest():
         ("int8_linear", {"int8_linear/int8_linear_sm80.cu", "quantize_int8/quantize_int8.cu"}),
         ("int4_decode_attention", {"decode_attention/decode_attention_combine.cu", "quantized_decode/operands.cpp"}),
         ("paged_decode_attention", {"decode_attention/decode_attention_combine.cu"}),
+        ("linear", {"linear_activation/linear_activation_gemv_sm90a.cu", "linear_activation/binding.cpp"}),
         ("linear_silu", {"linear_activation/linear_activation_sm80.cu", "linear_activation/binding.cpp"}),
         ("ffn_gelu", {"linear_activation/linear_activation_sm75.cu", "linear_activation/binding.cpp"}),
         ("swiglu", {"linear_activation/activation_rows.cu", "linear_activation/binding.cpp"}),

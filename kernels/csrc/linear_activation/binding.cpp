@@ -121,6 +121,7 @@ bool fused_takes(const LinearRows& rows, const Tensor& weight, int capability) {
 // Whether one launch of a kernel in this build is better than cuBLAS and another launch.
 bool is_fused(const LinearRows& rows, Activation activation, const OnDeviceOf& gpu) {
   const int capability = gpu.compute_capability(), m = static_cast<int>(rows.m), n = static_cast<int>(rows.n);
+  if (WARPWATCH_HAS_SM90A && capability == 90 && m <= kMostGemvRows) return true;
   if (WARPWATCH_HAS_SM90A && capability == 90 && activation != Activation::kNone &&
       linear_is_fused_by_wgmma(m, n, gpu.multiprocessors())) {
     return true;
@@ -150,6 +151,7 @@ LinearActivationParams params_of(const LinearRows& rows, const Tensor& weight, c
 cudaError_t launch(const Checks& checks, LinearActivationParams p, const OnDeviceOf& gpu) {
   const int capability = gpu.compute_capability();
 #if WARPWATCH_HAS_SM90A
+  if (capability == 90 && p.m <= kMostGemvRows) return linear_activation_gemv_sm90a(p, gpu.stream());
   if (capability == 90 && p.m > kMostFusedRowsOnHopper) return linear_activation_sm90a(p, gpu.stream());
 #endif
   p.tile = linear_tile(capability >= 80, p.m);
@@ -218,16 +220,17 @@ Tensor swiglu_on_cuda(const Tensor& x, const Tensor& gate_weight, const Tensor& 
   const LinearRows rows = prepare_swiglu(x, gate_weight, up_weight, gate_bias, up_bias);
   const OnDeviceOf gpu(x);
 #if WARPWATCH_HAS_SM90A
-  const int capability = gpu.compute_capability();
-  if (rows.m > 0 && rows.n > 0 && capability == 90 && fused_takes(rows, gate_weight, capability) &&
+  const int capability = gpu.compute_capability(), m = static_cast<int>(rows.m), n = static_cast<int>(rows.n);
+  if (m > 0 && n > 0 && capability == 90 && fused_takes(rows, gate_weight, capability) &&
       fused_takes(rows, up_weight, capability) &&
-      swiglu_is_fused_by_wgmma(static_cast<int>(rows.m), static_cast<int>(rows.n), gpu.multiprocessors())) {
+      (m <= kMostGemvRows || swiglu_is_fused_by_wgmma(m, n, gpu.multiprocessors()))) {
     const Tensor out = torch::stable::new_empty(x, rows.out_sizes);
     LinearActivationParams p = params_of(rows, gate_weight, gate_bias, Activation::kSilu, out);
     p.up_weight = up_weight.data_ptr();
     p.up_bias = pointer_of(up_bias);
     p.up_weight_stride = rows.n > 1 ? up_weight.stride(0) : rows.k;
-    check_launch("swiglu", linear_activation_sm90a(p, gpu.stream()));
+    const auto kernel = m <= kMostGemvRows ? linear_activation_gemv_sm90a : linear_activation_sm90a;
+    check_launch("swiglu", kernel(p, gpu.stream()));
     return out;
   }
 #endif

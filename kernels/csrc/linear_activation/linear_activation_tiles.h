@@ -24,6 +24,9 @@ constexpr LinearTile kLinearTilesSm75[] = {{64, 128, 2, 4, 2, 1}};
 // An index into the table of the architecture.
 constexpr int linear_tile(bool sm80, int m) { return !sm80 || m <= 32 ? 0 : m <= 64 ? 1 : 2; }
 
+// Hopper: rows of x that linear_activation_gemv_sm90a.cu multiplies, which has figures.
+constexpr int kMostGemvRows = 2;
+
 // Hopper's wgmma, which cuBLAS has, multiplies half as fast again as the mma of the fused kernel. At 128 rows eager's two
 // launches were faster than the fused one on an H200; at 64 nothing has been compared.
 constexpr int kMostFusedRowsOnHopper = 64;

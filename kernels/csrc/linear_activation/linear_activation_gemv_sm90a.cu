@@ -1,0 +1,181 @@
+// Hopper, one or two rows of x: each row of the weight times x, on CUDA cores. Bound by DRAM: 2 n k bytes, twice that of swiglu.
+//
+// Warps read rows of the weight in pieces of 512 contiguous bytes, 16 a lane, and x, which every warp reads, through the L1. An mma
+// would want 64 bytes of each of 8 rows at once, which DRAM delivers 8 to 12 % more slowly. Sums are added in one order, whatever
+// the GPU: results repeat bit by bit.
+#include <cuda_runtime.h>
+
+#include "linear_activation/activation.cuh"
+#include "linear_activation/linear_activation_tiles.h"
+#include "primitives/block_sum.cuh"
+#include "primitives/dependent_launch.cuh"
+#include "primitives/element.cuh"
+#include "primitives/piece.cuh"
+
+namespace warpwatch {
+namespace {
+
+// A warp multiplies kRows rows of the weight at once, kPieces pieces of each; kWarpsOnK warps divide k, and kTeams such teams are a
+// block. One H200, fp16, one row, us behind an L2 flush / replayed over weights that the L2 does not hold:
+// {rows, pieces, warps on k, teams}: 4096 -> 16384 {4, 4, 4, 1} 38.1 / 35.3, {4, 4, 1, 4} 39.8 / 34.7, {2, 3, 1, 4} 39.7 / 34.8, cuBLAS
+// 44.2 / 36.4; 14336 -> 4096 35.1 / 30.6, 35.4 / 31.3, 35.7 / 32.2, cuBLAS 42.0 / 33.9; 4096 -> 1024 8.0 / 4.3, 9.2 / 5.7, 9.7 / 5.8, cuBLAS
+// 10.9 / 7.7; 768 -> 3072 7.9 / 4.3, 6.9 / 3.3, 6.4 / 3.0, cuBLAS 8.3 / 4.7; 768 -> 50257 37.0 / 34.7, 24.6 / 20.7, 24.2 / 20.6, cuBLAS
+// 38.0 / 30.7. Four rows of x: 4096 -> 16384 44.3 / 41.2, cuBLAS 45.0 / 36.6.
+struct GemvTile {
+  int rows, pieces, warps_on_k, teams, blocks_per_sm;
+  constexpr int threads() const { return 32 * warps_on_k * teams; }
+};
+constexpr GemvTile kGemvTile = {4, 4, 4, 1, 4}, kGemvTileOfShortRows = {2, 3, 1, 4, 6};
+constexpr int kLongestShortRow = 1024;  // elements of k
+
+template <typename Element>
+using GemvPiece = Piece<Element, 8>;
+
+template <typename Element>
+__device__ __forceinline__ float dot(const GemvPiece<Element>& a, const GemvPiece<Element>& b, float sum) {
+#pragma unroll
+  for (int i = 0; i < GemvPiece<Element>::kPairs; ++i) {
+    const float2 left = widen(a.pairs[i]), right = widen(b.pairs[i]);
+    sum = fmaf(left.y, right.y, fmaf(left.x, right.x, sum));
+  }
+  return sum;
+}
+
+template <typename Element>
+__device__ __forceinline__ float activated_at_run_time(Activation activation, float v) {
+  switch (activation) {
+    case Activation::kNone: break;
+    case Activation::kGelu: return activated<Activation::kGelu, Element>(v);
+    case Activation::kGeluTanh: return activated<Activation::kGeluTanh, Element>(v);
+    case Activation::kSilu: return activated<Activation::kSilu, Element>(v);
+  }
+  return v;
+}
+
+// Of kGated the first half of a warp's rows are the gate's, the second half up's.
+template <typename Element, int kRowsOfX, bool kShortRows, bool kGated>
+__global__ void __launch_bounds__((kShortRows ? kGemvTileOfShortRows : kGemvTile).threads(),
+                                  (kShortRows ? kGemvTileOfShortRows : kGemvTile).blocks_per_sm)
+    linear_activation_gemv(const LinearActivationParams p) {
+  constexpr GemvTile kTile = kShortRows ? kGemvTileOfShortRows : kGemvTile;
+  constexpr int kRows = kTile.rows, kPieces = kTile.pieces, kOutputs = kGated ? kRows / 2 : kRows;
+  constexpr int kStep = 32 * GemvPiece<Element>::kElements;  // of k, by a warp's load
+  constexpr int kSlab = kPieces * kStep;
+  __shared__ float parts[kTile.teams][kTile.warps_on_k][kRowsOfX][kRows];
+
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int part = warp % kTile.warps_on_k, team = warp / kTile.warps_on_k;
+  const int first_output = (blockIdx.x * kTile.teams + team) * kOutputs;
+  const int first_k = lane * GemvPiece<Element>::kElements;
+
+  // Rows beyond the end are the last one once more, and not stored.
+  const Element* weights[kRows];
+#pragma unroll
+  for (int row = 0; row < kRows; ++row) {
+    const bool up = row >= kOutputs;
+    const int64_t n = min(first_output + row % kOutputs, p.n - 1);
+    const void* weight = up ? p.up_weight : p.weight;
+    weights[row] = static_cast<const Element*>(weight) + n * (up ? p.up_weight_stride : p.weight_stride) + first_k;
+  }
+  const Element* x = static_cast<const Element*>(p.x) + first_k;
+
+  float sums[kRowsOfX][kRows] = {};
+  const auto multiply = [&](int k, auto whole) {
+    GemvPiece<Element> pieces[kPieces][kRows];
+#pragma unroll
+    for (int piece = 0; piece < kPieces; ++piece) {
+      const int at = k + piece * kStep;
+#pragma unroll
+      for (int row = 0; row < kRows; ++row) {
+        if (decltype(whole)::value || at + first_k < p.k) {
+          pieces[piece][row].load_nc_no_allocate(weights[row] + at);
+        } else {
+          pieces[piece][row].zero();
+        }
+      }
+    }
+#pragma unroll
+    for (int piece = 0; piece < kPieces; ++piece) {
+      const int at = k + piece * kStep;
+#pragma unroll
+      for (int m = 0; m < kRowsOfX; ++m) {
+        GemvPiece<Element> of_x;
+        if (decltype(whole)::value || at + first_k < p.k) {
+          of_x.load_shared_by_many(x + m * p.x_stride + at);
+        } else {
+          of_x.zero();
+        }
+#pragma unroll
+        for (int row = 0; row < kRows; ++row) sums[m][row] = dot<Element>(pieces[piece][row], of_x, sums[m][row]);
+      }
+    }
+  };
+  int k = part * kSlab;
+  for (; k + kSlab <= p.k; k += kTile.warps_on_k * kSlab) multiply(k, std::true_type());
+  if (k < p.k) multiply(k, std::false_type());
+
+#pragma unroll
+  for (int m = 0; m < kRowsOfX; ++m) {
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+      const float sum = lanes_sum<32>(sums[m][row]);
+      if (lane == 0) parts[team][part][m][row] = sum;
+    }
+  }
+  if constexpr (kTile.warps_on_k > 1) {
+    __syncthreads();
+  } else {
+    __syncwarp();
+  }
+  const int m = lane / kOutputs, output = lane % kOutputs, n = first_output + output;
+  if (part > 0 || m >= kRowsOfX || n >= p.n) return;
+  const auto result = [&](int row, const void* bias) {
+    float sum = bias == nullptr ? 0.0f : as_float(static_cast<const Element*>(bias)[n]);
+#pragma unroll
+    for (int i = 0; i < kTile.warps_on_k; ++i) sum += parts[team][i][m][row];
+    return sum;
+  };
+  float out = result(output, p.bias);
+  if constexpr (kGated) {
+    out = silu<Element>(out) * result(kOutputs + output, p.up_bias);
+  } else {
+    out = activated_at_run_time<Element>(p.activation, out);
+  }
+  static_cast<Element*>(p.out)[int64_t{m} * p.n + n] = rounded<Element>(out);
+}
+
+template <typename Element, int kRowsOfX, bool kShortRows, bool kGated>
+cudaError_t launch(const LinearActivationParams& p, cudaStream_t stream) {
+  constexpr GemvTile kTile = kShortRows ? kGemvTileOfShortRows : kGemvTile;
+  constexpr int kOutputs = kTile.teams * (kGated ? kTile.rows / 2 : kTile.rows);
+  linear_activation_gemv<Element, kRowsOfX, kShortRows, kGated>
+      <<<(p.n - 1) / kOutputs + 1, kTile.threads(), 0, stream>>>(p);
+  return cudaGetLastError();
+}
+
+template <typename Element, int kRowsOfX>
+cudaError_t launch(const LinearActivationParams& p, cudaStream_t stream) {
+  const bool gated = p.up_weight != nullptr;
+  if (p.k <= kLongestShortRow) {
+    return gated ? launch<Element, kRowsOfX, true, true>(p, stream) : launch<Element, kRowsOfX, true, false>(p, stream);
+  }
+  return gated ? launch<Element, kRowsOfX, false, true>(p, stream) : launch<Element, kRowsOfX, false, false>(p, stream);
+}
+
+template <typename Element>
+cudaError_t launch(const LinearActivationParams& p, cudaStream_t stream) {
+  return p.m == 1 ? launch<Element, 1>(p, stream) : launch<Element, 2>(p, stream);
+}
+
+}  // namespace
+
+cudaError_t linear_activation_gemv_sm90a(const LinearActivationParams& p, cudaStream_t stream) {
+  if (p.m < 1 || p.m > kMostGemvRows) return cudaErrorInvalidValue;
+  switch (p.dtype) {
+    case Dtype::kFloat16: return launch<__half>(p, stream);
+    case Dtype::kBFloat16: return launch<__nv_bfloat16>(p, stream);
+    default: return cudaErrorInvalidValue;
+  }
+}
+
+}  // namespace warpwatch
