@@ -5,22 +5,12 @@
 
 namespace warpwatch {
 
-// How the vectors are cut for the GPU. The one file a tuner edits.
-
-struct VectorAddTile {
-  int threads;  // of a block
-  int pieces;   // of 16 bytes of each vector that a thread adds, all loaded before the first is used
-};
-
-// One of each vector: 32 bytes in flight a thread, 64 KB on a full multiprocessor of 2048 threads, where some 26 KB cover
-// DRAM's latency on an H200. There 1 to 4 pieces and 128 to 1024 threads are within 1.5 % of each other, with plain
-// loads: 2^28 elements in fp32 take 734 us, 727 with evict_last loads (kept_load.cuh) and 835 with evict-first loads and stores.
-constexpr VectorAddTile kVectorAddTile = {256, 1};
+// A thread adds one piece: 32 bytes in flight, 64 KB on a full multiprocessor of 2048 threads, where some 26 KB cover DRAM's
+// latency on an H200. There 1 to 4 pieces a thread and 128 to 1024 threads are within 1.5 % of each other, with plain loads:
+// 2^28 elements in fp32 take 734 us, 727 with evict_last loads (kept_load.cuh) and 835 with evict-first loads and stores.
+constexpr int kThreads = 256;  // of a block
 
 namespace {
-
-constexpr int kThreads = kVectorAddTile.threads;
-constexpr int kPieces = kVectorAddTile.pieces;
 
 template <class Element>
 __device__ void add_one(const VectorAddParams& p, int64_t i) {
@@ -29,37 +19,27 @@ __device__ void add_one(const VectorAddParams& p, int64_t i) {
   from_float(a + b, static_cast<Element*>(p.out)[i]);
 }
 
-// A block adds kPieces * kThreads neighbouring pieces. The elements behind the last whole piece are the first block's,
-// one a thread.
-template <class Element>
-__global__ __launch_bounds__(kThreads) void vector_add_pieces(const VectorAddParams p) {
+// kRest: the elements behind the last whole piece are the first block's, one a thread.
+template <class Element, bool kRest>
+__global__ __launch_bounds__(kThreads) void vector_add_pieces(const VectorAddParams p, uint32_t pieces) {
   using P = Piece<Element>;
-  const int64_t pieces = static_cast<uint64_t>(p.count) / P::kElements;  // a shift
-  const int64_t first = static_cast<int64_t>(blockIdx.x) * (kThreads * kPieces) + threadIdx.x;
-  P a[kPieces], b[kPieces];
-#pragma unroll
-  for (int i = 0; i < kPieces; ++i) {
-    const int64_t piece = first + i * kThreads;
-    if (piece < pieces) {
-      a[i].load_streamed(static_cast<const Element*>(p.a) + piece * P::kElements);
-      b[i].load_streamed(static_cast<const Element*>(p.b) + piece * P::kElements);
-    }
+  if constexpr (kRest) {
+    const int64_t rest = int64_t{pieces} * P::kElements + threadIdx.x;
+    if (blockIdx.x == 0 && rest < p.count) add_one<Element>(p, rest);
   }
+  const uint32_t piece = blockIdx.x * kThreads + threadIdx.x;
+  if (piece >= pieces) return;
+  const auto at = [piece](const void* vector) { return static_cast<const P*>(vector) + piece; };
+  P a, b;
+  a.load_streamed(reinterpret_cast<const Element*>(at(p.a)));
+  b.load_streamed(reinterpret_cast<const Element*>(at(p.b)));
 #pragma unroll
-  for (int i = 0; i < kPieces; ++i) {
-    const int64_t piece = first + i * kThreads;
-    if (piece >= pieces) break;
-#pragma unroll
-    for (int j = 0; j < P::kPairs; ++j) {
-      const float2 x = widen(a[i].pairs[j]);
-      const float2 y = widen(b[i].pairs[j]);
-      narrow({x.x + y.x, x.y + y.y}, a[i].pairs[j]);
-    }
-    a[i].store(static_cast<Element*>(p.out) + piece * P::kElements);
+  for (int j = 0; j < P::kPairs; ++j) {
+    const float2 x = widen(a.pairs[j]);
+    const float2 y = widen(b.pairs[j]);
+    narrow({x.x + y.x, x.y + y.y}, a.pairs[j]);
   }
-  if (blockIdx.x != 0) return;
-  const int64_t rest = pieces * P::kElements + threadIdx.x;
-  if (rest < p.count && threadIdx.x < P::kElements) add_one<Element>(p, rest);
+  a.store(static_cast<Element*>(p.out) + int64_t{piece} * P::kElements);
 }
 
 template <class Element>
@@ -70,12 +50,19 @@ __global__ __launch_bounds__(kThreads) void vector_add_elements(const VectorAddP
 
 template <class Element>
 cudaError_t launch(const VectorAddParams& p, cudaStream_t stream) {
-  const bool fits = on_piece(p.a) && on_piece(p.b) && on_piece(p.out);
-  const int64_t of_block = fits ? int64_t{kThreads} * kPieces * Piece<Element>::kElements : kThreads;
-  const int64_t blocks = (p.count - 1) / of_block + 1;
+  constexpr int kElements = Piece<Element>::kElements;
+  const int64_t pieces = p.count / kElements;
+  const bool fits = on_piece(p.a) && on_piece(p.b) && on_piece(p.out) && pieces > 0 && pieces <= UINT32_MAX;
+  const int64_t blocks = ((fits ? pieces : p.count) - 1) / kThreads + 1;
   if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
-  const auto kernel = fits ? vector_add_pieces<Element> : vector_add_elements<Element>;
-  kernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(p);
+  const auto grid = static_cast<unsigned>(blocks);
+  if (!fits) {
+    vector_add_elements<Element><<<grid, kThreads, 0, stream>>>(p);
+  } else if (p.count % kElements == 0) {
+    vector_add_pieces<Element, false><<<grid, kThreads, 0, stream>>>(p, static_cast<uint32_t>(pieces));
+  } else {
+    vector_add_pieces<Element, true><<<grid, kThreads, 0, stream>>>(p, static_cast<uint32_t>(pieces));
+  }
   return cudaGetLastError();
 }
 
