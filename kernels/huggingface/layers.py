@@ -100,7 +100,8 @@ def replace_linear(model: nn.Module) -> nn.Module:
     ]
     for module, name, child in found:
         if isinstance(child, Conv1D):
-            module.add_module(name, _transposed(child, Linear(*child.weight.shape, device="meta")))
+            depth, outputs = child.weight.shape
+            module.add_module(name, _transposed(child, Linear(depth, outputs, device="meta")))
         else:
             child.__class__ = Linear
     if not found:
@@ -109,7 +110,8 @@ def replace_linear(model: nn.Module) -> nn.Module:
 
 
 def _linear_gelu(layer: Conv1D) -> LinearGELU:
-    return _transposed(layer, LinearGELU(*layer.weight.shape, approximate="tanh", device="meta"))
+    depth, outputs = layer.weight.shape
+    return _transposed(layer, LinearGELU(depth, outputs, approximate="tanh", device="meta"))
 
 
 Layer = TypeVar("Layer", bound=nn.Linear)
