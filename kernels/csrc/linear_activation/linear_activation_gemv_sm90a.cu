@@ -1,7 +1,7 @@
 // Hopper, one or two rows of x: each row of the weight times x, on CUDA cores. Bound by DRAM: 2 n k bytes, twice that of swiglu.
 //
 // Warps read rows of the weight in pieces of 512 contiguous bytes, 16 a lane, and x, which every warp reads, through the L1. An mma
-// would want 64 bytes of each of 8 rows at once, which DRAM delivers 8 to 12 % more slowly. Sums are added in one order, whatever
+// would want 64 bytes of each of 8 rows at once, which takes 4 to 10 % longer. Sums are added in one order, whatever
 // the GPU: results repeat bit by bit.
 #include <cuda_runtime.h>
 
