@@ -57,8 +57,9 @@ FlashAttentionStrides packed_strides(const Tensor& tensor) {
   return {.batch = 0, .head = tensor.stride(1), .row = tensor.size(0) > 1 ? tensor.stride(0) : 0};
 }
 
+// next_tile: one int32 on a GPU, which its kernel counts in.
 FlashAttentionPackedParams parameters(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out, Tensor* lse,
-                                      const Lengths& lengths, const Options& options) {
+                                      Tensor* next_tile, const Lengths& lengths, const Options& options) {
   // No sequence is longer than all of them: that bounds the grid.
   const int64_t seq_q = std::min(lengths.max_seqlen_q, q.size(0));
   const int64_t seq_kv = std::min(lengths.max_seqlen_kv, k.size(0));
@@ -86,7 +87,7 @@ FlashAttentionPackedParams parameters(const Tensor& q, const Tensor& k, const Te
   };
   return {attention, static_cast<const int32_t*>(lengths.cu_seqlens_q.data_ptr()),
           static_cast<const int32_t*>(lengths.cu_seqlens_kv.data_ptr()), static_cast<int>(q.size(0)),
-          static_cast<int>(k.size(0))};
+          static_cast<int>(k.size(0)), next_tile == nullptr ? nullptr : static_cast<int*>(next_tile->data_ptr())};
 }
 
 // On a CPU the lengths are at hand. On a GPU nobody could look at them without waiting for it.
@@ -108,7 +109,7 @@ Tensor run_on_cpu(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* lse
   check_ends("cu_seqlens_q", lengths.cu_seqlens_q, q.size(0), "max_seqlen_q", lengths.max_seqlen_q);
   check_ends("cu_seqlens_kv", lengths.cu_seqlens_kv, k.size(0), "max_seqlen_kv", lengths.max_seqlen_kv);
   Tensor out = torch::stable::new_empty(q, q.sizes());
-  flash_attention_cpu(parameters(q, k, v, out, lse, lengths, options));
+  flash_attention_cpu(parameters(q, k, v, out, lse, nullptr, lengths, options));
   return out;
 }
 
@@ -121,7 +122,8 @@ Tensor run_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* ls
   const Tensor k_aligned = with_rows_on(16, k);
   const Tensor v_aligned = with_rows_on(16, v);
   Tensor out = torch::stable::new_empty(q, q.sizes());
-  const FlashAttentionPackedParams p = parameters(q_aligned, k_aligned, v_aligned, out, lse, lengths, options);
+  Tensor next_tile = torch::stable::new_empty(q, {1}, ScalarType::Int);
+  const FlashAttentionPackedParams p = parameters(q_aligned, k_aligned, v_aligned, out, lse, &next_tile, lengths, options);
   if (p.batch == 0 || p.seq_q == 0) {  // then no block comes by, and every row belongs to no sequence
     torch::stable::zero_(out);
     if (lse != nullptr) torch::stable::fill_(*lse, -std::numeric_limits<double>::infinity());

@@ -50,6 +50,7 @@ struct FlashAttentionPackedParams : FlashAttentionParams {
   const int32_t* cu_seqlens_q;   // batch + 1 sums of lengths: 0, then where each sequence ends
   const int32_t* cu_seqlens_kv;  // likewise
   int total_q, total_kv;
+  int* next_tile;  // on the device, for the kernel's dynamic scheduling: sm_90a's launcher sets it to 0
 };
 
 struct FlashAttentionBiasedParams : FlashAttentionParams {

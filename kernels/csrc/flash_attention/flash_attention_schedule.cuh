@@ -77,7 +77,7 @@ cudaError_t launch_flash_attention(FlashAttentionKernel<Params>* kernel, const P
   return cudaGetLastError();
 }
 
-struct FlashAttentionWork {
+struct alignas(16) FlashAttentionWork {
   int batch, head, head_kv;
   int query_row, key_row;  // where a packed sequence begins; else 0
   int seq_q, seq_kv;       // of the sequence; seq_q no more than max_seqlen_q

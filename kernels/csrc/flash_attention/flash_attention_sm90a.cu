@@ -51,9 +51,9 @@ cudaError_t launch_head_dim(const Params& p, cudaStream_t stream) {
   }
   const bool is_64 = p.head_dim == 64;  // columns of head_dim 96 behind the 96th are zeros
   if (!is_64 && p.head_dim != 96 && p.head_dim != 128) return cudaErrorInvalidValue;
-  if constexpr (kWindowed) {
-    return is_64 ? launch_sm90a<Element, 64, kFlashAttentionSm90aWindowedTile64, true>(p, stream)
-                 : launch_sm90a<Element, 128, kFlashAttentionSm90aTile128, true>(p, stream);
+  if constexpr (kWindowed || kPacked<Params>) {
+    return is_64 ? launch_sm90a<Element, 64, kFlashAttentionSm90aWindowedTile64, kWindowed>(p, stream)
+                 : launch_sm90a<Element, 128, kFlashAttentionSm90aTile128, kWindowed>(p, stream);
   } else {
     int processors = 0;
     if (cudaError_t error = device_attribute(cudaDevAttrMultiProcessorCount, processors); error != cudaSuccess) return error;
@@ -96,7 +96,7 @@ cudaError_t flash_attention_sm90a(const FlashAttentionParams& given, cudaStream_
 
 cudaError_t flash_attention_sm90a(const FlashAttentionPackedParams& p, cudaStream_t stream) {
   if (!flash_attention_sm90a_takes(p)) return cudaErrorInvalidValue;
-  return launch_dtype<true>(with_window(p), stream);
+  return p.window > 0 ? launch_dtype<true>(p, stream) : launch_dtype<false>(p, stream);
 }
 
 }  // namespace warpwatch

@@ -2,8 +2,8 @@
 // fills with zeros.
 //
 // A block is some consumer warpgroups, which own 64 queries each, and one TMA producer warp: queries, keys and values by TMA
-// into rings of shared memory. A block walks over query tiles as the schedule numbers them (flash_attention_schedule.cuh)
-// and, for each, over its key tiles from the last to the first, so that the masked ones come first. While the tensor cores
+// into rings of shared memory. A block walks over query tiles as the schedule numbers them (flash_attention_schedule.cuh), of
+// packed sequences over those that it fetches, and, for each, over its key tiles from the last to the first, so that the masked ones come first. While the tensor cores
 // multiply the weights of one key tile with its values, a group works on the scores of the next.
 //
 // After Shah, Bikshandi, Zhang, Thakkar, Ramani and Dao, "FlashAttention-3: Fast and Accurate Attention with Asynchrony and
@@ -45,7 +45,10 @@ struct Sm90aKernel {
   using KeyRing = TmaRing<kTile.stages, kTileBytes, 4 * kGroups>;
   using QueryRing = TmaRing<kTile.query_stages, kGroups * kGroupBytes, 4 * kGroups>;
   static constexpr int kRingBytes = round_to_swizzle(KeyRing::kBytes);
-  static constexpr int kSharedBytes = 2 * kRingBytes + QueryRing::kBytes;  // keys, values, queries
+  // Of packed sequences, behind keys, values and queries: the work whose queries each stage holds.
+  static constexpr int kWorksAt = (2 * kRingBytes + QueryRing::kBytes + 15) / 16 * 16;
+  static constexpr int kSharedBytes =
+      kPacked<Params> ? kWorksAt + kTile.query_stages * static_cast<int>(sizeof(FlashAttentionWork)) : kWorksAt;
   using Shape = LaunchShape<kThreads, kSharedBytes>;
   using Wgmma = HeadWgmma<Element>;
 
@@ -66,6 +69,7 @@ struct Sm90aKernel {
   static __device__ __forceinline__ void run(const Params& p, const FlashAttentionSchedule& schedule,
                                              const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v) {
     extern __shared__ __align__(1024) unsigned char shared[];
+    FlashAttentionWork* const works = reinterpret_cast<FlashAttentionWork*>(shared + kWorksAt);
     if (threadIdx.x == kCopier) {  // the first copies would wait for them
       for (const CUtensorMap* map : {&q, &k, &v}) prefetch_tensor_map(*map);
     }
@@ -75,14 +79,16 @@ struct Sm90aKernel {
     publish_tma_rings();
     if (threadIdx.x >= kCopier) {
       if constexpr (kShareOut) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kOfCopier));
-      if (threadIdx.x == kCopier) copy(p, schedule, q, k, v, keys, values, queries);
+      if (threadIdx.x == kCopier) copy(p, schedule, works, q, k, v, keys, values, queries);
     } else {
       if constexpr (kShareOut) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(kOfGroups));
-      attend(p, schedule, keys, values, queries, shared + 2 * kRingBytes);
+      attend(p, schedule, works, keys, values, queries, shared + 2 * kRingBytes);
     }
   }
 
  private:
+  static constexpr int kNoMoreWork = -1;  // in the place of a work's keys
+
   // Of packed sequences, a tile may lie behind all queries of its sequence.
   static __device__ __forceinline__ bool has_none(const FlashAttentionWork& work) {
     return kPacked<Params> && work.first_query >= work.seq_q;
@@ -103,14 +109,30 @@ struct Sm90aKernel {
     asm volatile("fence.proxy.async.shared::cta;\nbar.sync %0, 128;\n" ::"r"(1 + group) : "memory");
   }
 
+  // Calls `each` on the block's works. Packed sequences have tiles without queries and of all lengths, so blocks fetch the next
+  // one (dynamic scheduling), the first excepted; elsewhere the order is fixed.
+  template <typename Each>
+  static __device__ __forceinline__ void for_each_work(const Params& p, const FlashAttentionSchedule& schedule,
+                                                       const Each& each) {
+    if constexpr (kPacked<Params>) {
+      for (int block = blockIdx.x; block < schedule.blocks;) {
+        const int next = static_cast<int>(gridDim.x) + atomicAdd(p.next_tile, 1);
+        const FlashAttentionWork work = work_of_block<kWindowed>(p, schedule, block, kQueries);
+        if (!has_none(work)) each(work);
+        block = next;
+      }
+    } else {
+      for (int round = 0; tile_of_round(round) < static_cast<unsigned>(schedule.blocks); ++round) {
+        each(work_of_block<kWindowed>(p, schedule, tile_of_round(round), kQueries));
+      }
+    }
+  }
+
   static __device__ __forceinline__ void copy(const Params& p, const FlashAttentionSchedule& schedule,
-                                              const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v,
-                                              const KeyRing& keys, const KeyRing& values, const QueryRing& queries) {
+                                              FlashAttentionWork* works, const CUtensorMap& q, const CUtensorMap& k,
+                                              const CUtensorMap& v, const KeyRing& keys, const KeyRing& values, const QueryRing& queries) {
     int use = 0, query_use = 0;
-    for (int round = 0; tile_of_round(round) < static_cast<unsigned>(schedule.blocks); ++round) {
-      const int block = tile_of_round(round);
-      const FlashAttentionWork work = work_of_block<kWindowed>(p, schedule, block, kQueries);
-      if (has_none(work)) continue;
+    for_each_work(p, schedule, [&](const FlashAttentionWork& work) {
       const int batch = kPacked<Params> ? 0 : work.batch;
       const int last = last_key_tile(work), first = first_key_tile(work);
       const auto copy_keys = [&](const KeyRing& ring, const CUtensorMap& map, int tile) {
@@ -122,7 +144,9 @@ struct Sm90aKernel {
       };
       // The first keys may have a stage to go to before the queries have.
       if (last >= first) copy_keys(keys, k, last);
-      queries.producer_acquire(query_use);
+      queries.producer_acquire(query_use, [&] {
+        if constexpr (kPacked<Params>) works[query_use % kTile.query_stages] = work;
+      });
 #pragma unroll
       for (int group = 0; group < kGroups; ++group) {
 #pragma unroll
@@ -136,6 +160,9 @@ struct Sm90aKernel {
         if (tile < last) copy_keys(keys, k, tile);
         copy_keys(values, v, tile);
       }
+    });
+    if constexpr (kPacked<Params>) {
+      queries.producer_commit(query_use, [&] { works[query_use % kTile.query_stages].keys = kNoMoreWork; });
     }
   }
 
@@ -159,23 +186,28 @@ struct Sm90aKernel {
   }
 
   static __device__ __forceinline__ void attend(const Params& p, const FlashAttentionSchedule& schedule,
-                                                const KeyRing& keys, const KeyRing& values, const QueryRing& queries,
+                                                const FlashAttentionWork* works, const KeyRing& keys, const KeyRing& values, const QueryRing& queries,
                                                 unsigned char* queries_at) {
     const int warp = threadIdx.x / 32;
     const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // known to be the same in the warp
     const auto exponents = exponents_of(p);
     int use = 0, query_use = 0;
-    for (int round = 0; tile_of_round(round) < static_cast<unsigned>(schedule.blocks); ++round) {
-      const int block = tile_of_round(round);
-      const FlashAttentionWork work = work_of_block<kWindowed>(p, schedule, block, kQueries);
-      if constexpr (kPacked<Params>) zero_uncovered_rows<Element>(p, schedule, work, kQueries, kCopier);
-      if (has_none(work)) continue;
+    for (int round = 0;; ++round) {
+      FlashAttentionWork work;
+      if constexpr (kPacked<Params>) {
+        queries.consumer_wait(query_use);
+        work = works[query_use % kTile.query_stages];
+        if (work.keys == kNoMoreWork) break;
+      } else {
+        if (tile_of_round(round) >= static_cast<unsigned>(schedule.blocks)) break;
+        work = work_of_block<kWindowed>(p, schedule, tile_of_round(round), kQueries);
+      }
       const int last = last_key_tile(work), first = first_key_tile(work);
       const int first_query = work.first_query + 16 * warp;
 
       float out[1][kHeadDim / 8][4] = {};
       SplitSoftmax softmax;
-      queries.consumer_wait(query_use);
+      if constexpr (!kPacked<Params>) queries.consumer_wait(query_use);
       if (last >= first) {
         const uint32_t group_queries = queries.stage(query_use) + group * kGroupBytes;
         typename BiasOf<Params, Element, kKeyTiles>::Type bias(p, work, first_query);
@@ -258,6 +290,14 @@ struct Sm90aKernel {
       queries.consumer_release(query_use);
       ++query_use;
     }
+    if constexpr (kPacked<Params>) {
+      const int heads = p.batch * p.heads_q;
+      const FlashAttentionSchedule of_heads{1, heads, heads};
+      for (int head = blockIdx.x; head < heads; head += gridDim.x) {
+        const FlashAttentionWork work = work_of_block<kWindowed>(p, of_heads, head, kQueries);
+        zero_uncovered_rows<Element>(p, of_heads, work, kQueries, kCopier);
+      }
+    }
   }
 };
 
@@ -299,7 +339,11 @@ cudaError_t launch_sm90a(const Params& p, cudaStream_t stream) {
   if (status == cudaSuccess) status = device_attribute(cudaDevAttrMultiProcessorCount, processors);
   if (status != cudaSuccess) return status;
   int blocks = std::min(schedule.blocks, processors * kTile.blocks);
-  if constexpr (!kPacked<Params>) blocks = share_out(p, processors, blocks, schedule);
+  if constexpr (kPacked<Params>) {
+    if (cudaError_t error = cudaMemsetAsync(p.next_tile, 0, sizeof(int), stream); error != cudaSuccess) return error;
+  } else {
+    blocks = share_out(p, processors, blocks, schedule);
+  }
   kernel<<<blocks, Shape::kThreads, Shape::kDynamicSharedBytes, stream>>>(p, schedule, q, k, v);
   return cudaGetLastError();
 }

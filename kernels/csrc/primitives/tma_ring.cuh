@@ -56,11 +56,24 @@ struct TmaRing {
 
   __device__ __forceinline__ uint32_t stage(int i) const { return stages_ + i % kStages * kStageBytes; }
 
-  // The thread that copies: until use i may be filled, and that its bytes are to come.
+  // The thread that copies: until use i may be filled, and that its bytes are to come. `write` may leave something in shared
+  // memory for the warps that wait for use i.
   __device__ __forceinline__ void producer_acquire(int i) const {
+    producer_acquire(i, [] {});
+  }
+  template <typename Write>
+  __device__ __forceinline__ void producer_acquire(int i, const Write& write) const {
     if (i >= kStages) wait(empty(i), i / kStages + 1);
+    write();
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(full(i)), "n"(kCopiedBytes)
                  : "memory");
+  }
+  // The same where no bytes are to come.
+  template <typename Write>
+  __device__ __forceinline__ void producer_commit(int i, const Write& write) const {
+    if (i >= kStages) wait(empty(i), i / kStages + 1);
+    write();
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(full(i)) : "memory");
   }
 
   // A box of use i, from row `row` and byte `k` of the matrix on, to `offset` in its stage.
