@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import torch
+from warpbench.lazy import torch
 
 from .language_models import Architecture, LanguageModel
 

@@ -1,32 +1,22 @@
 """An import that is killed, and two at once: nothing lost, nothing twice. Real processes, both databases."""
 
+import contextlib
+import multiprocessing
+import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import func, select
 
+from warpwatch.dashboard.analysis.series_analysis import analyse
+from warpwatch.dashboard.importers import import_asv as importing
+from warpwatch.dashboard.importers.asv_folder import open_folder
+from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.store import Store, queries, schema
 
 COMMITS, COMBINATIONS = 40, 60
-_IMPORT = """
-import sys
-from pathlib import Path
-from warpwatch.dashboard.analysis.series_analysis import analyse
-from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers import import_asv as importing
-from warpwatch.dashboard.importers.import_asv import import_results
-from warpwatch.dashboard.store import Store
-importing._AT_ONCE = 300
-store = Store(sys.argv[2])
-print("ready", flush=True)
-summary = import_results(store, open_folder(Path(sys.argv[1]), project="demo"))
-analyse(store)
-assert not summary.set_aside, summary.set_aside
-"""
 
 
 @pytest.fixture
@@ -41,9 +31,41 @@ def results(asv: Any) -> Path:
     return Path(asv.folder)
 
 
-def _start(results: Path, database: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-c", _IMPORT, str(results), database]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def _import(results: Path, database: str, ready: Any, output: Path) -> None:
+    with output.open("w", buffering=1) as file, contextlib.redirect_stderr(file):
+        os.dup2(file.fileno(), 2)
+        importing._AT_ONCE = 300
+        store = Store(database)
+        ready.set()
+        summary = import_results(store, open_folder(results, project="demo"))
+        analyse(store)
+        assert not summary.set_aside, summary.set_aside
+
+
+class _Process:
+    """An import in a process of its own, forked: a fresh interpreter takes longer to load than the import."""
+
+    def __init__(self, results: Path, database: str) -> None:
+        context = multiprocessing.get_context("fork")
+        ready, self._output = context.Event(), results.with_name(f"stderr-{os.urandom(4).hex()}")
+        self._process = context.Process(target=_import, args=(results, database, ready, self._output))
+        self._process.start()
+        assert ready.wait(60)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.is_alive()
+
+    def kill(self) -> int:
+        """Exit status: -SIGKILL unless it had ended before."""
+        self._process.kill()
+        return self.ended()[0]
+
+    def ended(self) -> tuple[int, str]:
+        """Exit status and standard error of an import that runs to its end."""
+        self._process.join(120)
+        assert self._process.exitcode is not None
+        return self._process.exitcode, self._output.read_text()
 
 
 def _state(database: str) -> dict[str, int]:
@@ -83,38 +105,31 @@ def test_an_import_killed_at_any_moment_is_made_whole_by_the_next(results: Path,
     """The first kill strikes before anything is in, the others when some files more are."""
     killed, state = 0, _state(database)
     for _ in range(5):
-        process = _start(results, database)
-        assert process.stdout is not None
-        process.stdout.readline()
-        while killed and process.poll() is None and _state(database)["source_file"] == state["source_file"]:
+        process = _Process(results, database)
+        while killed and process.is_alive and _state(database)["source_file"] == state["source_file"]:
             pass
-        process.kill()
-        process.communicate()
-        killed += process.returncode == -signal.SIGKILL
+        killed += process.kill() == -signal.SIGKILL
         state = _state(database)
         # What a killed import left is whole files.
         assert state["points"] == state["sampled"] == state["source_file"] * COMBINATIONS
         assert state["run"] == state["commit"] == state["recorded"] == state["source_file"]
     assert killed
-    last = _start(results, database)
-    assert last.communicate(timeout=120)[1] == ""
+    assert _Process(results, database).ended() == (0, "")
     assert _state(database) == WHOLE
 
 
 def test_two_imports_at_once_add_everything_once(results: Path, database: str) -> None:
-    both = [_start(results, database) for _ in range(2)]
-    errors = [process.communicate(timeout=120)[1] for process in both]
-    assert errors == ["", ""]
+    both = [_Process(results, database) for _ in range(2)]
+    assert [process.ended() for process in both] == [(0, "")] * 2
     assert _state(database) == WHOLE
 
 
 def test_pages_can_be_read_during_an_import(results: Path, database: str) -> None:
-    Store(database).close()
-    process = _start(results, database)
+    process = _Process(results, database)
     store = Store(database)
-    while process.poll() is None:
+    while process.is_alive:
         for row in queries.overview(store, "demo"):
             assert row.value is not None
         queries.regressions(store, "demo")
     store.close()
-    assert process.returncode == 0
+    assert process.ended() == (0, "")

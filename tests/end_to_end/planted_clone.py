@@ -1,17 +1,22 @@
 """A clone of this repository whose newest commits make a CPU kernel slower, and the means to measure it."""
 
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
+from tests.once_per_run import once_per_run
+
 HOUSE = Path(__file__).resolve().parents[2]
 ROPE = r"rope\.Rope\."  # asv's --bench
 _SOURCE = Path("kernels/csrc/rope/rope_cpu.cpp")
 _SOUND = "    turn_row(static_cast<const Element*>(p.x)"
-# The same row eight times over: the result is right and late, as a careless refactoring is.
-_SLOW = "    for (int again = 0; again < 8; ++again) turn_row(static_cast<const Element*>(p.x)"
+# The same row 32 times over: the result is right and late, as a careless refactoring is.
+_SLOW = "    for (int again = 0; again < 32; ++again) turn_row(static_cast<const Element*>(p.x)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +48,11 @@ class PlantedClone:
         return done
 
 
-def planted_clone(root: Path, *, good: int, bad: int) -> PlantedClone:
+def planted_clone(tmp_path_factory: pytest.TempPathFactory, name: str, *, good: int, bad: int) -> PlantedClone:
     """So many commits that change a note, then one that plants the slowdown, and further ones up to `bad`."""
-    folder = root / "clone"
-    _git(root, "clone", "--quiet", str(HOUSE), str(folder))
-    _git(folder, "checkout", "--quiet", "--detach")  # as a runner's checkout is
-    commits = []
+    root = tmp_path_factory.mktemp(name) / "home"
+    shutil.copytree(once_per_run(tmp_path_factory, "clone", _prepare), root, symlinks=True)
+    folder, commits = root / "clone", []
     for number in range(good + bad):
         if number == good:
             _plant(folder)
@@ -56,16 +60,30 @@ def planted_clone(root: Path, *, good: int, bad: int) -> PlantedClone:
         _git(folder, "add", "--all")
         _git(folder, "commit", "--quiet", "--message", f"change {number}")
         commits.append(_git(folder, "rev-parse", "HEAD"))
+    return PlantedClone(folder=folder, commits=tuple(commits), planted=commits[good], environment=_environment(root))
+
+
+def _prepare(root: Path) -> None:
+    """The clone, asv's file of this machine, and asv's environment, for which pip takes 15 CPU seconds."""
+    folder = root / "clone"
+    _git(root, "clone", "--quiet", str(HOUSE), str(folder))
+    _git(folder, "checkout", "--quiet", "--detach")  # as a runner's checkout is
+    for words in (("machine", "--yes"), ("setup",)):  # the latter's exit status is 1 also when all went well
+        command = [sys.executable, "-m", "asv", *words]
+        done = subprocess.run(command, cwd=folder, env=_environment(root), capture_output=True, text=True)
+    assert list(folder.glob(".asv/env/*/asv-env-info.json")), done.stdout + done.stderr
+
+
+def _environment(root: Path) -> dict[str, str]:
+    """That of commands whose home is `root`: asv keeps its machine file there."""
     environment = os.environ | {
-        "HOME": str(root),  # asv keeps its machine file there
+        "HOME": str(root),
         "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),  # of compiled objects
         "WARPWATCH_CUDA_ARCHS": "none",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
     environment.pop("WARPWATCH_DATABASE", None)
-    clone = PlantedClone(folder=folder, commits=tuple(commits), planted=commits[good], environment=environment)
-    clone.asv("machine", "--yes")
-    return clone
+    return environment
 
 
 def _git(folder: Path, *words: str) -> str:

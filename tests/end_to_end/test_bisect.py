@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.asv_environment import put_asv_environment
 from tools.planted_repository import PlantedRepository, planted_repository
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.notes import annotations
@@ -19,6 +20,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> PlantedRepository:
     folder = tmp_path_factory.mktemp("bisect") / "project"
     made = planted_repository(folder, commits=16, culprit=CULPRIT, change=0.6, broken=(BROKEN,), notes=NOTES)
     made.environment["WARPWATCH_LOCK_FOLDER"] = str(folder.parent)  # so large a change shows despite other work
+    put_asv_environment(tmp_path_factory, made.folder)
     return made
 
 

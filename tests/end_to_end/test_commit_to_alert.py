@@ -11,7 +11,7 @@ import pytest
 from tests.end_to_end.planted_clone import ROPE, PlantedClone, planted_clone
 from tests.http_inbox import Inbox, listening
 
-GOOD_COMMITS, BAD_COMMITS = 6, 4
+GOOD_COMMITS, BAD_COMMITS = 4, 2
 # These are CPU latencies on a shared machine; a GPU's default of 2 % would be noise here.
 THRESHOLD = "0.5"
 COULD_NOT_TELL = 2
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.timing, pytest.mark.timeout(2400)]
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> PlantedClone:
     """A clone whose commits are all measured and imported."""
-    clone = planted_clone(tmp_path_factory.mktemp("commit_to_alert"), good=GOOD_COMMITS, bad=BAD_COMMITS)
+    clone = planted_clone(tmp_path_factory, "commit_to_alert", good=GOOD_COMMITS, bad=BAD_COMMITS)
     _measure(clone, clone.commits)
     return clone
 

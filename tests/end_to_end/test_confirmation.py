@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.asv_environment import put_asv_environment
 from tests.dashboard.pages.browsing import serving
 from tests.http_inbox import listening
 from tests.stored import stored_history
@@ -57,6 +58,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> PlantedRepository:
     """Three commits, of which the last does 10 % more work; nothing is measured."""
     made = planted_repository(tmp_path_factory.mktemp("confirm") / "project", commits=2, culprit=BAD, change=0.1)
     made.environment["WARPWATCH_LOCK_FOLDER"] = str(made.folder.parent)
+    put_asv_environment(tmp_path_factory, made.folder)
     # asv takes benchmarks from the working tree.
     (made.folder / "benchmarks" / "library.py").write_text(_BENCHMARK)
     first = subprocess.run(

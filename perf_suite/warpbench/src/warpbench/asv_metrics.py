@@ -53,13 +53,9 @@ class AsvMetrics(ABC):
         """All cases."""
 
     @classmethod
+    @abstractmethod
     def workload_named(cls, name: str) -> Workload:
         """One workload. Raises KeyError with the names there are."""
-        for workload in cls.workloads():
-            if workload.name == name:
-                return workload
-        known = ", ".join(workload.name for workload in cls.workloads())
-        raise KeyError(f"no workload {name!r} of {cls.operator}; it has {known}")
 
     @classmethod
     def set_parameters(cls) -> None:

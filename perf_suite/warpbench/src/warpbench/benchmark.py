@@ -92,6 +92,14 @@ class KernelBenchmark(AsvMetrics, ABC):
         return tuple(cls.workload_of(case) for case in cls.cases)
 
     @classmethod
+    def workload_named(cls, name: str) -> Workload:
+        """The workload of one case. Raises KeyError with the names there are."""
+        for case in cls.cases:
+            if case.name == name:
+                return cls.workload_of(case)
+        raise KeyError(f"no workload {name!r} of {cls.operator}; it has {', '.join(case.name for case in cls.cases)}")
+
+    @classmethod
     def workload_of(cls, case: Case) -> Workload:
         """A case of this operator, listed in `cases` or not, as the engine takes it."""
         marks = implementations_of(cls)

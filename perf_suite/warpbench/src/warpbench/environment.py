@@ -19,7 +19,8 @@ import pathlib, sys, sysconfig
 pathlib.Path(sysconfig.get_path("purelib"), sys.argv[1]).write_text("".join(folder + "\\n" for folder in sys.argv[2:]))
 """
 _BUILD = ["python -m pip wheel --no-deps --no-build-isolation -w {build_cache_dir} {build_dir}"]
-_INSTALL = ["in-dir={env_dir} python -m pip install --no-deps --force-reinstall {wheel_file}"]
+# Not compiled by pip: Python compiles the modules that a benchmark imports, which are few of those of a commit.
+_INSTALL = ["in-dir={env_dir} python -m pip install --no-deps --no-compile --force-reinstall {wheel_file}"]
 
 
 class WarpbenchEnvironment(Virtualenv):
