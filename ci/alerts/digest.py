@@ -14,8 +14,8 @@ from warpwatch.dashboard.model.alert import LIVE, Alert, AlertedSeries, HealthAl
 from warpwatch.dashboard.model.quantities import change
 from warpwatch.dashboard.statistics.arrival import Arrival
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alerts import alerts
 from warpwatch.dashboard.store.outbox import notified_destinations, queue_in_project, undelivered
+from warpwatch.dashboard.store.queries.alerts import alerts
 from warpwatch.dashboard.text.markdown import inert, without_links
 from warpwatch.dashboard.web.urls import commit_address, project_in_path
 

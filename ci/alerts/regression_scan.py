@@ -12,8 +12,8 @@ from warpwatch.dashboard.model.series import Commit
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.store.alert_updates import update_regression_alert
-from warpwatch.dashboard.store.alerts import alert_snapshot
 from warpwatch.dashboard.store.outbox import notified_destinations
+from warpwatch.dashboard.store.queries.alerts import alert_snapshot
 from warpwatch.dashboard.store.queries.compiled_code import CodeBetween
 
 from .alert_content import Action, regression_content, resolved_content, thread_of

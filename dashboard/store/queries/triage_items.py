@@ -29,11 +29,11 @@ from ...model.verdict import ChangeKind, Control
 from ...statistics.summary import severity
 from .. import schema
 from ..alert_opening import AlertMembership
-from ..alerts import regressions_by_id
 from ..engine import Store
 from ..finding_records import regression_records, select_findings
 from ..mappers import commits_by_id, project_id, workloads
 from ..statements import id_in
+from .alerts import regressions_by_id
 from .regressions import below_limits, watched_metrics
 from .series_list import matching_ids
 

@@ -9,8 +9,8 @@ from ...model.alert import Alert, AlertEvent, AlertKind, AlertState, EventKind, 
 from ...model.schema import CommitSchema, Schema, SeriesSchema, commit_schema, series_schema
 from ...model.verdict import ChangeKind
 from ...store import queries
-from ...store.alerts import alerts
 from ...store.policy import stated_limits
+from ...store.queries.alerts import alerts
 from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import project_or_404, store
 from .limits import LimitsSource, limits_source

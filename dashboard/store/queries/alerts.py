@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select
 
-from ..model.alert import (
+from ...model.alert import (
     HEALTH_KINDS,
     Alert,
     AlertedSeries,
@@ -21,13 +21,13 @@ from ..model.alert import (
     RegressionAlert,
     StatedChange,
 )
-from ..model.changepoint import Regression, RegressionGroup, SeriesChange
-from ..model.series import Commit
-from ..model.verdict import ChangeKind
-from . import schema
-from .alert_opening import AlertMembership
-from .engine import Store
-from .mappers import (
+from ...model.changepoint import Regression, RegressionGroup, SeriesChange
+from ...model.series import Commit
+from ...model.verdict import ChangeKind
+from .. import schema
+from ..alert_opening import AlertMembership
+from ..engine import Store
+from ..mappers import (
     Workloads,
     commit_record,
     commits_by_id,
@@ -37,8 +37,8 @@ from .mappers import (
     series_record,
     workloads,
 )
-from .queries.regressions import regressions_in, series_changes_in
-from .statements import id_in
+from ..statements import id_in
+from .regressions import regressions_in, series_changes_in
 
 UNRESOLVED = tuple(state for state in AlertState if state is not AlertState.RESOLVED)
 
