@@ -9,7 +9,7 @@ from ..model.comparison import ComparedBy, Comparison, ComparisonRow, Estimate
 from ..model.metric import Metric
 from ..model.naming import kernel_name
 from ..model.overview import OverviewEntry, OverviewRow
-from ..model.schema import commit_schema
+from ..model.schema import CommitSchema
 from ..model.series import Commit, Series, Status, Workloads, is_main
 from ..model.thresholds import LimitsOf, StatedLimits
 from ..model.verdict import Verdict
@@ -167,8 +167,8 @@ def _of_two_sides(
     return Comparison(
         project=project,
         by=by,
-        base=commit_schema(commits[0]),
-        head=commit_schema(commits[1]),
+        base=CommitSchema.of(commits[0]),
+        head=CommitSchema.of(commits[1]),
         base_name=names[0],
         head_name=names[1],
         threshold=limits.threshold,
