@@ -13,7 +13,7 @@ from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.text import comparison_report
 
 from ..options import policy_option, threshold_option
-from .comparison_policy import exit_status, read_committed_policy, read_comparison_policy
+from ..policy.committed_policy import exit_status, read_committed_policy, read_comparison_policy
 
 
 @click.command()

@@ -7,8 +7,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...push.queue import default_queue_folder
-from ..host import Finding, Host, good, note, unknown, wrong
-from ..installation import ACTIONS, OLDEST, RELEASES, SECRETS, UNIT_FOLDER, WATCHED_UNITS, is_too_old, version_of
+from ..host import (
+    ACTIONS,
+    OLDEST,
+    RELEASES,
+    SECRETS,
+    UNIT_FOLDER,
+    WATCHED_UNITS,
+    Finding,
+    Host,
+    good,
+    is_too_old,
+    note,
+    unknown,
+    version_of,
+    wrong,
+)
 
 _SETUP = "sudo warpwatch runner setup"
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ..host import Finding, Host, good, note, wrong
-from ..installation import ceiling_file, cpu_key
+from ..host import Finding, Host, ceiling_file, cpu_key, good, note, wrong
 
 _OLDEST_PYTHON = (3, 11)
 _BUILD = "sudo apt-get install -y g++ make git python3-venv"
