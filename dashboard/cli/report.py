@@ -18,8 +18,7 @@ from ..store import Store, queries
 from ..text.comparison_report import release_markdown
 from ..text.tables import text_table
 from .output import database_option, project_option, write
-from .project_choice import choose_project, recorded_commit
-from .store_access import CannotTellError, open_store, read_settings
+from .store_access import CannotTellError, choose_project, open_store, read_settings, recorded_commit
 
 # The report as text for a terminal and as JSON for programs.
 

@@ -44,8 +44,7 @@ from ..text.labels import (
 )
 from . import clock
 from .figures.inline_charts import small_chart, sparkline
-from .figures.palette import look
-from .figures.themes import page_json, themes_json
+from .figures.style import look, page_json, themes_json
 
 
 def register(app: Flask) -> None:

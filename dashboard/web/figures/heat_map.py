@@ -21,9 +21,7 @@ from ...model.naming import gpu_name
 from ...text.change_words import software_words
 from .history_view import commit_tick
 from .hover import SHOW_TEXT, commit_text
-from .layout import plain
-from .palette import CELL, CELL_BETTER, CELL_WORSE, INK, MUTED
-from .themes import MONOSPACE, figure
+from .style import CELL, CELL_BETTER, CELL_WORSE, INK, MONOSPACE, MUTED, figure, plain
 
 _MIN_SPAN = 0.05  # of the colours, so that noise is not visible
 _MAX_SPAN = 0.7

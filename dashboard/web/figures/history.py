@@ -31,9 +31,7 @@ from .history_markers import (
 )
 from .history_view import RUN_DIGITS, AxisUnit, Frame, HistoryView, Scale, axis_unit, meta, typical_value, x_axis
 from .hover import SHOW_TEXT, no_number_text
-from .layout import Domain, Panes, panes, plain
-from .palette import INK, MUTED
-from .themes import figure
+from .style import INK, MUTED, Domain, Panes, figure, panes, plain
 
 _NEAR_ZERO = 0.1  # of the largest value: such axes start at zero
 

@@ -13,8 +13,7 @@ from ...model.naming import gpu_name, name_in_module
 from ...model.series import Commit, Point, Series, Status
 from .history_view import RUN_DIGITS, Frame, Scale, by_commit, runs_of
 from .hover import SHOW_TEXT, commit_text, no_number_text, point_text
-from .layout import Domain, plain
-from .palette import BAND, INK, MUTED, SURFACE, look
+from .style import BAND, INK, MUTED, SURFACE, Domain, look, plain
 
 _FAR = 4.0  # other implementations beyond this factor start hidden
 _PANE_AXIS = 5  # first y axis of the overlays

@@ -16,8 +16,7 @@ from ...model.verdict import ChangeKind
 from ...text.labels import kind_word
 from .history_view import RUN_DIGITS, Frame, by_commit, runs_of
 from .hover import SHOW_TEXT, canary_text, change_text, episode_text, mark_text
-from .layout import Domain, plain
-from .palette import BETTER, CANARIES, INK, MUTED, SURFACE, WORSE
+from .style import BETTER, CANARIES, INK, MUTED, SURFACE, WORSE, Domain, plain
 
 _ENDS = (1, 2, 5, 10, 20, 50)  # of the axis, per cent; beyond: the largest value
 

@@ -10,7 +10,7 @@ from ...model.machine import RooflinePoint
 from ...model.metric import Metric
 from ...model.naming import gpu_name
 from ...model.series import Commit, Point
-from .layout import plain
+from .style import plain
 
 SHOW_TEXT = "%{text}<extra></extra>"  # hovertemplate: the text only
 _SUBJECT = 70

@@ -12,9 +12,7 @@ from ...model import quantities
 from ...model.naming import canary_name, gpu_name
 from ...store.column_records import RunConditions, SeriesRuns
 from .hover import SHOW_TEXT
-from .layout import date_axis, plain
-from .palette import BLUE, CANARIES, GREEN, INK, MUTED, ORANGE, WORSE
-from .themes import figure
+from .style import BLUE, CANARIES, GREEN, INK, MUTED, ORANGE, WORSE, date_axis, figure, plain
 
 _CLOCK, _HEAT, _THROTTLED = BLUE, ORANGE, WORSE
 _RUN_LOOKS = ((BLUE, "solid"), (ORANGE, "dash"), (GREEN, "dot"))

@@ -10,9 +10,7 @@ from ...model import quantities
 from ...model.series import Commit, Point
 from .history_view import by_commit, commit_tick
 from .hover import SHOW_TEXT, commit_text
-from .layout import plain
-from .palette import BLUE, GREY, MUTED
-from .themes import MONOSPACE, TRANSPARENT, figure
+from .style import BLUE, GREY, MONOSPACE, MUTED, TRANSPARENT, figure, plain
 
 _MOST_DOTS = 200  # of a side
 _LEAST_SPREAD = 0.01  # of the values: samples that differ less shall not look far apart

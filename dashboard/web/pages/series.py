@@ -28,8 +28,7 @@ from ..figures.history import history_figure
 from ..figures.history_lines import name_beside
 from ..figures.history_markers import canary_summary
 from ..figures.history_view import HistoryView, Scale, Spacing, baselines_of
-from ..figures.palette import look
-from ..figures.themes import page_json
+from ..figures.style import look, page_json
 from ..request_context import Pagination, current_url, page_number, pagination, project_or_404, search_query, store
 from .point import panel
 from .runner_status import standings_of

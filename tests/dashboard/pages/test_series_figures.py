@@ -19,7 +19,7 @@ from warpwatch.dashboard.model.series import Commit, Point, Series, Status
 from warpwatch.dashboard.model.verdict import ChangeKind, Verdict
 from warpwatch.dashboard.web.figures.heat_map import Reference, by_gpu, heat_map_figure, heat_rows
 from warpwatch.dashboard.web.figures.history_view import HistoryView, Spacing
-from warpwatch.dashboard.web.figures.layout import panes
+from warpwatch.dashboard.web.figures.style import panes
 
 HOSTILE = "<a href='javascript:alert(1)'>x</a>"
 
