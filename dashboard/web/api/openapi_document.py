@@ -57,7 +57,8 @@ class _Schemas(GenerateJsonSchema):
 
 def document(app: Flask) -> dict[str, Any]:
     """The document of all operations of the application."""
-    operations = sorted(_operations(app), key=lambda entry: _order(app, entry[0]))
+    order = list(app.view_functions)
+    operations = sorted(_operations(app), key=lambda entry: order.index(entry[0].endpoint))
     responses = {operation.response for _, operation in operations} | {Problem}
     models = responses | {operation.params for _, operation in operations}
     models |= {operation.body for _, operation in operations if operation.body is not None}
@@ -113,10 +114,6 @@ def _operations(app: Flask) -> Iterator[tuple[Rule, Operation]]:
         operation = operation_of(app.view_functions[rule.endpoint])
         if operation is not None:
             yield rule, operation
-
-
-def _order(app: Flask, rule: Rule) -> int:
-    return list(app.view_functions).index(rule.endpoint)
 
 
 def _template(rule: Rule) -> str:

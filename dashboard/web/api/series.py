@@ -11,7 +11,7 @@ from ...analysis.thresholds import step_thresholds
 from ...model.compiled_code import CompiledCode
 from ...model.schema import CommitPosition, Schema, SeriesSchema, series_schema
 from ...model.series import Point, Series, Status
-from ...statistics.levels import SegmentLevel, levels
+from ...statistics.levels import levels
 from ...store import queries
 from ...store.queries.compiled_code import compiled_code
 from ...store.queries.series import OwnHistory, own_history
@@ -242,7 +242,7 @@ def history(project: str, key: str, params: HistoryParams) -> HistoryResponse:
         series=series_schema(series),
         points=[_point(point, history.gpu_ratios.get(point.commit.hash)) for point in points],
         levels=[
-            _level(level)
+            LevelSchema.of(level, first_commit=level.first.hash, last_commit=level.last.hash)
             for level in levels(history.points, history.changes, is_exact=series.metric.is_exact, ratios=ratios)
             if points
             and points[0].commit.position <= level.last.position
@@ -278,10 +278,6 @@ def _position(history: OwnHistory, prefix: str | None) -> int | None:
         subject = "No commit" if not positions else "More than one commit"
         abort(404, f"{subject} of this series starts with “{prefix}”.")
     return positions.pop()
-
-
-def _level(level: SegmentLevel) -> LevelSchema:
-    return LevelSchema.of(level, first_commit=level.first.hash, last_commit=level.last.hash)
 
 
 def _point(point: Point, gpu_ratio: float | None) -> PointSchema:

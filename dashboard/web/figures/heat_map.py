@@ -118,7 +118,10 @@ def heat_map_figure(
             "range": [len(rows) - 0.5, -0.5],
             "tickfont_color": INK,
         },
-        shapes=[*_gpu_changes(kernel), *([] if is_by_gpu else _software_lines(kernel))],
+        shapes=[
+            *_gpu_changes(kernel),
+            *(_line(place, "solid", 1.02) for place, _ in _software_changes(kernel) if not is_by_gpu),
+        ],
         meta={"commits": commits, "newest": [_newest(row) for row in rows]},
     )
 
@@ -244,10 +247,6 @@ def _software_marks(kernel: Kernel) -> list[dict[str, Any]]:
         for place, changes in _software_changes(kernel)
         if (words := [software_words(each) for each in changes])
     ]
-
-
-def _software_lines(kernel: Kernel) -> list[dict[str, Any]]:
-    return [_line(place, "solid", 1.02) for place, _ in _software_changes(kernel)]
 
 
 def _software_changes(kernel: Kernel) -> list[tuple[int, tuple[SoftwareChange, ...]]]:

@@ -131,7 +131,7 @@ def index() -> ResponseReturnValue:
     return render_template(
         "projects.html",
         projects=projects,
-        late={name: _overdue(machines, now_s) for name, machines in arrivals.items()},
+        late={name: sum(machine.is_overdue(now_s) for machine in machines) for name, machines in arrivals.items()},
         archived={
             name
             for name, machines in arrivals.items()
@@ -225,11 +225,6 @@ def _kernel_word(lines: Iterable[KernelLine]) -> str:
     if any(line.has_operator for line in lines):
         return "Kernel"
     return "Module" if all(line.name == line.module for line in lines) else "Suite"
-
-
-def _overdue(arrivals: Iterable[Arrival], now_s: float) -> int:
-    """Number of overdue machines."""
-    return sum(arrival.is_overdue(now_s) for arrival in arrivals)
 
 
 def overview_data(project: str) -> OverviewData:
