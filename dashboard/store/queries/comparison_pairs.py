@@ -198,8 +198,6 @@ def pairs(
     cached = project_points(store, project)
     with store.read() as connection:
         owner = project_id(connection, project)
-        if owner is None:
-            return ()
         id_of = commit_ids(connection, owner, [base, head])
         if not {base, head} <= id_of.keys():
             return ()
