@@ -15,7 +15,7 @@ from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.model.alert import AlertState
 from warpwatch.dashboard.model.comparison import Acceptance
-from warpwatch.dashboard.store import Store, alerts, queries
+from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.store.alert_updates import RegressionUpdate, update_regression_alert
 from warpwatch.dashboard.store.outbox import (
@@ -27,6 +27,7 @@ from warpwatch.dashboard.store.outbox import (
     undelivered,
 )
 from warpwatch.dashboard.store.policy import record_acceptances
+from warpwatch.dashboard.store.queries import alerts
 from warpwatch.dashboard.store.queries.alerts import alert_snapshot
 from warpwatch.dashboard.store.schema import changepoint
 
