@@ -168,8 +168,6 @@ def _exact_step(index: int, before: float, after: float) -> Changepoint:
     magnitude = after / before - 1 if before else float(after > 0) - float(after < 0)  # from zero: +100 %
     return Changepoint(
         index=index,
-        first=index,
-        last=index,
         before=before,
         after=after,
         magnitude=magnitude,
@@ -191,8 +189,6 @@ def _short(commits: Sequence[Sequence[RunValue]], levels: Sequence[float]) -> tu
             changes.append(
                 Changepoint(
                     index=index,
-                    first=index,
-                    last=index,
                     before=before,
                     after=after,
                     magnitude=estimate.change,
@@ -286,8 +282,6 @@ def _tested(
     half = critical_value(0.05, noise.df) * error
     return Changepoint(
         index=split,
-        first=split,
-        last=split,
         before=before,
         after=after,
         magnitude=relative_change(shift),
@@ -339,8 +333,6 @@ def _changepoint(step: ConfirmedStep, places: Mapping[int, int]) -> Changepoint:
     first, last = places[step.base] + 1, places[step.head]
     return Changepoint(
         index=last,
-        first=first,
-        last=last,
         before=step.before,
         after=step.after,
         magnitude=step.estimate.change,
