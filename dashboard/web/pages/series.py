@@ -13,7 +13,7 @@ from ...analysis.next_measurement import measure_again
 from ...analysis.slow_decline import with_causes
 from ...analysis.thresholds import step_thresholds
 from ...model.changepoint import SeriesChange
-from ...model.history import AddedSeries, ShownHistory, thinning_note
+from ...model.history import OtherHistory, ShownHistory, thinning_note
 from ...model.metric import Metric
 from ...model.naming import kernel_page
 from ...model.overview import OverviewEntry, OverviewRow
@@ -66,7 +66,7 @@ class DrawnHistory:
     figure: Markup
 
 
-def overlay_rows(beside: Sequence[AddedSeries]) -> tuple[OverlayRow, ...]:
+def overlay_rows(beside: Sequence[OtherHistory]) -> tuple[OverlayRow, ...]:
     """The overlaid series, in the figure's order."""
     keys = [overlay.series.key for overlay in beside]
     return tuple(
