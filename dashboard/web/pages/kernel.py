@@ -10,7 +10,6 @@ from ...model.naming import name_in_module
 from ...model.series import Commit, Series
 from ...model.verdict import ChangeKind
 from ...store import queries
-from ...text.labels import state_detail, state_meaning, state_word
 from ..figures.heat_map import Reference, by_gpu, heat_map_figure, heat_rows
 from ..figures.history_lines import name_beside
 from ..request_context import project_or_404, store
@@ -82,9 +81,6 @@ def show(project: str, name: str) -> str:
             for row in standings_of(current.name)
             if (key := row.row.series.key) in verdicts and row.row.verdict is verdicts[key]
         },
-        state_word=state_word,
-        state_meaning=state_meaning,
-        state_detail=state_detail,
     )
 
 

@@ -22,7 +22,6 @@ from ...statistics.arrival import Arrival, is_archived
 from ...store import queries
 from ...store.queries.standings import YEAR_DAYS
 from ...text.change_words import cause_words
-from ...text.labels import state_detail, state_meaning, state_word
 from .. import clock
 from ..measurement import measurement_of
 from ..request_context import current_url, listed_projects, pagination, project_or_404, search_query, store
@@ -215,9 +214,6 @@ def show(project: str) -> str:
         headlines=data.headlines,
         operators=data.operators,
         year_days=YEAR_DAYS,
-        state_word=state_word,
-        state_meaning=state_meaning,
-        state_detail=state_detail,
     )
 
 

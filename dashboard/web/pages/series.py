@@ -23,7 +23,6 @@ from ...store import queries
 from ...store.cache import ROW_BYTES
 from ...store.queries.series_view import LISTED, HistoryRequest
 from ...text.change_words import later_sentence
-from ...text.labels import state_detail, state_meaning, state_word
 from ..figures.history import history_figure
 from ..figures.history_lines import name_beside
 from ..figures.history_markers import canary_summary
@@ -192,9 +191,6 @@ def show(project: str, key: str) -> str:
         next_measurement=measure_again(own, last_step) if last_step is not None and is_ours else None,
         standing=standing,
         overview_row=_overview_row(standing) if standing is not None else None,
-        state_word=state_word,
-        state_meaning=state_meaning,
-        state_detail=state_detail,
         siblings=siblings,
         canaries=canary_summary(shown.history.canaries),
         pagination=Pagination(number=number, size=LISTED, total=shown.extent.points),
