@@ -15,13 +15,12 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.cli.output import database_option, project_option
-from warpwatch.dashboard.cli.store_access import database_failed, open_store, read_settings
+from warpwatch.dashboard.cli.store_access import choose_project, database_failed, open_store, read_settings
 from warpwatch.dashboard.model.error_location import located
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.outbox import revive, undelivered
 from warpwatch.dashboard.store.policy import state_limits
 
-from ...dashboard.cli.store_access import choose_project
 from ..policy.committed_policy import limits_stated_by
 from ..policy.policy_file import PolicyError, find_policy, read_usable_policy
 from ..policy.policy_model import AlertsTable, Policy

@@ -8,7 +8,13 @@ import click
 
 from warpwatch.dashboard.analysis import compare_sides
 from warpwatch.dashboard.cli.output import database_option, output_option, project_option, table_width, write
-from warpwatch.dashboard.cli.store_access import CannotTellError, open_store, read_settings
+from warpwatch.dashboard.cli.store_access import (
+    CannotTellError,
+    choose_project,
+    open_store,
+    read_settings,
+    recorded_commit,
+)
 from warpwatch.dashboard.model.comparison import ComparedBy, Comparison, ComparisonRow
 from warpwatch.dashboard.model.series import Project
 from warpwatch.dashboard.store import Store, queries
@@ -18,7 +24,6 @@ from warpwatch.dashboard.text.markdown import code_span
 from warpwatch.dashboard.text.tables import text_table
 from warpwatch.dashboard.web.comparison_filter import QUIET
 
-from ...dashboard.cli.store_access import choose_project, recorded_commit
 from . import code_report
 from .code_comparison import CodeFileError, compare_code, read_facts
 

@@ -11,7 +11,13 @@ import click
 
 from warpwatch.dashboard.cli.compact import retention
 from warpwatch.dashboard.cli.output import database_option, project_option
-from warpwatch.dashboard.cli.store_access import CannotTellError, open_store, read_settings
+from warpwatch.dashboard.cli.store_access import (
+    CannotTellError,
+    choose_project,
+    open_store,
+    read_settings,
+    recorded_commit,
+)
 from warpwatch.dashboard.model.comparison import Acceptance
 from warpwatch.dashboard.model.naming import kernel_of
 from warpwatch.dashboard.model.quantities import share
@@ -21,7 +27,6 @@ from warpwatch.dashboard.model.thresholds import LimitRule
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.policy import record_acceptances, state_limits, stated_limits
 
-from ...dashboard.cli.store_access import choose_project, recorded_commit
 from ..acceptance import SYNTAX, is_matched, parse_acceptance
 from .committed_policy import limits_stated_by
 from .policy_file import FILE_NAME, PolicyError, find_policy, read_policy

@@ -21,7 +21,7 @@ from ...model.naming import gpu_name
 from ...text.change_words import software_words
 from .history_view import commit_tick
 from .hover import SHOW_TEXT, commit_text
-from .style import CELL, CELL_BETTER, CELL_WORSE, INK, MONOSPACE, MUTED, figure, plain
+from .style import CELL, CELL_BETTER, CELL_WORSE, INK, MONOSPACE, MUTED, figure, plain, vertical_line
 
 _MIN_SPAN = 0.05  # of the colours, so that noise is not visible
 _MAX_SPAN = 0.7
@@ -218,16 +218,7 @@ def _gpu_changes(kernel: Kernel) -> list[dict[str, Any]]:
 
 def _line(place: int, dash: str, top: float = 1.0) -> dict[str, Any]:
     """A vertical line before a commit."""
-    return {
-        "type": "line",
-        "xref": "x",
-        "yref": "paper",
-        "x0": place - 0.5,
-        "x1": place - 0.5,
-        "y0": 0 if top == 1.0 else 1,
-        "y1": top,
-        "line": {"color": MUTED, "width": 1, "dash": dash},
-    }
+    return vertical_line(place - 0.5, MUTED, dash, y0=0 if top == 1.0 else 1, y1=top)
 
 
 def _gpu_names(kernel: Kernel) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from ...model import quantities
 from ...model.history import History, LevelLine, OtherHistory, ShownHistory, Spread
 from ...model.naming import gpu_name, name_in_module
 from ...model.series import Commit, Point, Series, Status
+from ...text.labels import shortened
 from .history_view import RUN_DIGITS, Frame, Scale, by_commit, runs_of
 from .hover import SHOW_TEXT, commit_text, no_number_text, point_text
 from .style import BAND, INK, MUTED, SURFACE, Domain, look, plain
@@ -269,7 +270,7 @@ def beside_headings(beside: Sequence[OtherHistory], domains: Sequence[Domain], o
             "yshift": 1,
             "align": "left",
             "font_size": 12,
-            "text": plain(_cut(_other_than(each.series, own))),
+            "text": plain(shortened(_other_than(each.series, own), _MAX_HEADING)),
         }
         for each, domain in zip(beside, domains, strict=True)
     ]
@@ -298,7 +299,3 @@ def _name_parts(series: Series) -> list[str]:
 def _scale(each: OtherHistory) -> tuple[float, str]:
     values = [value for _, value in by_commit(each.points)]
     return quantities.axis_unit(median(values) if values else 1.0, each.series.metric.unit)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_HEADING else text[: _MAX_HEADING - 1] + "…"

@@ -16,7 +16,7 @@ from ...model.verdict import ChangeKind
 from ...text.labels import kind_word
 from .history_view import RUN_DIGITS, Frame, by_commit, runs_of
 from .hover import SHOW_TEXT, canary_text, change_text, episode_text, mark_text
-from .style import BETTER, CANARIES, INK, MUTED, SURFACE, WORSE, Domain, plain
+from .style import BETTER, CANARIES, INK, MUTED, SURFACE, WORSE, Domain, plain, vertical_line
 
 _ENDS = (1, 2, 5, 10, 20, 50)  # of the axis, per cent; beyond: the largest value
 
@@ -162,20 +162,7 @@ def change_labels(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) 
 
 def change_lines(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) -> list[dict[str, Any]]:
     """A vertical line at each changepoint."""
-    return [
-        {
-            "type": "line",
-            "xref": "x",
-            "yref": "paper",
-            "x0": frame.x(change.commit),
-            "x1": frame.x(change.commit),
-            "y0": 0,
-            "y1": 1,
-            "layer": "below",
-            "line": {"color": _colour(change, is_ours), "width": 1, "dash": "dot"},
-        }
-        for change in changes
-    ]
+    return [vertical_line(frame.x(each.commit), _colour(each, is_ours), layer="below") for each in changes]
 
 
 _SLOW = frozenset({ChangeKind.DRIFT, ChangeKind.SLOW_DECLINE})
@@ -253,17 +240,7 @@ def mark_lines(marks: Sequence[Mark], frame: Frame) -> list[dict[str, Any]]:
     if len(marks) > _MAX_LINES:
         return []
     return [
-        {
-            "type": "line",
-            "xref": "x",
-            "yref": "paper",
-            "x0": frame.x(mark.commit),
-            "x1": frame.x(mark.commit),
-            "y0": 0,
-            "y1": 1,
-            "layer": "below",
-            "line": {"color": MUTED, "width": 1, "dash": "dash" if mark.kind is MarkKind.MACHINE else "solid"},
-        }
+        vertical_line(frame.x(mark.commit), MUTED, "dash" if mark.kind is MarkKind.MACHINE else "solid", layer="below")
         for mark in marks
         if mark.kind is not MarkKind.NOTE
     ]

@@ -10,7 +10,7 @@ from ...model import quantities
 from ...model.series import Commit, Point
 from .history_view import by_commit, commit_tick
 from .hover import SHOW_TEXT, commit_text
-from .style import BLUE, GREY, MONOSPACE, MUTED, TRANSPARENT, figure, plain
+from .style import BLUE, GREY, MONOSPACE, MUTED, TRANSPARENT, figure, plain, vertical_line
 
 _MOST_DOTS = 200  # of a side
 _LEAST_SPREAD = 0.01  # of the values: samples that differ less shall not look far apart
@@ -148,19 +148,7 @@ def recent_figure(
             "fixedrange": True,
         },
         yaxis={"title_text": plain(_shown(shown_unit)), "range": [low * factor, high * factor], "fixedrange": True},
-        shapes=[
-            {
-                "type": "line",
-                "x0": x,
-                "x1": x,
-                "y0": 0,
-                "y1": 1,
-                "yref": "paper",
-                "layer": "below",
-                "line": {"color": MUTED, "width": 1, "dash": "dot"},
-            }
-            for _, x in marked
-        ],
+        shapes=[vertical_line(x, MUTED, layer="below") for _, x in marked],
         annotations=[
             {
                 "text": plain(name),

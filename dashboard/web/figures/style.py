@@ -194,6 +194,12 @@ def date_axis(**more: Any) -> dict[str, Any]:
     return {"title_text": "UTC", "type": "date", "tickformatstops": stops, "hoverformat": f"{day} %H:%M UTC", **more}
 
 
+def vertical_line(x: Any, colour: str, dash: str = "dot", **more: Any) -> dict[str, Any]:
+    """A shape: a thin line at a place of the axis, over the whole height."""
+    line = {"color": colour, "width": 1, "dash": dash}
+    return {"type": "line", "xref": "x", "yref": "paper", "x0": x, "x1": x, "y0": 0, "y1": 1, "line": line, **more}
+
+
 def plain(text: str) -> str:
     """Escape HTML, which plotly reads in labels and hovers."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
