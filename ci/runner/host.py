@@ -132,24 +132,31 @@ class Finding:
     fix: str = ""  # a command, or a sentence if no command does it
 
 
-def good(check: str, source: str, observed: str) -> Finding:
-    """A finding without a problem."""
-    return Finding(check=check, source=source, state=FindingState.GOOD, observed=observed)
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a check reads; makes its findings."""
 
+    check: str
+    source: str  # the file, command or field
 
-def note(check: str, source: str, observed: str, *, why: str, fix: str) -> Finding:
-    """A finding that could be improved."""
-    return Finding(check=check, source=source, state=FindingState.NOTE, observed=observed, why=why, fix=fix)
+    def good(self, observed: str) -> Finding:
+        """Without a problem."""
+        return self._finding(FindingState.GOOD, observed)
 
+    def note(self, observed: str, *, why: str, fix: str) -> Finding:
+        """It could be improved."""
+        return self._finding(FindingState.NOTE, observed, why, fix)
 
-def wrong(check: str, source: str, observed: str, *, why: str, fix: str) -> Finding:
-    """A finding that must be fixed."""
-    return Finding(check=check, source=source, state=FindingState.WRONG, observed=observed, why=why, fix=fix)
+    def wrong(self, observed: str, *, why: str, fix: str) -> Finding:
+        """It must be fixed."""
+        return self._finding(FindingState.WRONG, observed, why, fix)
 
+    def unknown(self, observed: str) -> Finding:
+        """This machine does not report it."""
+        return self._finding(FindingState.UNKNOWN, observed)
 
-def unknown(check: str, source: str, observed: str) -> Finding:
-    """A finding that this machine does not report."""
-    return Finding(check=check, source=source, state=FindingState.UNKNOWN, observed=observed)
+    def _finding(self, state: FindingState, observed: str, why: str = "", fix: str = "") -> Finding:
+        return Finding(check=self.check, source=self.source, state=state, observed=observed, why=why, fix=fix)
 
 
 OLDEST = "2.336.0"  # the first with `uses: $/…`, by which our workflows call each other
