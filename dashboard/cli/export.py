@@ -7,16 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 from click.core import ParameterSource
 
-from ..model.changepoint import Regression
 from ..settings import AccessSettings
 from ..store import Store, StoreError, queries
-from ..store.column_records import Measured
 from ..store.queries.series_list import find_series
 from .measurement_rows import write_changes_csv, write_changes_json, write_changes_parquet, write_csv, write_json
 from .output import FailedError, database_option, discard_stdout, output_option
@@ -25,8 +24,7 @@ from .store_access import choose_project, open_store, read_settings
 if TYPE_CHECKING:
     from ..web.site.site_files import SiteContent
 
-_Writer = Callable[[Iterable[Measured], BinaryIO], int]
-_Row = TypeVar("_Row", Measured, Regression)
+_Writer = Callable[[Iterable[Any], BinaryIO], int]
 _ALL_SERIES = 10_000_000
 
 # Parameters that need --site to be absent, or present.
@@ -113,7 +111,7 @@ def export(
         raise click.UsageError("give one --project; only --site takes several")
     if layout == "parquet" and output is None and sys.stdout.isatty():
         raise click.ClickException("Parquet is not for a terminal; give --output FILE, or redirect it")
-    write = _writer(layout)
+    write = _writer(layout, of_changes=of_changes)
     store = open_store(database)
     chosen = choose_project(store, names[0] if names else None)
     only: dict[str, Any] = {
@@ -123,10 +121,7 @@ def export(
         "since": since.replace(tzinfo=UTC) if since else None,
     }
     with _opened(output) as out:
-        if of_changes:
-            rows = _write_changes(layout, queries.changes(store, chosen.name, **only), out)
-        else:
-            rows = write(queries.measurements(store, chosen.name, **only), out)
+        rows = write((queries.changes if of_changes else queries.measurements)(store, chosen.name, **only), out)
     if output is not None or rows == 0:
         click.echo(
             f"{rows} {'changes' if of_changes else 'measurements'} of {chosen.name}"
@@ -143,25 +138,19 @@ def _refuse_options(context: click.Context, names: Iterable[str], *, with_site: 
             raise click.UsageError(f"{parameter.opts[0]} has no effect {'with' if with_site else 'without'} --site")
 
 
-def _writer(layout: str) -> _Writer:
-    """The writer of the format. Raises a click error if pyarrow is missing."""
+def _writer(layout: str, *, of_changes: bool) -> _Writer:
+    """The writer of measurements or of changes in this format. Raises a click error if pyarrow is missing."""
     if layout != "parquet":
-        write = write_csv if layout == "csv" else write_json
-        return lambda found, out: _as_text(write, found, out)
+        writers = {"csv": (write_csv, write_changes_csv), "json": (write_json, write_changes_json)}
+        return partial(_as_text, writers[layout][of_changes])
     try:
         from .arrow import write_parquet
     except ModuleNotFoundError as error:
         raise click.ClickException("Parquet requires pyarrow: pip install 'warpwatch[export]'") from error
-    return write_parquet
+    return write_changes_parquet if of_changes else write_parquet
 
 
-def _write_changes(layout: str, found: Iterable[Regression], out: BinaryIO) -> int:
-    if layout == "parquet":
-        return write_changes_parquet(found, out)
-    return _as_text(write_changes_csv if layout == "csv" else write_changes_json, found, out)
-
-
-def _as_text(write: Callable[[Iterable[_Row], io.TextIOWrapper], int], found: Iterable[_Row], out: BinaryIO) -> int:
+def _as_text(write: Callable[[Iterable[Any], io.TextIOWrapper], int], found: Iterable[Any], out: BinaryIO) -> int:
     text = io.TextIOWrapper(out, encoding="utf-8", newline="")
     try:
         return write(found, text)
