@@ -17,7 +17,7 @@ from ...analysis.causes import SoftwareChange, software_changes
 from ...model import quantities
 from ...model.history import no_number
 from ...model.kernel_line import Kernel, ShapeRow
-from ...model.naming import gpu_name
+from ...model.naming import SOFTWARE_NAMES, gpu_name
 from ...text.change_words import software_words
 from .history_view import commit_tick
 from .hover import SHOW_TEXT, commit_text
@@ -28,7 +28,7 @@ _MAX_SPAN = 0.7
 _MAX_NUMBERED = 20  # commits up to which cells have numbers
 _PALE = 0.65
 _REFERENCE_COMMITS = 3  # median of up to so many commits
-_SIGNS = {"suite": "harness", "torch": "PyTorch", "cuda": "CUDA", "cudnn": "cuDNN", "triton": "Triton"}
+_SIGNS = {**SOFTWARE_NAMES, "suite": "harness"}
 _ADJUSTED = "adjusted"  # in place of the GPUs of a cell
 _AXIS = {"type": "linear", "tickmode": "array", "showgrid": False, "fixedrange": True}
 

@@ -10,6 +10,7 @@ from ...analysis.gpu_sessions import pooled_noise
 from ...analysis.thresholds import threshold_resolver
 from ...analysis.trust import RUNS, Detectable, EqualCodeSpread, Trust, detectable_changes, equal_code_spread, trust
 from ...model.machine import Canary, Machine
+from ...model.naming import SOFTWARE_NAMES
 from ...model.overview import RowState
 from ...model.series import Status
 from ...model.verdict import NoiseSource
@@ -30,17 +31,7 @@ _WORST = 30  # series in the table of smallest changes
 _PERIODS = 30  # of software
 _QUANTILES = (0.5, 0.9)  # of the series
 _THROTTLED_SHARE = 0.1  # of the runs, from which on throttling is a problem
-_FACT_LABELS = {
-    "card": "GPU",
-    "driver": "Driver",
-    "cuda": "CUDA",
-    "torch": "PyTorch",
-    "cudnn": "cuDNN",
-    "triton": "Triton",
-    "nvbench": "NVBench",
-    "python": "Python",
-    "power limit": "Power limit",
-}
+_FACT_LABELS = {**SOFTWARE_NAMES, "card": "GPU", "driver": "Driver", "power limit": "Power limit"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
