@@ -21,7 +21,7 @@ from ...model.naming import SOFTWARE_NAMES, gpu_name
 from ...text.change_words import software_words
 from .history_view import commit_tick
 from .hover import SHOW_TEXT, commit_text
-from .style import CELL, CELL_BETTER, CELL_WORSE, INK, MONOSPACE, MUTED, figure, plain, vertical_line
+from .style import CELL, CELL_BETTER, CELL_WORSE, INK, MONOSPACE, MUTED, figure, label, plain, vertical_line
 
 _MIN_SPAN = 0.05  # of the colours, so that noise is not visible
 _MAX_SPAN = 0.7
@@ -250,18 +250,8 @@ def _software_changes(kernel: Kernel) -> list[tuple[int, tuple[SoftwareChange, .
 
 
 def _above(place: int, text: str, hover: str) -> dict[str, Any]:
-    return {
-        "x": place - 0.5,
-        "y": 1,
-        "xref": "x",
-        "yref": "paper",
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "text": plain(text),
-        "hovertext": plain(hover),
-        "font": {"size": 10, "color": MUTED},
-    }
+    font = {"size": 10, "color": MUTED}
+    return label(plain(text), place - 0.5, 1, xref="x", showarrow=False, hovertext=plain(hover), font=font)
 
 
 def _cell_text(kernel: Kernel, row: HeatRow, name: str, place: int) -> str:

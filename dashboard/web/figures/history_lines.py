@@ -14,7 +14,7 @@ from ...model.series import Commit, Point, Series, Status
 from ...text.labels import shortened
 from .history_view import RUN_DIGITS, Frame, Scale, by_commit, runs_of
 from .hover import SHOW_TEXT, commit_text, no_number_text, point_text
-from .style import BAND, INK, MUTED, SURFACE, Domain, look, plain
+from .style import BAND, INK, MUTED, SURFACE, Domain, label, look, plain
 
 _FAR = 4.0  # other implementations beyond this factor start hidden
 _PANE_AXIS = 5  # first y axis of the overlays
@@ -259,19 +259,15 @@ def beside_axes(beside: Sequence[OtherHistory], domains: Sequence[Domain], scale
 def beside_headings(beside: Sequence[OtherHistory], domains: Sequence[Domain], own: Series) -> list[dict[str, Any]]:
     """Headings of the small plots: how each series differs from the page's."""
     return [
-        {
-            "name": "heading",
-            "x": 0,
-            "xref": "paper",
-            "xanchor": "left",
-            "y": domain[1],
-            "yref": "paper",
-            "yanchor": "bottom",
-            "yshift": 1,
-            "align": "left",
-            "font_size": 12,
-            "text": plain(shortened(_other_than(each.series, own), _MAX_HEADING)),
-        }
+        label(
+            plain(shortened(_other_than(each.series, own), _MAX_HEADING)),
+            0,
+            domain[1],
+            name="heading",
+            yshift=1,
+            align="left",
+            font_size=12,
+        )
         for each, domain in zip(beside, domains, strict=True)
     ]
 

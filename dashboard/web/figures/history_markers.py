@@ -16,7 +16,7 @@ from ...model.verdict import ChangeKind
 from ...text.labels import kind_word
 from .history_view import RUN_DIGITS, Frame, by_commit, runs_of
 from .hover import SHOW_TEXT, canary_text, change_text, episode_text, mark_text
-from .style import BETTER, CANARIES, INK, MUTED, SURFACE, WORSE, Domain, plain, vertical_line
+from .style import BETTER, CANARIES, INK, MUTED, SURFACE, WORSE, Domain, label, plain, vertical_line
 
 _ENDS = (1, 2, 5, 10, 20, 50)  # of the axis, per cent; beyond: the largest value
 
@@ -78,6 +78,7 @@ def canary_summary(canaries: Sequence[OtherHistory]) -> str:
     return "; ".join(parts)
 
 
+_ON_COMMIT = {"xref": "x", "bgcolor": SURFACE, "borderpad": 0}  # of a label
 _LABELLED = 40  # the largest ones; series.js shows those that fit
 
 
@@ -142,20 +143,13 @@ def change_labels(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) 
     """Magnitudes of the largest changes, in lanes above the plot; largest first."""
     largest = sorted(changes, key=lambda change: -abs(change.magnitude))[:_LABELLED]
     return [
-        {
-            "name": "change",
-            "x": frame.x(change.commit),
-            "xref": "x",
-            "y": 1,
-            "yref": "paper",
-            "xanchor": "left",
-            "yanchor": "top",
-            "text": quantities.change(change.magnitude, change.before),
-            "xshift": 3,
-            "bgcolor": SURFACE,
-            "borderpad": 0,
-            "font": {"color": _colour(change, is_ours)},
-        }
+        label(
+            quantities.change(change.magnitude, change.before),
+            frame.x(change.commit),
+            1,
+            font={"color": _colour(change, is_ours)},
+            **{**_ON_COMMIT, "name": "change", "yanchor": "top", "xshift": 3},
+        )
         for change in largest
     ]
 
@@ -250,20 +244,12 @@ def mark_labels(marks: Sequence[Mark], frame: Frame, domain: Domain) -> list[dic
     """Texts of the marks, releases first; series.js shows those that fit."""
     first = sorted(marks, key=lambda mark: list(_LOOKS).index(mark.kind))
     return [
-        {
-            "name": "mark",
-            "x": frame.x(mark.commit),
-            "xref": "x",
-            "xanchor": "left",
-            "y": sum(domain) / 2,
-            "yref": "paper",
-            "yanchor": "middle",
-            "xshift": 7,
-            "visible": False,
-            "text": plain(_short(mark.text)),
-            "bgcolor": SURFACE,
-            "borderpad": 0,
-        }
+        label(
+            plain(_short(mark.text)),
+            frame.x(mark.commit),
+            sum(domain) / 2,
+            **{**_ON_COMMIT, "name": "mark", "yanchor": "middle", "xshift": 7, "visible": False},
+        )
         for mark in first[:_MAX_LINES]
     ]
 

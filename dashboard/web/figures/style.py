@@ -194,6 +194,12 @@ def date_axis(**more: Any) -> dict[str, Any]:
     return {"title_text": "UTC", "type": "date", "tickformatstops": stops, "hoverformat": f"{day} %H:%M UTC", **more}
 
 
+def label(text: str, x: Any, y: float, **more: Any) -> dict[str, Any]:
+    """An annotation: a text right of and above a place, in fractions of the figure unless `more` says otherwise."""
+    place = {"x": x, "xref": "paper", "xanchor": "left", "y": y, "yref": "paper", "yanchor": "bottom"}
+    return {"text": text, **place, **more}
+
+
 def vertical_line(x: Any, colour: str, dash: str = "dot", **more: Any) -> dict[str, Any]:
     """A shape: a thin line at a place of the axis, over the whole height."""
     line = {"color": colour, "width": 1, "dash": dash}
