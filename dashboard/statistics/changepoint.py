@@ -13,7 +13,7 @@ import numpy as np
 
 from ..model.quantities import relative_change
 from .acceptance import Evidence, rank_deviation
-from .distributions import selection_adjusted_p_value
+from .distributions import MEDIAN_ERROR, NORMAL_95, selection_adjusted_p_value
 from .episodes import Episode, episodes, on_the_scale_of
 from .level_path import Floats, spans
 from .noise import median
@@ -111,8 +111,6 @@ def find_changes(
     return Detection(changes=changes, episodes=on_the_scale_of(raw, other))
 
 
-_MEDIAN = 1.2533  # standard error of a median in those of a mean, for normal noise
-_NORMAL_95 = 1.96
 _UNSURE = 0.05  # probability outside the credible set
 _LARGEST_RATIO, _LARGEST_LOG = 1e304, 709.0  # keep results finite
 
@@ -137,10 +135,10 @@ def _changepoint(
     levels = [median(part) for part in (left, right)]
     shift = levels[1] - levels[0]
     errors = [
-        _MEDIAN * max(1.4826 * median(np.abs(part - level)), evidence.scale) / math.sqrt(len(part))
+        MEDIAN_ERROR * max(1.4826 * median(np.abs(part - level)), evidence.scale) / math.sqrt(len(part))
         for part, level in zip((left, right), levels, strict=True)
     ]
-    half = _NORMAL_95 * math.hypot(*errors) * math.sqrt(evidence.variance)
+    half = NORMAL_95 * math.hypot(*errors) * math.sqrt(evidence.variance)
     nats, posterior = _posterior(segmentation, evidence, before, after, left, right, levels)
     counted = evidence.counted[before[0] : before[1]]
     old = raw[before[0] : before[1]][counted] if counted.any() else raw[before[0] : before[1]]

@@ -19,7 +19,7 @@ from ..model.metric import Metric
 from ..model.quantities import relative_change
 from .changepoint import Changepoint, Detection, find_changes
 from .comparison import RunValue, compare, sample_error, sample_scatter
-from .distributions import critical_value, t_p_value
+from .distributions import MEDIAN_ERROR, critical_value, t_p_value
 from .episodes import Episode
 from .gpu_history import SessionChain, detect_across_gpus
 from .level_path import Ints
@@ -203,7 +203,6 @@ def _short(commits: Sequence[Sequence[RunValue]], levels: Sequence[float]) -> tu
 
 
 _P = 1e-4
-_OFF_MEDIAN = 1.2533  # standard error of a median in those of a mean, for normal noise
 
 
 def short_changepoints(
@@ -273,7 +272,7 @@ def _tested(
     sizes = [split - start, end - split]
     before, after = median(levels[start:split]), median(levels[split:end])
     inside = max(sample_error(run) for runs in commits[start:end] for run in runs)
-    inefficiency = _OFF_MEDIAN if max(sizes) > 2 else 1.0
+    inefficiency = MEDIAN_ERROR if max(sizes) > 2 else 1.0
     error = max(noise.scale, inside) * inefficiency * math.sqrt(sum(1 / size for size in sizes))
     shift = math.log(after / before)
     p = t_p_value(abs(shift) / error, noise.df)
