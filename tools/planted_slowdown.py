@@ -21,7 +21,7 @@ from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.importers.archive import unpack
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
-from warpwatch.dashboard.importers.input_files import ImportLimits
+from warpwatch.dashboard.importers.import_limits import ImportLimits
 from warpwatch.dashboard.model.comparison import Comparison
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
