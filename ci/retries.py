@@ -1,4 +1,4 @@
-"""Retries with exponential back-off, and pauses that servers request."""
+"""Retries with exponential back-off, pauses that servers request, and their answers."""
 
 import math
 import random
@@ -6,13 +6,25 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import tenacity
+
+if TYPE_CHECKING:
+    import requests
 
 _JITTER = 0.5  # at most this share of a pause is added at random
 
 Answer = TypeVar("Answer")
+
+
+def json_object(response: "requests.Response") -> dict[str, Any]:
+    """The JSON object of a server's answer; empty if it is none, such as a proxy's page."""
+    try:
+        body = response.json()
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
 
 
 class UnavailableError(Exception):

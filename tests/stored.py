@@ -9,9 +9,14 @@ from warpwatch.dashboard.model.series import workload_of
 from warpwatch.dashboard.model.verdict import ChangeKind
 from warpwatch.dashboard.statistics.distributions import SIGNIFICANT_Q
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alerts import RegressionsByAlert, alerts, new_regressions_in, regressions_by_alert_in
 from warpwatch.dashboard.store.finding_records import changes_of, episodes_of
 from warpwatch.dashboard.store.mappers import project_id, series_record, series_row, workloads
+from warpwatch.dashboard.store.queries.alerts import (
+    RegressionsByAlert,
+    alerts,
+    new_regressions_in,
+    regressions_by_alert_in,
+)
 from warpwatch.dashboard.store.queries.series import canaries_of, others_of, profile_of
 from warpwatch.dashboard.store.queries.series_lines import points_of
 

@@ -18,7 +18,7 @@ from warpwatch.ci.alerts.alert_round import Round
 from warpwatch.ci.alerts.checks.runner_health import TrustCache
 from warpwatch.ci.alerts.outbox_sender import Destinations
 from warpwatch.ci.policy.policy_model import AlertsTable
-from warpwatch.dashboard.cli.project_choice import choose_project
+from warpwatch.dashboard.cli.store_access import choose_project
 from warpwatch.dashboard.store import Store
 
 Result = TypeVar("Result")

@@ -15,8 +15,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.cli.output import database_option, project_option
-from warpwatch.dashboard.cli.project_choice import choose_project
-from warpwatch.dashboard.cli.store_access import database_failed, open_store, read_settings
+from warpwatch.dashboard.cli.store_access import choose_project, database_failed, open_store, read_settings
 from warpwatch.dashboard.model.error_location import located
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.outbox import revive, undelivered

@@ -20,7 +20,7 @@ from warpwatch.dashboard.model.series import Commit
 from warpwatch.dashboard.text.change_schema import classification_json
 from warpwatch.dashboard.text.labels import across_words, share_words
 from warpwatch.dashboard.text.markdown import code_span, defused, inert
-from warpwatch.dashboard.web.urls import commit_address, project_in_path
+from warpwatch.dashboard.web.urls import commit_address, machine_address
 
 from ..retries import UnavailableError
 from .grouping import common_range
@@ -221,10 +221,7 @@ def health_content(
     lines = ["This is over; it was:", ""] if action is Action.RESOLVED else []
     lines += [f"- {inert(line)}" for line in finding.lines]
     fields = {"kernel": finding.kernel, "members": [*finding.members], "lines": [*finding.lines]}
-    url = None
-    if dashboard_url:
-        path = f"{project_in_path(project)}/machines/{project_in_path(finding.machine)}"
-        url = f"{dashboard_url.rstrip('/')}/{path}"
+    url = machine_address(dashboard_url, project, finding.machine) if dashboard_url else None
     headline = f"{finding.machine}: {finding.summary}"
     return _content(finding.kind, project, finding.machine, action, headline, lines, fields, owners, url)
 

@@ -14,10 +14,10 @@ from warpwatch.dashboard.model.alert import LIVE, Alert, AlertedSeries, HealthAl
 from warpwatch.dashboard.model.quantities import change
 from warpwatch.dashboard.statistics.arrival import Arrival
 from warpwatch.dashboard.store import Store, queries
-from warpwatch.dashboard.store.alerts import alerts
 from warpwatch.dashboard.store.outbox import notified_destinations, queue_in_project, undelivered
+from warpwatch.dashboard.store.queries.alerts import alerts
 from warpwatch.dashboard.text.markdown import inert, without_links
-from warpwatch.dashboard.web.urls import commit_address, project_in_path
+from warpwatch.dashboard.web.urls import commit_address, machine_address
 
 from .alert_content import Action, Content, Message, compose, thread_of
 from .alert_round import Round, now_ms
@@ -251,10 +251,7 @@ def _words(alert: RegressionAlert) -> str:
 def _runner_rows(summary: Digest, dashboard_url: str | None) -> Iterator[Row]:
     for runner in summary.runners:
         state = "; ".join(runner.problems) or ("overdue" if runner.is_overdue else "well")
-        address = None
-        if dashboard_url:
-            place = f"{project_in_path(summary.project)}/machines/{project_in_path(runner.name)}"
-            address = f"{dashboard_url.rstrip('/')}/{place}"
+        address = machine_address(dashboard_url, summary.project, runner.name) if dashboard_url else None
         yield Row(text=f"{runner.name}: {state}; newest results {runner.newest:%Y-%m-%d %H:%M} UTC", address=address)
 
 

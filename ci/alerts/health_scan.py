@@ -13,8 +13,8 @@ from warpwatch.dashboard.model.verdict import ChangeKind
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.alert_opening import open_health_alert
 from warpwatch.dashboard.store.alert_updates import update_health_alert
-from warpwatch.dashboard.store.alerts import health_alerts
 from warpwatch.dashboard.store.outbox import notified_destinations
+from warpwatch.dashboard.store.queries.alerts import health_alerts
 
 from .alert_content import Action, health_content, thread_of
 from .checks.failed_kernels import failed_checks, without_number

@@ -122,7 +122,7 @@ def follow(
     if not active and len(over) == len(alert.series):
         return _ends(quiet, ending_words(ended))
     news = _news(alert, active, joining, commit_of) if group else ()
-    return _goes_on(alert, quiet, active, news) if news else quiet
+    return _step(alert, quiet, Action.UPDATED, active, None, news) if news else quiet
 
 
 def notification_of(active: Sequence[Regression], first_range: tuple[str, str] | None = None) -> LastNotification:
@@ -160,12 +160,6 @@ def _step(
 
 def _returns(alert: RegressionAlert, quiet: LifecycleStep, active: Sequence[Regression], why: str) -> LifecycleStep:
     return _step(alert, quiet, Action.REOPENED, active, AlertState.OPEN, (why,))
-
-
-def _goes_on(
-    alert: RegressionAlert, quiet: LifecycleStep, active: Sequence[Regression], news: tuple[str, ...]
-) -> LifecycleStep:
-    return _step(alert, quiet, Action.UPDATED, active, None, news)
 
 
 def _ends(quiet: LifecycleStep, words: str) -> LifecycleStep:

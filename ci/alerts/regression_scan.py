@@ -5,15 +5,15 @@ from functools import cache
 
 from warpwatch.dashboard.model.alert import RegressionAlert
 from warpwatch.dashboard.model.changepoint import Regression, RegressionGroup
-from warpwatch.dashboard.model.compiled_code import CodeChange, Fact
+from warpwatch.dashboard.model.compiled_code import CodeChange
 from warpwatch.dashboard.model.naming import kernel_of
 from warpwatch.dashboard.model.quantities import quantity
 from warpwatch.dashboard.model.series import Commit
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.store.alert_updates import update_regression_alert
-from warpwatch.dashboard.store.alerts import alert_snapshot
 from warpwatch.dashboard.store.outbox import notified_destinations
+from warpwatch.dashboard.store.queries.alerts import alert_snapshot
 from warpwatch.dashboard.store.queries.compiled_code import CodeBetween
 
 from .alert_content import Action, regression_content, resolved_content, thread_of
@@ -154,9 +154,8 @@ def _code_lines(code: CodeBetween) -> tuple[str, ...]:
 
 
 def _code_difference(each: CodeChange) -> str:
-    facts = ", ".join(_code_fact(one) for one in (*each.facts, *each.instructions)[:_FACTS])
+    facts = ", ".join(
+        f"{one.name} {quantity(one.before, one.unit)} → {quantity(one.after, one.unit)}"
+        for one in (*each.facts, *each.instructions)[:_FACTS]
+    )
     return f"{each.kernel} ({each.architecture}): {each.word or facts}"
-
-
-def _code_fact(one: Fact) -> str:
-    return f"{one.name} {quantity(one.before, one.unit)} → {quantity(one.after, one.unit)}"

@@ -119,9 +119,8 @@ def remarks(report: BisectReport) -> tuple[str, ...]:
 
 def as_table(report: BisectReport) -> str:
     """Plain text of 100 columns."""
-    rows = [(row.hash, row.subject, row.runs, row.level, row.probability) for row in _rows(report)]
     header = ("commit", "", "runs", "to good", "probability")
-    table = text_table(header, rows, align="llrrr", width=_WIDTH, shrink=1)
+    table = text_table(header, _rows(report), align="llrrr", width=_WIDTH, shrink=1)
     return "\n".join([f"{report.series.title}: {headline(report)}", "", table, "", *remarks(report), effort(report)])
 
 
@@ -194,13 +193,7 @@ def effort(report: BisectReport) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    hash: str
-    subject: str
-    runs: str
-    level: str
-    probability: str
+_Row = tuple[str, str, str, str, str]
 
 
 def _rows(report: BisectReport) -> Sequence[_Row]:
@@ -216,9 +209,7 @@ def _rows(report: BisectReport) -> Sequence[_Row]:
     def count_left_out() -> None:
         if left_out:
             probability = percent(sum(probabilities[index] for index in left_out)) if probabilities else ""
-            rows.append(
-                _Row(hash="…", subject=f"{len(left_out)} not measured", runs="", level="", probability=probability)
-            )
+            rows.append(("…", f"{len(left_out)} not measured", "", "", probability))
             left_out.clear()
 
     for index, commit in enumerate(report.commits):
@@ -228,15 +219,8 @@ def _rows(report: BisectReport) -> Sequence[_Row]:
             continue
         count_left_out()
         level = change(levels[index]) if index in levels else "no build" if index in search.skipped else ""
-        rows.append(
-            _Row(
-                hash=commit.hash[:8],
-                subject=commit.subject,
-                runs=str(counts[index] or ""),
-                level=level,
-                probability=percent(probability) if probabilities and index else "",
-            )
-        )
+        shown = percent(probability) if probabilities and index else ""
+        rows.append((commit.hash[:8], commit.subject, str(counts[index] or ""), level, shown))
     count_left_out()
     return rows
 

@@ -185,11 +185,7 @@ def _change(change: CodeChange) -> KernelChange:
 
 
 def _differences(facts: Iterable[Fact]) -> tuple[Difference, ...]:
-    return tuple(Difference.model_validate(_asdict(each)) for each in facts)
-
-
-def _asdict(fact: Fact) -> dict[str, object]:
-    return {"name": fact.name, "unit": fact.unit, "before": fact.before, "after": fact.after}
+    return tuple(Difference.model_validate(each, from_attributes=True) for each in facts)
 
 
 def _one_side(code: CompiledCode, *, is_new: bool) -> tuple[Difference, ...]:

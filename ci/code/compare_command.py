@@ -8,8 +8,13 @@ import click
 
 from warpwatch.dashboard.analysis import compare_sides
 from warpwatch.dashboard.cli.output import database_option, output_option, project_option, table_width, write
-from warpwatch.dashboard.cli.project_choice import choose_project, recorded_commit
-from warpwatch.dashboard.cli.store_access import CannotTellError, open_store, read_settings
+from warpwatch.dashboard.cli.store_access import (
+    CannotTellError,
+    choose_project,
+    open_store,
+    read_settings,
+    recorded_commit,
+)
 from warpwatch.dashboard.model.comparison import ComparedBy, Comparison, ComparisonRow
 from warpwatch.dashboard.model.series import Project
 from warpwatch.dashboard.store import Store, queries

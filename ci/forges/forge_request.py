@@ -57,6 +57,9 @@ def with_retries(
         raise ForgeError(f"gave up after {attempts}, try again later: {error}", error.status) from error
 
 
+_LIMIT_WORDS = ("rate limit", "abuse detection")
+
+
 def check_answer(
     forge: str,
     method: str,
@@ -76,16 +79,12 @@ def check_answer(
             raise TransientError(f"{forge} answered {status} without JSON", status=status)
         return
     wait = requested_wait_s(headers, now)
-    if status == 429 or (status == 403 and (wait is not None or _names_a_limit(text))):
+    if status == 429 or (status == 403 and (wait is not None or any(word in text.lower() for word in _LIMIT_WORDS))):
         until = f", which ends in {wait:.0f} s" if wait is not None else ""
         first_s = _RATE_LIMIT_S if wait is None else 0.0
         raise TransientError(f"{forge} answered {status}, a rate limit{until}", wait, first_s=first_s, status=status)
     if status >= 500 or status == 408:
         raise TransientError(f"{forge} answered {status}", wait, status=status)
-
-
-def _names_a_limit(text: str) -> bool:
-    return "rate limit" in text.lower() or "abuse detection" in text.lower()
 
 
 def _is_json(text: str) -> bool:

@@ -330,23 +330,4 @@ def _first(error: ValidationError) -> str:
     return f"{where}: {plain(first['msg'], 200)}"
 
 
-def _fields() -> frozenset[str]:
-    parts = (
-        GateArtefact,
-        ArtefactRow,
-        ArtefactSeries,
-        ArtefactEstimate,
-        ArtefactAcceptance,
-        Source,
-        ArtefactDrift,
-        ArtefactCanary,
-        CodeDifference,
-        CodeFact,
-        Cost,
-        ArtefactCommit,
-        LeftOut,
-    )
-    return frozenset(name for part in parts for name in part.model_fields)
-
-
-_FIELDS = _fields()
+_FIELDS = frozenset(name for part in ArtefactPart.__subclasses__() for name in part.model_fields)

@@ -7,13 +7,18 @@ import click
 
 from warpwatch.dashboard.analysis.compare_commits import check as run_check
 from warpwatch.dashboard.cli.output import database_option, output_option, project_option, table_width, write
-from warpwatch.dashboard.cli.project_choice import choose_project, recorded_commit
-from warpwatch.dashboard.cli.store_access import CannotTellError, open_store, read_settings
+from warpwatch.dashboard.cli.store_access import (
+    CannotTellError,
+    choose_project,
+    open_store,
+    read_settings,
+    recorded_commit,
+)
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.text import comparison_report
 
 from ..options import policy_option, threshold_option
-from .comparison_policy import exit_status, read_committed_policy, read_comparison_policy
+from ..policy.committed_policy import exit_status, read_committed_policy, read_comparison_policy
 
 
 @click.command()

@@ -29,8 +29,8 @@ from ..options import (
     policy_option,
     threshold_option,
 )
+from ..policy.committed_policy import exit_status, read_committed_policy, read_comparison_policy
 from .artefact_builder import BenchmarkSources, gate_artefact, write_artefact
-from .comparison_policy import exit_status, read_committed_policy, read_comparison_policy
 from .gate_loop import Gate, analysis_schedule, run_gate
 
 

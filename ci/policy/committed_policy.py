@@ -1,4 +1,4 @@
-"""The policy in a commit: base's for a comparison of two commits, the newest for pages."""
+"""The policy in a commit: the newest for pages, base's for a comparison of two commits, with its acceptances."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -6,10 +6,14 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from warpwatch.dashboard.cli.store_access import CannotTellError
 from warpwatch.dashboard.importers.git import GitError, file_at, git, resolve, root_of
-from warpwatch.dashboard.model.thresholds import StatedLimits
+from warpwatch.dashboard.model.comparison import Acceptance, Comparison
+from warpwatch.dashboard.model.thresholds import LimitsOf, StatedLimits, series_limits
+from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store.policy import ExpiredAcceptance, expired_acceptances
 
-from ..acceptance import printable
+from ..acceptance import acceptances_between, printable, with_acceptances
 from .policy_file import FILE_NAME, LARGEST_FILE, PolicyError, find_policy, parse_policy, read_policy
 from .policy_model import Policy
 
@@ -135,3 +139,68 @@ def _last_change(root: Path, path: str) -> tuple[str, datetime]:
             f"{path}: this clone is too shallow to find the commit that changed it last; fetch all (fetch-depth: 0)"
         )
     return commit, datetime.fromtimestamp(int(seconds), UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonPolicy:
+    """Policy of a comparison, the same for all interim analyses of a gate."""
+
+    committed: CommittedPolicy
+    accepted: tuple[Acceptance, ...]
+    threshold: float  # of series without a rule
+    option_threshold: float | None  # --threshold, which overrides every rule
+    notes: tuple[str, ...]
+    expired: tuple[ExpiredAcceptance, ...]  # acceptances of the same base and an earlier head
+
+    def limits(self, store: Store, project: str) -> LimitsOf:
+        """Thresholds of each series, by the workloads now in the store."""
+        return series_limits(
+            self.committed.policy.limits,
+            queries.project_workloads(store, project),
+            threshold=self.threshold,
+            threshold_of_all=self.option_threshold,
+        )
+
+    def apply(self, comparison: Comparison) -> Comparison:
+        """The comparison with acceptances, notes and the fault of head's policy."""
+        notes = (*comparison.notes, *self.notes)
+        noted = comparison.model_copy(update={"notes": notes, "fault": self.committed.fault})
+        return with_acceptances(noted, self.accepted, self.expired)
+
+
+def read_committed_policy(folder: Path, base: str, head: str, path: Path | None) -> CommittedPolicy:
+    """The policy in the file `path`, else base's in `folder` or above. Raises a click error."""
+    try:
+        return policy_in(path) if path is not None else policy_at(folder, base, head)
+    except PolicyError as error:
+        raise CannotTellError(str(error)) from error
+
+
+def read_comparison_policy(
+    store: Store,
+    project: str,
+    repository: Path | None,
+    base: str,
+    head: str,
+    *,
+    committed: CommittedPolicy,
+    threshold: float | None,
+    default_threshold: float,
+) -> ComparisonPolicy:
+    """The policy for `base` and `head` (full hashes); `threshold` is the option's."""
+    accepted, faults = acceptances_between(store, project, repository, base, head)
+    return ComparisonPolicy(
+        committed=committed,
+        accepted=accepted,
+        threshold=threshold or committed.policy.gate.threshold or default_threshold,
+        expired=expired_acceptances(store, project, base, head),
+        option_threshold=threshold,
+        notes=(*committed.notes, *faults),
+    )
+
+
+def exit_status(comparison: Comparison) -> int:
+    """Exit status of `check` and `gate`: 1 if head must not be merged, 2 if inconclusive, else 0."""
+    if comparison.is_blocking:
+        return 1
+    return 2 if comparison.is_inconclusive else 0

@@ -11,8 +11,13 @@ import click
 
 from warpwatch.dashboard.cli.compact import retention
 from warpwatch.dashboard.cli.output import database_option, project_option
-from warpwatch.dashboard.cli.project_choice import choose_project, recorded_commit
-from warpwatch.dashboard.cli.store_access import CannotTellError, open_store, read_settings
+from warpwatch.dashboard.cli.store_access import (
+    CannotTellError,
+    choose_project,
+    open_store,
+    read_settings,
+    recorded_commit,
+)
 from warpwatch.dashboard.model.comparison import Acceptance
 from warpwatch.dashboard.model.naming import kernel_of
 from warpwatch.dashboard.model.quantities import share

@@ -81,25 +81,15 @@ def _state(
         return state, reason.format(head=short_hash(head))
     if commit.is_queued:
         return GateState.SKIP, "the pull request was measured before it was queued; main is measured after the merge"
-    if changed.files is not None and all(_is_ignored(name, ignored) for name in changed.files):
+    files = changed.files
+    if files is not None and all(any(fnmatchcase(name, pattern) for pattern in ignored) for name in files):
         return GateState.SKIP, "only files without influence on measurements changed"
     if commit.is_fork:  # before `code`, which the fork's own build wrote
         return GateState.WAIT, f"it comes from a fork: a maintainer must review it and reply `/ok to test {head}`"
-    if code is not None and _is_of(code, changed.merge_base, head) and _runs_the_same(code):
+    is_of_head = code is not None and (code.base, code.head) == (changed.merge_base, head)
+    if code is not None and is_of_head and code.runs_same_code and all(code.runs_same_code.values()):
         return GateState.SKIP, "compiled code and host code are unchanged on every architecture"
     return GateState.MEASURE, "measured code changed"
-
-
-def _is_ignored(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _is_of(code: CodeComparison, base: str, head: str) -> bool:
-    return (code.base, code.head) == (base, head)
-
-
-def _runs_the_same(code: CodeComparison) -> bool:
-    return bool(code.runs_same_code) and all(code.runs_same_code.values())
 
 
 # The check that a branch can require: the result of a pull request's commit on all machines, measured or not.

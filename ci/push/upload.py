@@ -17,7 +17,7 @@ from warpwatch.dashboard.model.thresholds import StatedLimits
 from warpwatch.dashboard.settings import is_loopback
 from warpwatch.dashboard.web.urls import project_in_path
 
-from ..retries import Backoff, UnavailableError, requested_wait_s, retry
+from ..retries import Backoff, UnavailableError, json_object, requested_wait_s, retry
 from .batch import (
     LoadedResult,
     archived_runs,
@@ -87,7 +87,7 @@ class Upload:
         digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
         # RFC 9530: the server refuses a body that changed in transit
         answer = self._request("POST", self.url, body, "application/zstd", {"Content-Digest": f"sha-256=:{digest}:"})
-        fields = _json(answer)
+        fields = json_object(answer)
         if answer.status_code == 200:
             return self._upload_result(fields, answer)
         raise self._error(answer, fields)
@@ -98,7 +98,7 @@ class Upload:
         url = f"{self.server}/api/projects/{project_in_path(self.project)}/limits"
         answer = self._request("PUT", url, body, "application/json", {})
         if answer.status_code != 200:
-            raise self._error(answer, _json(answer))
+            raise self._error(answer, json_object(answer))
 
     def _request(self, method: str, url: str, body: bytes, kind: str, more: Mapping[str, str]) -> requests.Response:
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind, **more}
@@ -163,14 +163,6 @@ def check_server(server: str) -> str:
     if parts.username or parts.query or parts.fragment:
         raise SettingsError(f"the dashboard's address has more than host and path: {parts.scheme}://{parts.hostname}…")
     return server.rstrip("/")
-
-
-def _json(answer: requests.Response) -> Mapping[str, Any]:
-    try:
-        fields = answer.json()
-    except ValueError:
-        return {}
-    return fields if isinstance(fields, dict) else {}
 
 
 def _start(answer: requests.Response) -> str:

@@ -11,7 +11,7 @@ from warpwatch.dashboard.model.comparison import Acceptance, Outcome, outcome_of
 from warpwatch.dashboard.model.quantities import quantity
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.text.comparison_labels import Quote, threshold_note
-from warpwatch.dashboard.text.labels import count
+from warpwatch.dashboard.text.labels import count, shortened
 from warpwatch.dashboard.web.urls import compare_address, project_in_path
 
 from ..acceptance import covering
@@ -87,8 +87,7 @@ def worst(artefacts: Sequence[GateArtefact]) -> Outcome:
 
 def name(row: ArtefactRow) -> str:
     """The series' title in a table row, with the metric unless the benchmark's name has it."""
-    title = row.series.title
-    title = title if len(title) <= _LONGEST_NAME else title[: _LONGEST_NAME - 1] + CUT
+    title = shortened(row.series.title, _LONGEST_NAME)
     return title if row.series.metric in row.series.benchmark else f"{title} {row.series.metric}"
 
 

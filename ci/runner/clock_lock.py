@@ -20,8 +20,7 @@ import click
 
 from warpwatch.dashboard.cli.output import say
 
-from .host import Host
-from .installation import CLOCKS, clock_under_load_mhz, free_clock_file
+from .host import CLOCKS, Host, clock_under_load_mhz, free_clock_file
 from .nvidia_smi import SmiGpu, supported_clocks
 
 _FOLDER = "run/lock"  # writable for every user

@@ -27,9 +27,9 @@ from warpwatch.dashboard.store.queries.comparison_pairs import Pair
 from warpwatch.dashboard.text.labels import count
 
 from ..asv_checkout import AsvRuns
-from ..gate.comparison_policy import ComparisonPolicy, read_committed_policy, read_comparison_policy
 from ..gate.gate_loop import analysis_schedule, run_gate
 from ..host_lock import HostLockError, lock_folder, open_shared, visible_gpus
+from ..policy.committed_policy import ComparisonPolicy, read_committed_policy, read_comparison_policy
 from ..push.batch import archive_run
 
 _DAY_S = 24 * 3600

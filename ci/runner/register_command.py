@@ -21,7 +21,7 @@ from requests.exceptions import InvalidSchema, InvalidURL, MissingSchema
 
 from warpwatch.dashboard.cli.output import say
 
-from ..retries import Backoff, UnavailableError, requested_wait_s, retry
+from ..retries import Backoff, UnavailableError, json_object, requested_wait_s, retry
 from .setup_steps import write_file
 
 _API = "https://api.github.com"
@@ -125,7 +125,7 @@ def just_in_time(api: str, repository: str, token: str, *, name: str, labels: tu
         raise RegistrationError(f"--api is {api!r}; expected an address such as {_API} ({error})") from error
     except requests.RequestException as error:
         raise UnavailableError(f"{url} does not answer as GitHub does: {error}") from error
-    body = _json_of(answer)
+    body = json_object(answer)
     configuration = body.get("encoded_jit_config")
     if answer.status_code == 201 and isinstance(configuration, str) and re.fullmatch(r"[\w+/=-]+", configuration):
         return configuration
@@ -152,14 +152,6 @@ def _check(repository: str, token: str, name: str) -> None:
         raise RegistrationError("the token's file has no token: expected one line, such as github_pat_…")
     if not 0 < len(name) <= _LONGEST_NAME:
         raise RegistrationError(f"the name {name!r} has {len(name)} characters; GitHub accepts 1 to {_LONGEST_NAME}")
-
-
-def _json_of(answer: requests.Response) -> dict[str, Any]:
-    try:
-        body = answer.json()
-    except ValueError:  # a proxy's page
-        return {}
-    return body if isinstance(body, dict) else {}
 
 
 def _is_limit(headers: Mapping[str, str], reason: str) -> bool:

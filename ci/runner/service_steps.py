@@ -12,8 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ..push.upload import check_server
 from .clock_lock import ClockChoice, lock_commands, reset_commands
-from .host import Host
-from .installation import (
+from .host import (
     ACTIONS,
     CLOCKS,
     GITHUB_TOKEN,
@@ -25,6 +24,7 @@ from .installation import (
     RELEASES,
     TIMER,
     UNIT_FOLDER,
+    Host,
     ceiling_folder,
     is_too_old,
     version_of,

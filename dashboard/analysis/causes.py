@@ -12,7 +12,7 @@ from ..model.changepoint import SeriesChange
 from ..model.compiled_code import CodeChange, compiled_difference
 from ..model.kernel_line import KernelLine
 from ..model.metric import Metric
-from ..model.naming import software_version
+from ..model.naming import SOFTWARE_NAMES, software_version
 from ..model.series import Origin, Series
 from ..model.verdict import Control
 from ..store import Store, queries
@@ -166,25 +166,20 @@ def _software(before: Origin | None, after: Origin | None) -> list[Cause]:
     if before is None or after is None:
         return []
     old, new = (
-        {"driver": origin.gpu.get("driver"), **{k: v for k, v in origin.software.items() if k in _SOFTWARE_WORDS}}
+        {"driver": origin.gpu.get("driver"), **{k: v for k, v in origin.software.items() if k in _SOFTWARE_FACTS}}
         for origin in (before, after)
     )
     words = [
-        f"{_SOFTWARE_WORDS[name]} {software_version(name, str(old[name]))} → {software_version(name, str(new[name]))}"
-        for name in _SOFTWARE_WORDS
+        SOFTWARE_NAMES.get(name, name)
+        + " "
+        + " → ".join(software_version(name, str(each[name])) for each in (old, new))
+        for name in _SOFTWARE_FACTS
         if old.get(name) and new.get(name) and old[name] != new[name]
     ]
     return [Cause(kind=CauseKind.SOFTWARE, text=", ".join(words), weight=_SOFTWARE)] if words else []
 
 
-_SOFTWARE_WORDS = {
-    "driver": "driver",
-    "torch": "PyTorch",
-    "cuda": "CUDA",
-    "cudnn": "cuDNN",
-    "triton": "Triton",
-    "python": "Python",
-}
+_SOFTWARE_FACTS = ("driver", "torch", "cuda", "cudnn", "triton", "python")
 
 
 def _harness(evidence: ChangeEvidence, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Cause]:

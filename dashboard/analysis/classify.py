@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..model.error_location import located
 from ..model.verdict import ChangeKind, Control
 from ..statistics.detection import SMALLEST_CHANGE
-from ..statistics.distributions import SIGNIFICANT_Q, q_values
+from ..statistics.distributions import NORMAL_95, SIGNIFICANT_Q, q_values
 from ..statistics.machine_attribution import (
     FEWEST,
     Ints,
@@ -44,7 +44,6 @@ _log = logging.getLogger(__name__)
 
 _AT_ONCE = 5000  # changes, to limit memory
 _MOST_ATTEMPTS = 3  # if other processes change the findings meanwhile; they classify them too
-_NORMAL_95 = 1.96
 
 
 def classify_machines(store: Store, *, only: str | None = None) -> None:
@@ -108,7 +107,7 @@ def _attributed(
     if is_machine_state(machine_share, rest, SMALLEST_CHANGE):
         return ChangeKind.MACHINE_STATE, control, machine_share, p_value
     if machine_share.ci_low > 0 and rest.half > 0:  # part of it is the machine's: test the rest
-        p_value = max(p_value, 2 * NormalDist().cdf(-abs(rest.value) / (rest.half / _NORMAL_95)))
+        p_value = max(p_value, 2 * NormalDist().cdf(-abs(rest.value) / (rest.half / NORMAL_95)))
     return ChangeKind.STEP, control, machine_share, p_value
 
 

@@ -20,7 +20,7 @@ from ..model.comparison import (
 from ..model.history import no_number
 from ..model.naming import gpu_name, kernel_of
 from ..model.quantities import change as change_text
-from ..model.schema import commit_schema, series_schema
+from ..model.schema import CommitSchema, series_schema
 from ..model.series import Commit, Series, Status, Workloads, workload_of
 from ..model.thresholds import Limits, LimitsOf
 from ..model.verdict import CHANGED, Verdict
@@ -131,8 +131,8 @@ def commit_comparison(
     return Comparison(
         project=project,
         by=ComparedBy.COMMIT,
-        base=commit_schema(base),
-        head=commit_schema(head),
+        base=CommitSchema.of(base),
+        head=CommitSchema.of(head),
         base_name=None,
         head_name=None,
         threshold=threshold,

@@ -9,12 +9,12 @@ from ..model.comparison import ComparedBy, Comparison, ComparisonRow, Estimate
 from ..model.metric import Metric
 from ..model.naming import kernel_name
 from ..model.overview import OverviewEntry, OverviewRow
-from ..model.schema import commit_schema
+from ..model.schema import CommitSchema
 from ..model.series import Commit, Series, Status, Workloads, is_main
 from ..model.thresholds import LimitsOf, StatedLimits
 from ..model.verdict import Verdict
 from ..statistics.comparison import FAMILY_ERROR, compare, compare_exact, family_verdicts
-from ..statistics.distributions import critical_value
+from ..statistics.distributions import NORMAL_95, critical_value
 from ..statistics.noise import Noise
 from ..store import queries
 from ..store.engine import Store
@@ -32,7 +32,6 @@ from .gpu_sessions import compare_across_gpus, pooled_noise
 from .noise import HistoryNoises, rerun_noises
 from .thresholds import ThresholdResolver, step_thresholds, threshold_resolver
 
-_NORMAL_95 = 1.96
 _ENOUGH_TO_SHARE = 3  # rows of one reason
 
 
@@ -167,8 +166,8 @@ def _of_two_sides(
     return Comparison(
         project=project,
         by=by,
-        base=commit_schema(commits[0]),
-        head=commit_schema(commits[1]),
+        base=CommitSchema.of(commits[0]),
+        head=CommitSchema.of(commits[1]),
         base_name=names[0],
         head_name=names[1],
         threshold=limits.threshold,
@@ -258,7 +257,7 @@ def _estimate(
 def _noisier(*noises: Noise | None) -> Noise | None:
     """The noise with the wider interval: scale times critical value."""
     known = [noise for noise in noises if noise is not None]
-    width = {id(n): n.scale * (critical_value(0.05, n.df) if n.df else _NORMAL_95) for n in known}
+    width = {id(n): n.scale * (critical_value(0.05, n.df) if n.df else NORMAL_95) for n in known}
     return max(known, key=lambda noise: width[id(noise)], default=None)
 
 

@@ -137,7 +137,9 @@ def compare_across_gpus(store: Store, project: str, found: Sequence[Pair], workl
             too_few |= {pair.series.key: known for pair in pairs if pair.series.is_ours}
             continue
         before = machine_sessions(store, project, machine, rooflines).get(place, ())
-        found_changes = changes_across(now, before, rooflines, [_runs(pair) for pair in pairs])
+        found_changes = changes_across(
+            now, before, rooflines, [(len(pair.base.runs), len(pair.head.runs)) for pair in pairs]
+        )
         changes |= found_changes
         if place[1] == "latency":
             notes.append(_note(machine, gpus, now, changed(software, *pairs[0].sides)))
@@ -327,10 +329,6 @@ def _measured(pair: Pair, software: Software) -> SeriesOfPair:
         head_s=after,
         is_reference=_is_reference(pair.series, is_same_code=pair.is_same_code, libraries_differ=libraries_differ),
     )
-
-
-def _runs(pair: Pair) -> tuple[int, int]:
-    return len(pair.base.runs), len(pair.head.runs)
 
 
 def _note(machine: str, gpus: tuple[str, str], now: SessionPair, differing: frozenset[str]) -> str:

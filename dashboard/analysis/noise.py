@@ -318,7 +318,11 @@ def machine_drifts(found: Sequence[Pair], canary_moves: Mapping[str, Estimate]) 
         own = [(series, change) for series, change in controls if series.machine == machine]
         canaries = [(series, canary_moves[series.key]) for series, _ in own if series.key in canary_moves]
         shared = _shared([change for _, change in own], [comparison for _, comparison in canaries])
-        moved = tuple(_move(*canary) for canary in canaries if canary[1].p_value < _MOVED)
+        moved = tuple(
+            CanaryChange(workload=series.workload or series.title, change=estimate.change)
+            for series, estimate in canaries
+            if estimate.p_value < _MOVED
+        )
         if shared or moved:
             drifts.append(MachineDrift(machine=machine, change=shared, controls=len(own), canaries=moved))
     return tuple(drifts)
@@ -333,7 +337,3 @@ def _shared(changes: Sequence[float], canaries: Sequence[Estimate]) -> float:
         return math.expm1(median(moves)) if alike else 0.0
     shared = common_drift(changes)
     return shared if all(canary.ci_low <= shared <= canary.ci_high for canary in canaries) else 0.0
-
-
-def _move(series: Series, estimate: Estimate) -> CanaryChange:
-    return CanaryChange(workload=series.workload or series.title, change=estimate.change)

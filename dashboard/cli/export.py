@@ -5,24 +5,27 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 from click.core import ParameterSource
 
-from ..model.changepoint import Regression
-from ..store import queries
-from ..store.column_records import Measured
+from ..settings import AccessSettings
+from ..store import Store, StoreError, queries
+from ..store.queries.series_list import find_series
 from .measurement_rows import write_changes_csv, write_changes_json, write_changes_parquet, write_csv, write_json
 from .output import FailedError, database_option, discard_stdout, output_option
-from .project_choice import choose_project
-from .store_access import open_store
+from .store_access import choose_project, open_store, read_settings
 
-_Writer = Callable[[Iterable[Measured], BinaryIO], int]
-_Row = TypeVar("_Row", Measured, Regression)
-_TextWriter = Callable[[Iterable[Measured], TextIO], int]
+if TYPE_CHECKING:
+    from ..web.site.site_files import SiteContent
+
+_Writer = Callable[[Iterable[Any], BinaryIO], int]
+_ALL_SERIES = 10_000_000
 
 # Parameters that need --site to be absent, or present.
 _OF_ROWS = ("layout", "output", "machine", "benchmark", "metric", "since", "of_changes")
@@ -102,15 +105,13 @@ def export(
     """
     _refuse_options(context, _OF_ROWS if folder is not None else _OF_SITES, with_site=folder is not None)
     if folder is not None:
-        from .export_site import export_site  # loads the web application
-
-        export_site(folder, names, newest, which, images, database)
+        _export_site(folder, names, newest, which, images, database)
         return
     if len(names) > 1:
         raise click.UsageError("give one --project; only --site takes several")
     if layout == "parquet" and output is None and sys.stdout.isatty():
         raise click.ClickException("Parquet is not for a terminal; give --output FILE, or redirect it")
-    write = _writer(layout)
+    write = _writer(layout, of_changes=of_changes)
     store = open_store(database)
     chosen = choose_project(store, names[0] if names else None)
     only: dict[str, Any] = {
@@ -120,10 +121,7 @@ def export(
         "since": since.replace(tzinfo=UTC) if since else None,
     }
     with _opened(output) as out:
-        if of_changes:
-            rows = _write_changes(layout, queries.changes(store, chosen.name, **only), out)
-        else:
-            rows = write(queries.measurements(store, chosen.name, **only), out)
+        rows = write((queries.changes if of_changes else queries.measurements)(store, chosen.name, **only), out)
     if output is not None or rows == 0:
         click.echo(
             f"{rows} {'changes' if of_changes else 'measurements'} of {chosen.name}"
@@ -140,25 +138,19 @@ def _refuse_options(context: click.Context, names: Iterable[str], *, with_site: 
             raise click.UsageError(f"{parameter.opts[0]} has no effect {'with' if with_site else 'without'} --site")
 
 
-def _writer(layout: str) -> _Writer:
-    """The writer of the format. Raises a click error if pyarrow is missing."""
+def _writer(layout: str, *, of_changes: bool) -> _Writer:
+    """The writer of measurements or of changes in this format. Raises a click error if pyarrow is missing."""
     if layout != "parquet":
-        write = write_csv if layout == "csv" else write_json
-        return lambda found, out: _as_text(write, found, out)
+        writers = {"csv": (write_csv, write_changes_csv), "json": (write_json, write_changes_json)}
+        return partial(_as_text, writers[layout][of_changes])
     try:
         from .arrow import write_parquet
     except ModuleNotFoundError as error:
         raise click.ClickException("Parquet requires pyarrow: pip install 'warpwatch[export]'") from error
-    return write_parquet
+    return write_changes_parquet if of_changes else write_parquet
 
 
-def _write_changes(layout: str, found: Iterable[Regression], out: BinaryIO) -> int:
-    if layout == "parquet":
-        return write_changes_parquet(found, out)
-    return _as_text(write_changes_csv if layout == "csv" else write_changes_json, found, out)
-
-
-def _as_text(write: Callable[[Iterable[_Row], io.TextIOWrapper], int], found: Iterable[_Row], out: BinaryIO) -> int:
+def _as_text(write: Callable[[Iterable[Any], io.TextIOWrapper], int], found: Iterable[Any], out: BinaryIO) -> int:
     text = io.TextIOWrapper(out, encoding="utf-8", newline="")
     try:
         return write(found, text)
@@ -187,3 +179,63 @@ def _opened(output: Path | None) -> Iterator[BinaryIO]:
     finally:
         if part is not None:
             part.unlink(missing_ok=True)
+
+
+# --site: the whole dashboard as files, which loads the web application.
+
+
+def _export_site(
+    folder: Path, names: tuple[str, ...], newest: int, which: str, images: bool, database: str | None
+) -> None:
+    """Write the pages of the named projects and say how many files that are."""
+    from ..web.app import create_app
+    from ..web.site.site_files import SiteContent, write_site
+
+    open_store(database).close()  # the application would create an empty one
+    settings = read_settings()
+    access = AccessSettings(requests_per_minute=0, secret_key=settings.access.secret_key)
+    try:
+        app = create_app(replace(settings, database=database or settings.database, access=access))
+    except (StoreError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    store = app.extensions["store"]
+    chosen = [choose_project(store, name).name for name in names or (None,)]
+    choice = SiteContent(
+        projects=frozenset(chosen),
+        series=frozenset(key for name in chosen for key in _chosen_series(store, name, which)),
+        commits=frozenset(commit.hash for name in chosen for commit in queries.commits(store, name, limit=newest)),
+        has_all_series=which == "all",
+    )
+    undrawn = _draw(store, folder, choice) if images else []
+    written = write_site(app, folder, choice, badges=images)
+    store.close()
+    for fault in (*undrawn, *written.faults):
+        click.echo(f"left out: {fault}", err=True)
+    click.echo(
+        f"{written.files:,} files, {written.bytes / 1e6:,.1f} MB in {folder}, {written.seconds:.0f} s; look at it with"
+        f" python -m http.server --directory {folder}"
+    )
+
+
+def _draw(store: Store, folder: Path, choice: "SiteContent") -> list[Path]:
+    """Write the pictures; return those that could not be drawn. Raises a click error that names what to install."""
+    from ..web.site.pictures import write_pictures
+
+    try:
+        return write_pictures(store, folder, choice)
+    except RuntimeError as error:
+        raise click.ClickException(
+            "pictures need kaleido and Chromium or Chrome: pip install 'warpwatch[pictures]', and for example"
+            " apt-get install chromium"
+        ) from error
+
+
+def _chosen_series(store: Store, project: str, which: str) -> list[str]:
+    if which == "overview":
+        return [row.series.key for row in queries.overview(store, project) if not row.was_never_there]
+    found = find_series(store, project, limit=_ALL_SERIES)
+    return [
+        series.key
+        for series in found.series
+        if which == "all" or (series.listed and series.is_ours and series.metric.is_judged)
+    ]

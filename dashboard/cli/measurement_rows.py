@@ -131,15 +131,22 @@ class _PrefixedRows:
 
 def write_json(measurements: Iterable[Measured], out: TextIO) -> int:
     """One object, {"schema": 1, "rows": [...]}, one row per line, dates ISO 8601. Returns the number of rows."""
-    out.write('{"schema": 1, "rows": [')
+
+    def rows() -> Iterator[str]:
+        for measured in measurements:
+            shared = dict(zip(SERIES_COLUMNS, series_cells(measured.series), strict=True))
+            opening = orjson.dumps(shared).decode().removesuffix("}")  # once per series
+            for cells in point_cells(measured):
+                yield f"{opening},{orjson.dumps(dict(zip(_OWN_COLUMNS, cells, strict=True))).decode()[1:]}"
+
+    return _write_json(rows(), out)
+
+
+def _write_json(rows: Iterable[str], out: TextIO) -> int:
     count = 0
-    for measured in measurements:
-        shared = dict(zip(SERIES_COLUMNS, series_cells(measured.series), strict=True))
-        opening = orjson.dumps(shared).decode().removesuffix("}")  # once per series
-        for cells in point_cells(measured):
-            own = orjson.dumps(dict(zip(_OWN_COLUMNS, cells, strict=True))).decode()
-            out.write(f"{',' if count else ''}\n{opening},{own[1:]}")
-            count += 1
+    out.write('{"schema": 1, "rows": [')
+    for count, row in enumerate(rows, start=1):
+        out.write(f"{',' if count > 1 else ''}\n{row}")
     out.write("\n]}\n")
     return count
 
@@ -189,13 +196,7 @@ def write_changes_csv(changes: Iterable[Regression], out: TextIO) -> int:
 
 def write_changes_json(changes: Iterable[Regression], out: TextIO) -> int:
     """One object, {"schema": 1, "rows": [...]}, one row per line. Returns the number of rows."""
-    out.write('{"schema": 1, "rows": [')
-    count = 0
-    for row in _rows(changes):
-        out.write(f"{',' if count else ''}\n{orjson.dumps(row).decode()}")
-        count += 1
-    out.write("\n]}\n")
-    return count
+    return _write_json((orjson.dumps(row).decode() for row in _rows(changes)), out)
 
 
 def write_changes_parquet(changes: Iterable[Regression], out: BinaryIO) -> int:

@@ -18,8 +18,7 @@ from ..store import Store, queries
 from ..text.comparison_report import release_markdown
 from ..text.tables import text_table
 from .output import database_option, project_option, write
-from .project_choice import choose_project, recorded_commit
-from .store_access import CannotTellError, open_store, read_settings
+from .store_access import CannotTellError, choose_project, open_store, read_settings, recorded_commit
 
 # The report as text for a terminal and as JSON for programs.
 
@@ -38,7 +37,9 @@ def report_table(rows: Sequence[ReportRow]) -> str:
     measured = {row.implementation for row in rows if row.status is not Status.UNAVAILABLE}
     rows = [row for row in rows if row.implementation in measured or not measured]
     blocks = []
-    for (machine, commit, _), of_machine in itertools.groupby(rows, key=_machine_and_commit):
+    for (machine, commit, _), of_machine in itertools.groupby(
+        rows, key=lambda row: (row.machine, row.commit.hash, row.environment)
+    ):
         mine = list(of_machine)
         subject = f" “{mine[0].commit.subject}”" if mine[0].commit.subject else ""
         blocks.append(f"{machine} at {commit[:8]}{subject}, {mine[0].commit.date:%Y-%m-%d}")
@@ -52,10 +53,6 @@ def report_table(rows: Sequence[ReportRow]) -> str:
         if absent:
             blocks.append(f"{absent} workload{'s' * (absent > 1)} not available on this machine.")
     return "\n\n".join(blocks)
-
-
-def _machine_and_commit(row: ReportRow) -> tuple[str, str, str]:
-    return (row.machine, row.commit.hash, row.environment)
 
 
 def _table(workloads: Sequence[Sequence[ReportRow]]) -> str:

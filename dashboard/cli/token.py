@@ -9,8 +9,7 @@ from ..store import queries
 from ..store.tokens import Scope, Token, create_token, revoke_token, tokens
 from ..text.tables import text_table
 from .output import database_option
-from .project_choice import choose_project
-from .store_access import open_or_create_store, open_store
+from .store_access import choose_project, open_or_create_store, open_store
 
 
 @click.group()

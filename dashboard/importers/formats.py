@@ -1,8 +1,6 @@
 """Recognise a result file's format by its content: asv, pytest-benchmark, NVBench or Google Benchmark."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from ..model.result_file import ResultFile
 from . import google_benchmark, nvbench, pytest_benchmark
@@ -14,22 +12,9 @@ class UnknownFormatError(BrokenFileError):
     """A file of no known format."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Format:
-    name: str
-    recognises: Callable[[Mapping[str, Any]], bool]
-    read: Callable[[Mapping[str, Any], ImportOverrides, ReadSibling], tuple[ResultFile, ...]]
-
-
-# pytest-benchmark and Google Benchmark both have a list "benchmarks"; NVBench's has "states" in it.
-_FORMATS = tuple(
-    _Format(name=name, recognises=module.recognises, read=module.read)
-    for name, module in (
-        ("NVBench", nvbench),
-        ("pytest-benchmark", pytest_benchmark),
-        ("Google Benchmark", google_benchmark),
-    )
-)
+# Each has `recognises` and `read`. pytest-benchmark and Google Benchmark both have a list "benchmarks"; NVBench's has
+# "states" in it.
+_FORMATS = {"NVBench": nvbench, "pytest-benchmark": pytest_benchmark, "Google Benchmark": google_benchmark}
 _MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 KNOWN = "asv, pytest-benchmark, NVBench and Google Benchmark"
 
@@ -58,12 +43,12 @@ def read_any(
         if not result.machine and not overrides.machine:
             raise BrokenFileError("the file names no machine; give it (--machine, or machine= in a URL)")
         return (replace(result, machine=result.machine or overrides.machine),)
-    chosen = next((each for each in _FORMATS if each.recognises(data)), None)
-    if chosen is None:
+    name = next((name for name, module in _FORMATS.items() if module.recognises(data)), None)
+    if name is None:
         shown = ", ".join(repr(key)[:30] for key in list(data)[:6]) or "nothing"
         raise UnknownFormatError(f"JSON of no known format (it has {shown}); wanted that of {KNOWN}")
     try:
-        return chosen.read(data, overrides, read_sibling)
+        return _FORMATS[name].read(data, overrides, read_sibling)
     except _MALFORMED as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise BrokenFileError(f"malformed {chosen.name} result: {reason}") from error
+        raise BrokenFileError(f"malformed {name} result: {reason}") from error

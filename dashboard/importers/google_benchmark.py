@@ -150,11 +150,11 @@ def _named_parameters(run_name: str) -> tuple[str, tuple[str, ...], tuple[str, .
         name, colon, value = part.partition(":")
         names.append(name if colon else "timed" if part in marks else f"parameter {number}")
         values.append(value if colon else part)
-    return "/".join(parts[:first]), tuple(names), tuple(map(_as_asv, values))
-
-
-def _as_asv(value: str) -> str:
-    return value if finite(value) is not None else repr(value)
+    return (
+        "/".join(parts[:first]),
+        tuple(names),
+        tuple(value if finite(value) is not None else repr(value) for value in values),
+    )
 
 
 def _metrics(runs: Sequence[_Run], parameters: tuple[str, ...]) -> Iterator[tuple[str, str, Value]]:

@@ -25,10 +25,11 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherHistory:
-    """Another series of the same machine and environment: another implementation, or a canary."""
+    """Another series: another implementation or a canary of the machine and environment, or one that a reader added."""
 
     series: Series
     points: tuple[Point, ...]
+    changes: tuple[SeriesChange, ...] = ()  # of one that a reader added
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,15 +112,6 @@ class CommitPosition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddedSeries:
-    """Another series that the reader added to the page."""
-
-    series: Series
-    points: tuple[Point, ...]
-    changes: tuple[SeriesChange, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
     """Number of points and drawn points, in all and in the reader's window."""
 
@@ -145,7 +137,7 @@ class ShownHistory:
     window: tuple[Commit, Commit] | None  # shown range
     extent: Extent
     marks: tuple[Mark, ...] = ()
-    added: tuple[AddedSeries, ...] = ()
+    added: tuple[OtherHistory, ...] = ()
     newest: Point | None = None
     newest_number: Point | None = None
     without_number: tuple[Point, ...] = ()  # the newest ones

@@ -48,6 +48,17 @@ def gpu_name(uuid: str) -> str:
     return uuid[:12]
 
 
+# Display names of recorded software; others are shown as recorded.
+SOFTWARE_NAMES = {
+    "torch": "PyTorch",
+    "cuda": "CUDA",
+    "cudnn": "cuDNN",
+    "triton": "Triton",
+    "nvbench": "NVBench",
+    "python": "Python",
+}
+
+
 def software_version(name: str, version: str) -> str:
     """A recorded version; cuDNN's number as NVIDIA writes it: 91900 is "9.19.0", before version 9, 8902 is "8.9.2"."""
     if name != "cudnn" or not version.isdecimal() or len(version) not in {4, 5}:

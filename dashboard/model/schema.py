@@ -6,12 +6,12 @@ infinity too.
 """
 
 from datetime import datetime
-from typing import ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from .metric import Better, Metric, metric
-from .series import UNORDERED_POSITION, Commit, Series
+from .series import UNORDERED_POSITION, Series
 
 
 class Schema(BaseModel):
@@ -19,6 +19,16 @@ class Schema(BaseModel):
 
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
     csv_rows: ClassVar[str] = "items"  # the field with what is a row each as CSV
+
+    @classmethod
+    def of(cls, record: object, **fields: Any) -> Self:
+        """The schema of a record: fields that are not passed are the record's attributes of the same name."""
+        rest = {name: getattr(record, name) for name in cls.model_fields if name not in fields}
+        return cls.model_validate({**rest, **fields}, from_attributes=True)
+
+
+# From a `Commit`: the index of a commit that is not ordered yet is null.
+CommitPosition = Annotated[int | None, BeforeValidator(lambda value: None if value == UNORDERED_POSITION else value)]
 
 
 class CommitSchema(Schema):
@@ -29,7 +39,7 @@ class CommitSchema(Schema):
     """When it was committed, UTC."""
     subject: str | None
     author: str | None
-    position: int | None
+    position: CommitPosition
     """Index in the project's order of commits that have results; null until the commit is ordered."""
 
 
@@ -57,6 +67,23 @@ class SeriesSchema(Schema):
     measured_by_asv: bool
     """False of a series that was imported from another tool's file."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_series(cls, value: Any) -> Any:
+        """The fields of a `Series` record."""
+        if not isinstance(value, Series):
+            return value
+        return {
+            **{name: getattr(value, name) for name in ("key", "benchmark", "workload", "implementation")},
+            **{name: getattr(value, name) for name in ("machine", "environment")},
+            **{name: getattr(value.metric, name) for name in ("unit", "better", "is_judged")},
+            "parameters": dict(value.parameters),
+            "metric": value.metric.name,
+            "role": "canary" if value.is_control else "baseline" if value.is_baseline else "ours",
+            "is_listed": value.listed,
+            "measured_by_asv": value.is_from_asv,
+        }
+
     @property
     def metric_record(self) -> Metric:
         """The metric of that name and unit."""
@@ -82,35 +109,5 @@ def first_fault(error: ValueError) -> str:
     return f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"
 
 
-def commit_schema(commit: Commit) -> CommitSchema:
-    return CommitSchema.model_construct(
-        hash=commit.hash,
-        date=commit.date,
-        subject=commit.subject,
-        author=commit.author,
-        position=commit_position(commit),
-    )
-
-
-def commit_position(commit: Commit) -> int | None:
-    """Index in the project's order; None until the commit is ordered."""
-    return commit.position if commit.position < UNORDERED_POSITION else None
-
-
 def series_schema(series: Series) -> SeriesSchema:
-    return SeriesSchema.model_construct(
-        key=series.key,
-        benchmark=series.benchmark,
-        parameters=dict(series.parameters),
-        workload=series.workload,
-        implementation=series.implementation,
-        metric=series.metric.name,
-        unit=series.metric.unit,
-        better=series.metric.better,
-        machine=series.machine,
-        environment=series.environment,
-        role="canary" if series.is_control else "baseline" if series.is_baseline else "ours",
-        is_judged=series.metric.is_judged,
-        is_listed=series.listed,
-        measured_by_asv=series.is_from_asv,
-    )
+    return SeriesSchema.model_validate(series)

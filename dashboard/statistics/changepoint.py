@@ -13,7 +13,7 @@ import numpy as np
 
 from ..model.quantities import relative_change
 from .acceptance import Evidence, rank_deviation
-from .distributions import selection_adjusted_p_value
+from .distributions import MEDIAN_ERROR, NORMAL_95, selection_adjusted_p_value
 from .episodes import Episode, episodes, on_the_scale_of
 from .level_path import Floats, spans
 from .noise import median
@@ -37,8 +37,6 @@ class Changepoint:
     """A shift of the level. Relative magnitudes: 0.04 is 4 % more than before."""
 
     index: int  # first value of the new level
-    first: int  # 95 % credible set of the index, from here
-    last: int  # to here
     before: float  # medians of the neighbouring segments, without excursions
     after: float
     magnitude: float
@@ -46,16 +44,24 @@ class Changepoint:
     ci_high: float
     p_value: float  # of the rank test between the segments; too small, as the data selected the index
     p_adjusted: float  # adjusted for that selection
-    posterior: tuple[tuple[int, float], ...]  # indices from `first` to `last`, with the probability of each
+    posterior: tuple[tuple[int, float], ...]  # 95 % credible set of the index, in order, with the probability of each
     adjusted: Adjusted | None = None  # None: of values as one GPU measured them
     is_confirmed: bool = False  # by runs of both commits in turns (detection.py)
 
     def among(self, indices: Sequence[int]) -> "Changepoint":
         """The same change in a longer series, of which this one has the values at `indices`."""
         posterior = tuple((indices[index], probability) for index, probability in self.posterior)
-        return replace(
-            self, index=indices[self.index], first=indices[self.first], last=indices[self.last], posterior=posterior
-        )
+        return replace(self, index=indices[self.index], posterior=posterior)
+
+    @property
+    def first(self) -> int:
+        """The first index of the credible set."""
+        return self.posterior[0][0]
+
+    @property
+    def last(self) -> int:
+        """The last one."""
+        return self.posterior[-1][0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +111,6 @@ def find_changes(
     return Detection(changes=changes, episodes=on_the_scale_of(raw, other))
 
 
-_MEDIAN = 1.2533  # standard error of a median in those of a mean, for normal noise
-_NORMAL_95 = 1.96
 _UNSURE = 0.05  # probability outside the credible set
 _LARGEST_RATIO, _LARGEST_LOG = 1e304, 709.0  # keep results finite
 
@@ -131,10 +135,10 @@ def _changepoint(
     levels = [median(part) for part in (left, right)]
     shift = levels[1] - levels[0]
     errors = [
-        _MEDIAN * max(1.4826 * median(np.abs(part - level)), evidence.scale) / math.sqrt(len(part))
+        MEDIAN_ERROR * max(1.4826 * median(np.abs(part - level)), evidence.scale) / math.sqrt(len(part))
         for part, level in zip((left, right), levels, strict=True)
     ]
-    half = _NORMAL_95 * math.hypot(*errors) * math.sqrt(evidence.variance)
+    half = NORMAL_95 * math.hypot(*errors) * math.sqrt(evidence.variance)
     nats, posterior = _posterior(segmentation, evidence, before, after, left, right, levels)
     counted = evidence.counted[before[0] : before[1]]
     old = raw[before[0] : before[1]][counted] if counted.any() else raw[before[0] : before[1]]
@@ -151,8 +155,6 @@ def _changepoint(
     deviation = rank_deviation(left, right) / math.sqrt(evidence.variance)
     return Changepoint(
         index=after[0],
-        first=posterior[0][0],
-        last=posterior[-1][0],
         before=level,
         after=new,
         magnitude=magnitude,

@@ -19,7 +19,7 @@ from ..model.metric import Metric
 from ..model.quantities import relative_change
 from .changepoint import Changepoint, Detection, find_changes
 from .comparison import RunValue, compare, sample_error, sample_scatter
-from .distributions import critical_value, t_p_value
+from .distributions import MEDIAN_ERROR, critical_value, t_p_value
 from .episodes import Episode
 from .gpu_history import SessionChain, detect_across_gpus
 from .level_path import Ints
@@ -168,8 +168,6 @@ def _exact_step(index: int, before: float, after: float) -> Changepoint:
     magnitude = after / before - 1 if before else float(after > 0) - float(after < 0)  # from zero: +100 %
     return Changepoint(
         index=index,
-        first=index,
-        last=index,
         before=before,
         after=after,
         magnitude=magnitude,
@@ -191,8 +189,6 @@ def _short(commits: Sequence[Sequence[RunValue]], levels: Sequence[float]) -> tu
             changes.append(
                 Changepoint(
                     index=index,
-                    first=index,
-                    last=index,
                     before=before,
                     after=after,
                     magnitude=estimate.change,
@@ -207,7 +203,6 @@ def _short(commits: Sequence[Sequence[RunValue]], levels: Sequence[float]) -> tu
 
 
 _P = 1e-4
-_OFF_MEDIAN = 1.2533  # standard error of a median in those of a mean, for normal noise
 
 
 def short_changepoints(
@@ -277,7 +272,7 @@ def _tested(
     sizes = [split - start, end - split]
     before, after = median(levels[start:split]), median(levels[split:end])
     inside = max(sample_error(run) for runs in commits[start:end] for run in runs)
-    inefficiency = _OFF_MEDIAN if max(sizes) > 2 else 1.0
+    inefficiency = MEDIAN_ERROR if max(sizes) > 2 else 1.0
     error = max(noise.scale, inside) * inefficiency * math.sqrt(sum(1 / size for size in sizes))
     shift = math.log(after / before)
     p = t_p_value(abs(shift) / error, noise.df)
@@ -286,8 +281,6 @@ def _tested(
     half = critical_value(0.05, noise.df) * error
     return Changepoint(
         index=split,
-        first=split,
-        last=split,
         before=before,
         after=after,
         magnitude=relative_change(shift),
@@ -339,8 +332,6 @@ def _changepoint(step: ConfirmedStep, places: Mapping[int, int]) -> Changepoint:
     first, last = places[step.base] + 1, places[step.head]
     return Changepoint(
         index=last,
-        first=first,
-        last=last,
         before=step.before,
         after=step.after,
         magnitude=step.estimate.change,

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 _TAIL = 0.025  # on either side of a 95 % interval
+NORMAL_95 = 1.96  # half a 95 % interval, in standard errors
+MEDIAN_ERROR = 1.2533  # standard error of a median in those of a mean, for normal noise
 
 
 def t_p_value(t: float, df: float) -> float:

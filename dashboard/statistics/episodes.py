@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..model.quantities import relative_change
 from ..model.verdict import ChangeKind
 from .acceptance import Evidence, rank_deviation
+from .distributions import MEDIAN_ERROR, NORMAL_95
 from .level_path import Floats, Span, spans, stretches
 from .noise import median
 from .segmentation import Segmentation
@@ -44,8 +45,6 @@ _SMALLEST_SPIKES = 5  # times the smallest change
 _MOST_SPIKES = 10  # the largest of a series; more are its noise
 _LONGEST = 20  # values of a transient, as of an excursion in acceptance.py
 _AROUND = 20  # values on each side that a stretch is compared with
-_MEDIAN = 1.2533  # standard error of a median in those of a mean, for normal noise
-_NORMAL_95 = 1.96
 _ENDS = 4  # a drift's ends are its first and last quarter
 
 
@@ -89,7 +88,7 @@ class _Residuals:
     ) -> Episode:
         """The episode of a stretch that differs from `level` by `shift`, with the values inside and around it."""
         parts = math.sqrt(1 / len(inside) + 1 / max(len(around), 1))
-        half = _NORMAL_95 * _MEDIAN * self.scale * parts * math.sqrt(self.evidence.variance)
+        half = NORMAL_95 * MEDIAN_ERROR * self.scale * parts * math.sqrt(self.evidence.variance)
         deviation = rank_deviation(around, inside) / math.sqrt(self.evidence.variance) if len(around) else 0.0
         return Episode(
             kind=kind,

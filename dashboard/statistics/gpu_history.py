@@ -310,13 +310,10 @@ def _steps(part: _Part, kept: Ints, edges: Sequence[int]) -> list[tuple[_Step, I
 def _changepoint(part: _Part, step: _Step, left: Ints, right: Ints) -> Changepoint:
     half = critical_value(0.05, step.df) * step.error
     after = float(np.exp(np.median(part.values[right])))
-    posterior = _posterior(part, step, left, right)
     return _marked(
         part,
         Changepoint(
             index=int(part.commit[step.place]),
-            first=posterior[0][0],
-            last=posterior[-1][0],
             before=after / math.exp(step.shift),
             after=after,
             magnitude=step.magnitude,
@@ -324,7 +321,7 @@ def _changepoint(part: _Part, step: _Step, left: Ints, right: Ints) -> Changepoi
             ci_high=relative_change(step.shift + half),
             p_value=step.p_value,
             p_adjusted=step.p_value,  # of each commit's own test; its run is the family
-            posterior=posterior,
+            posterior=_posterior(part, step, left, right),
         ),
         int(right[-1]) + 1,
     )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..model.quantities import relative_change
 from ..model.verdict import Control
+from .distributions import MEDIAN_ERROR, NORMAL_95
 from .noise import median
 
 Floats = NDArray[np.float64]
@@ -25,8 +26,6 @@ FEWEST = {Control.CANARIES: 1, Control.BASELINES: 3, Control.OTHERS: 12}  # cont
 
 WINDOW = 10  # commits on each side
 _BLOCK = 256  # positions
-_MEDIAN = 1.2533  # standard error of a median in those of a mean, for normal noise
-_NORMAL_95 = 1.96
 _MANY = 5  # controls, from which on a tenth at each end is left out
 _TENTH = 0.1
 _MOSTLY = 0.5  # share beyond which a change is the machine's
@@ -64,7 +63,7 @@ def control_shifts(levels: Floats, before: Ints, after: Ints) -> Shifts:
         _medians_near(levels, places, offsets) for places, offsets in ((before, -1 - near), (after, near))
     )
     with np.errstate(divide="ignore", invalid="ignore"):
-        error = _MEDIAN * _scales(levels) * np.sqrt(1 / old_count + 1 / new_count)
+        error = MEDIAN_ERROR * _scales(levels) * np.sqrt(1 / old_count + 1 / new_count)
     return Shifts(value=new - old, error=error)
 
 
@@ -92,7 +91,7 @@ def machine_shifts(shifts: Floats, errors: Floats) -> list[Shift]:
     count = (~np.isnan(shifts)).sum(axis=1)
     ordered, errors = np.sort(shifts, axis=1), np.sort(errors, axis=1)  # NaN last
     edge = np.where(count >= _MANY, _TENTH, 0.0)
-    half = _NORMAL_95 * _quantiles(errors, count, 0.5) / np.sqrt(count)
+    half = NORMAL_95 * _quantiles(errors, count, 0.5) / np.sqrt(count)
     low, middle, high = (_quantiles(ordered, count, level) for level in (edge, 0.5, 1 - edge))
     return [Shift(*each) for each in zip(middle.tolist(), (low - half).tolist(), (high + half).tolist(), strict=True)]
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..model.metric import Better
 from ..model.quantities import relative_change
 from ..model.verdict import ChangeKind
+from .distributions import MEDIAN_ERROR, NORMAL_95
 from .episodes import Episode
 from .noise import median, noise_scale
 
@@ -27,8 +28,6 @@ _LEAST = 0.03  # the 95 % interval lies beyond it, and a decline of 5 % is found
 _REPORTED = 0.02  # steps from here on are reported by themselves
 _PARTS = 4  # the level gets worse from each quarter of the commits to the next
 _DAY_MS = 24 * 3600 * 1000
-_MEDIAN = 1.2533  # standard error of a median in those of a mean, for normal noise
-_NORMAL_95 = 1.96
 
 
 def slow_decline(date_ms: Ints, levels: Floats, steps: Sequence[int], better: Better) -> Episode | None:
@@ -45,8 +44,8 @@ def slow_decline(date_ms: Ints, levels: Floats, steps: Sequence[int], better: Be
     values = without_steps(np.log(levels[start:]), [step - start for step in steps])
     old, new = median(values[:WINDOW]), median(values[-WINDOW:])
     shift, sign = new - old, 1 if better is Better.LOWER else -1
-    error = _MEDIAN * noise_scale(values) * math.sqrt(2 / WINDOW)
-    half = _NORMAL_95 * error
+    error = MEDIAN_ERROR * noise_scale(values) * math.sqrt(2 / WINDOW)
+    half = NORMAL_95 * error
     parts = [median(part) for part in np.array_split(values, _PARTS)]
     if sign * shift - half < math.log1p(_LEAST) or (sign * np.diff(parts) <= 0).any():
         return None

@@ -106,8 +106,9 @@ def _moment(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
-def project_id(connection: Connection, name: str) -> int | None:
-    return connection.execute(select(schema.project.c.id).where(schema.project.c.name == name)).scalar()
+def project_id(connection: Connection, name: str) -> int:
+    """The id of a project; 0, which no project has, if there is none: queries by it find nothing."""
+    return connection.execute(select(schema.project.c.id).where(schema.project.c.name == name)).scalar() or 0
 
 
 def commit_ids(connection: Connection, project: int, hashes: Collection[str]) -> dict[str, int]:

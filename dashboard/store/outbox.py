@@ -72,7 +72,7 @@ def queue_in_project(
     """Add messages without an alert, in their own transaction."""
     with store.write("outbox") as connection:
         owner = project_id(connection, project)
-        if owner is not None:
+        if owner:
             queue_messages(connection, owner, thread, number, messages, now_ms=now_ms)
 
 

@@ -28,7 +28,7 @@ def state_limits(store: Store, project: str, stated: "StatedLimits", *, now_ms: 
     """
     with store.write(project, of_project=True) as connection:
         owner = project_id(connection, project)
-        if owner is None:
+        if not owner:
             raise ValueError(f"no project {project!r} in the store")
         # A commit dated in the future must not block later statements.
         committed_ms = min(max(round(stated.committed.timestamp() * 1000), 0), now_ms)
@@ -50,8 +50,7 @@ def state_limits(store: Store, project: str, stated: "StatedLimits", *, now_ms: 
 def stated_limits(store: Store, project: str) -> "StatedLimits | None":
     """The thresholds in force; None if the project states none."""
     with store.read() as connection:
-        owner = project_id(connection, project)
-        return read_stated(connection, owner) if owner is not None else None
+        return read_stated(connection, project_id(connection, project))
 
 
 def read_stated(connection: Connection, owner: int) -> "StatedLimits | None":
@@ -84,7 +83,7 @@ def record_acceptances(
     """
     with store.write(project, of_project=True) as connection:
         owner = project_id(connection, project)
-        if owner is None:
+        if not owner:
             raise ValueError(f"no project {project!r} in the store")
         rows = [
             {

@@ -16,6 +16,7 @@ from . import schema
 from .chunks import Columns, Ints, decode_all
 from .commit_index import CommitIndex, read_commit_index
 from .engine import Store
+from .mappers import project_id
 from .points import Runs, read_chunks
 from .statements import id_in
 
@@ -68,10 +69,10 @@ def project_points(store: Store, project: str) -> ProjectPoints | None:
     def read() -> ProjectPoints | None:
         chunk, series = schema.chunk, schema.series
         with store.read() as connection:
-            owner = connection.execute(select(schema.project.c.id).where(schema.project.c.name == project)).scalar()
+            owner = project_id(connection, project)
             mine = series.c.project_id == owner
             count = select(func.sum(chunk.c.points)).join(series, series.c.id == chunk.c.series_id).where(mine)
-            if owner is None or (connection.execute(count).scalar() or 0) > MOST_POINTS:
+            if not owner or (connection.execute(count).scalar() or 0) > MOST_POINTS:
                 return None
             ids = connection.execute(select(series.c.id).where(mine)).scalars().all()
             return points_of_series(connection, read_commit_index(connection, owner), ids)

@@ -32,11 +32,11 @@ def record_rejected_files(store: Store, project: str, source: str, messages: Seq
     with store.read() as connection:
         owner = project_id(connection, project)
         has_messages = select(table.c.number).where(table.c.project_id == owner, table.c.source == source).limit(1)
-        if owner is None or not (lines or connection.execute(has_messages).first()):
+        if not owner or not (lines or connection.execute(has_messages).first()):
             return
     with store.write(project, of_project=True) as connection:
         owner = project_id(connection, project)
-        if owner is None:
+        if not owner:
             return
         connection.execute(delete(table).where(table.c.project_id == owner, table.c.source == source))
         rows = [

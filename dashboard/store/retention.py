@@ -13,10 +13,11 @@ from sqlalchemy import Connection, delete, func, select, text, update
 
 from . import schema
 from .analysis import request_classification
-from .chunks import Columns, SampleColumns
+from .chunks import Columns, Ints, SampleColumns
 from .commit_index import CommitIndex, ProjectCommitIndex
 from .engine import Store
 from .ids import invalidate_row_ids
+from .mappers import project_id
 from .point_buffer import mark_stale
 from .points import LONG, batches, read_points, read_samples, replace_points, replace_samples
 from .statements import id_in
@@ -73,16 +74,10 @@ def compact(
     done = Compaction()
     with store.read() as connection:
         table = schema.series
-        owner = select(schema.project.c.id).where(schema.project.c.name == project).scalar_subquery()
-        ids = (
-            connection.execute(select(table.c.id).where(table.c.project_id == owner).order_by(table.c.id))
-            .scalars()
-            .all()
-        )
-        project_id = connection.execute(select(owner)).scalar()
-    if project_id is None:
-        return done
-    commit_indexes = ProjectCommitIndex(project_id)
+        owner = project_id(connection, project)
+        own = select(table.c.id).where(table.c.project_id == owner).order_by(table.c.id)
+        ids = connection.execute(own).scalars().all()
+    commit_indexes = ProjectCommitIndex(owner)
     for number, batch in enumerate(batches(ids, _AT_ONCE)):
         progress(number * _AT_ONCE, len(ids))
         try:
@@ -99,7 +94,7 @@ def compact(
 def drop_project(store: Store, project: str) -> None:
     """Remove a project with all its records."""
     with store.write(project, of_project=True) as connection:
-        owner = connection.execute(select(schema.project.c.id).where(schema.project.c.name == project)).scalar()
+        owner = project_id(connection, project)
         owned = {
             table.name: select(table.c.id).where(table.c.project_id == owner)
             for table in schema.metadata.sorted_tables
@@ -153,7 +148,7 @@ class _Batch:
         chunks = self._count_chunks(series)
         changed = []
         for number, each in kept.items():
-            stay = self._is_kept(each, referenced.get(number, frozenset()))
+            stay = self._is_kept(each.commit, referenced.get(number, frozenset()))
             lost = int((~stay).sum())
             if lost:
                 changed.append(number)
@@ -207,27 +202,24 @@ class _Batch:
         if self.policy.thin_after_days is None:
             return {}
         change, alerted, note = schema.changepoint, schema.alert_series, schema.annotation
+        alert, stated = schema.alert, schema.stated_change
+        of_alert, of_series = alerted.c.alert_id, alerted.c.series_id
         referenced: dict[int, set[int]] = {number: set() for number in series}
-        for number, *commits in self.connection.execute(
-            select(change.c.series_id, change.c.commit_id, change.c.previous_commit_id).where(
-                id_in(self.connection, change.c.series_id, series)
-            )
+        for column, query in (
+            (change.c.series_id, select(change.c.series_id, change.c.commit_id, change.c.previous_commit_id)),
+            (
+                of_series,
+                select(of_series, alerted.c.commit_id, alert.c.previous_commit_id).join(alert, alert.c.id == of_alert),
+            ),
+            (
+                of_series,
+                select(of_series, stated.c.commit_id, stated.c.previous_commit_id).join(
+                    stated, stated.c.alert_id == of_alert
+                ),
+            ),
         ):
-            referenced[number].update(commits)
-        alert = schema.alert
-        for number, *commits in self.connection.execute(
-            select(alerted.c.series_id, alerted.c.commit_id, alert.c.previous_commit_id)
-            .join(alert, alert.c.id == alerted.c.alert_id)
-            .where(id_in(self.connection, alerted.c.series_id, series))
-        ):
-            referenced[number].update(commits)
-        stated = schema.stated_change
-        for number, *commits in self.connection.execute(
-            select(alerted.c.series_id, stated.c.commit_id, stated.c.previous_commit_id)
-            .join(stated, stated.c.alert_id == alerted.c.alert_id)
-            .where(id_in(self.connection, alerted.c.series_id, series))
-        ):
-            referenced[number].update(commits)
+            for number, *commits in self.connection.execute(query.where(id_in(self.connection, column, series))):
+                referenced[number].update(commits)
         noted = set(self.connection.execute(select(note.c.commit_id)).scalars())
         return {number: frozenset(commits | noted) for number, commits in referenced.items()}
 
@@ -251,18 +243,18 @@ class _Batch:
                 .values(place=int(before[min(row.place, len(before) - 1)]))
             )
 
-    def _is_kept(self, points: Columns, referenced: frozenset[int]) -> Any:
-        """For each point, whether the policy keeps it. Every n-th commit is the same for all series, and fixed.
+    def _is_kept(self, commit: Ints, referenced: frozenset[int]) -> Any:
+        """For each commit, whether the policy keeps it. Every n-th commit is the same for all series, and fixed.
 
         Chosen by id, because positions change when an older commit is measured later. Multiples of the golden ratio
         modulo one distribute ids evenly at any stride, also when projects alternate, and commits kept for a larger n
         are kept for a smaller one.
         """
         if self.policy.thin_after_days is None:
-            return np.ones(len(points), dtype=bool)
-        is_new = self._date_ms(points.commit) >= self._days_ago_ms(self.policy.thin_after_days)
-        is_nth = points.commit.astype(np.int64) * _GOLDEN % _TURN * self.policy.thin_every < _TURN
-        return is_new | is_nth | np.isin(points.commit, list(referenced))
+            return np.ones(len(commit), dtype=bool)
+        is_new = self._date_ms(commit) >= self._days_ago_ms(self.policy.thin_after_days)
+        is_nth = commit.astype(np.int64) * _GOLDEN % _TURN * self.policy.thin_every < _TURN
+        return is_new | is_nth | np.isin(commit, list(referenced))
 
     def _count_chunks(self, series: Collection[int]) -> dict[int, int]:
         table = schema.chunk
@@ -277,10 +269,9 @@ class _Batch:
         if self.policy.samples_days is None and self.policy.thin_after_days is None:
             return
         for number, samples in read_samples(self.connection, series).items():
-            stay = np.ones(len(samples.run), dtype=bool)
+            stay = self._is_kept(samples.commit, referenced.get(number, frozenset()))
             if self.policy.samples_days is not None:
                 stay &= self._date_ms(samples.commit) >= self._days_ago_ms(self.policy.samples_days)
-            stay &= self._are_samples_kept(samples, referenced.get(number, frozenset()))
             if stay.all():
                 continue
             single = np.repeat(stay, samples.count)
@@ -292,18 +283,3 @@ class _Batch:
                 samples=samples.samples[single],
             )
             replace_samples(self.connection, number, left)
-
-    def _are_samples_kept(self, samples: SampleColumns, referenced: frozenset[int]) -> Any:
-        """Like their points."""
-        none = np.zeros(len(samples.run))
-        points = Columns(
-            commit=samples.commit,
-            run=samples.run,
-            value=none,
-            q25=none,
-            q75=none,
-            count=samples.count,
-            status=samples.count,
-            reason=samples.count,
-        )
-        return self._is_kept(points, referenced)

@@ -75,7 +75,7 @@ def triage(
     """
     with store.write(project, of_project=True) as connection:
         owner = project_id(connection, project)
-        if owner is None:
+        if not owner:
             raise ChangedMeanwhileError(f"Project “{project}” no longer exists.")
         health = _health_rows(connection, owner, seen)
         regressions: dict[str, IndexedItem] = {}

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ..analysis.next_measurement import MeasureAgain, measure_again
-from ..model.changepoint import ControlShare, Magnitude, SeriesChange
+from ..analysis.next_measurement import measure_again
+from ..model.changepoint import SeriesChange
 from ..model.schema import Schema
 from ..model.series import Series
 from ..model.verdict import ChangeKind, Control, DeclineCause
@@ -88,47 +88,20 @@ class ChangeSchema(Schema):
 def change_schema(series: Series, change: SeriesChange) -> ChangeSchema:
     """A change or an episode of the series."""
     rest, wanted = change.without_machine, measure_again(series, change)
-    return ChangeSchema(
-        kind=change.kind,
+    return ChangeSchema.of(
+        change,
         commit=change.commit.hash,
         previous_commit=change.previous_commit.hash,
         range_start=change.range_start.hash,
         range_end=change.range_end.hash,
         posterior={commit.hash: probability for commit, probability in change.posterior},
-        before=change.before,
-        after=change.after,
-        magnitude=change.magnitude,
-        ci_low=change.ci_low,
-        ci_high=change.ci_high,
-        p_value=change.p_value,
-        p_adjusted=change.p_adjusted,
-        q_value=change.q_value,
         is_worse=bool(change.is_worse),
-        is_confirmed=change.is_confirmed,
         causes=dict(change.causes) or None,
-        is_across_gpus=change.is_across_gpus,
-        gpus=change.gpus,
-        below_limit=change.below_limit,
-        control_share=_share(change.share) if change.share is not None else None,
-        without_machine=_magnitude(rest) if rest is not None else None,
-        measure_again=_measure_again(wanted) if wanted is not None else None,
-    )
-
-
-def _share(share: ControlShare) -> ControlShareSchema:
-    return ControlShareSchema(control=share.control, share=share.value, ci_low=share.ci_low, ci_high=share.ci_high)
-
-
-def _magnitude(rest: Magnitude) -> MagnitudeSchema:
-    return MagnitudeSchema(magnitude=rest.value, ci_low=rest.ci_low, ci_high=rest.ci_high)
-
-
-def _measure_again(wanted: MeasureAgain) -> MeasureAgainSchema:
-    return MeasureAgainSchema(
-        reason=wanted.reason,
-        commits=tuple(commit.hash for commit in wanted.commits),
-        machine=wanted.machine,
-        command=wanted.command,
+        control_share=ControlShareSchema.of(change.share, share=change.share.value) if change.share else None,
+        without_machine=MagnitudeSchema.of(rest, magnitude=rest.value) if rest else None,
+        measure_again=MeasureAgainSchema.of(wanted, commits=tuple(commit.hash for commit in wanted.commits))
+        if wanted
+        else None,
     )
 
 

@@ -4,6 +4,7 @@ from ..analysis.causes import ChangeCause, SoftwareChange
 from ..analysis.commit_kernels import Agreement, KernelAtCommit
 from ..model.changepoint import SeriesChange
 from ..model.metric import Metric
+from ..model.naming import SOFTWARE_NAMES
 from ..model.quantities import change as signed
 from ..model.quantities import quantity, share
 from ..model.verdict import ChangeKind
@@ -81,16 +82,6 @@ def agreement_words(line: KernelAtCommit) -> str:
     return "pair only; history: no lasting change of level here"
 
 
-_NAMES = {
-    "suite": "harness",
-    "cuda": "CUDA",
-    "torch": "PyTorch",
-    "cudnn": "cuDNN",
-    "triton": "Triton",
-    "nvbench": "NVBench",
-}
-
-
 def cause_words(cause: ChangeCause) -> str:
     """Strongest evidence first: "other kernel launched: rope_sm90a; harness changed"; empty without any."""
     words = []
@@ -107,5 +98,6 @@ def cause_words(cause: ChangeCause) -> str:
 
 def software_words(change: SoftwareChange) -> str:
     """A change of a driver, a library or the harness: "driver 580.1 → 590.2", "harness changed"."""
-    name = _NAMES.get(change.name, change.name)
-    return f"{name} changed" if change.name == "suite" else f"{name} {change.before} → {change.after}"
+    if change.name == "suite":
+        return "harness changed"
+    return f"{SOFTWARE_NAMES.get(change.name, change.name)} {change.before} → {change.after}"

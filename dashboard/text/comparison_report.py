@@ -20,7 +20,7 @@ from .comparison_labels import (
     threshold_note,
     why_not_deciding,
 )
-from .labels import count
+from .labels import count, shortened
 from .markdown import code_span, inert
 
 # Counted, without rows.
@@ -122,7 +122,7 @@ def _sentence(row: ComparisonRow) -> str:
 
 
 def _cut(line: str, width: int | None) -> str:
-    return line if width is None or len(line) <= width else line[: width - 1] + "…"
+    return line if width is None else shortened(line, width)
 
 
 def _name(row: ComparisonRow, comparison: Comparison) -> str:

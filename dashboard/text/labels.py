@@ -185,6 +185,11 @@ def noise_by(source: NoiseSource) -> str:
     return _NOISE_SOURCES[source]
 
 
+def shortened(text: str, most: int) -> str:
+    """The text, or its first characters with "…" if it has more than `most`."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def short_hash(commit_hash: str) -> str:
     """Eight digits, as in asv's file names."""
     return commit_hash[:8]

@@ -1,12 +1,12 @@
 """Helpers of a request: store, project, pagination, URLs, and the frame of every page."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from flask import Flask, abort, current_app, g, render_template, request, url_for
@@ -17,6 +17,8 @@ from ..store import Store, queries
 from .error_messages import advice_of, heading_of, sentence_of
 
 Entry = TypeVar("Entry")
+Value = TypeVar("Value")
+More = ParamSpec("More")
 _MAX_QUERY_LENGTH = 200  # each word is compared with every name
 _STATIC = Path(__file__).with_name("static")
 
@@ -26,6 +28,17 @@ def store() -> Store:
     application_store = current_app.extensions["store"]
     assert isinstance(application_store, Store)
     return application_store
+
+
+def cached(function: Callable[Concatenate[str, More], Value]) -> Callable[Concatenate[str, More], Value]:
+    """Decorator: cache the value of a function of a project, and of more arguments, while the project's data hold."""
+
+    @wraps(function)
+    def read(project: str, /, *more: More.args, **named: More.kwargs) -> Value:
+        key = (f"{function.__module__}.{function.__qualname__}", *more, *named.items())
+        return store().cached(project, key, lambda: function(project, *more, **named))
+
+    return read
 
 
 def project_or_404(name: str) -> Project:

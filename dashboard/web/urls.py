@@ -28,6 +28,11 @@ def compare_address(project: str, base: str, head: str) -> str:
     return f"/{project_in_path(project)}/compare?{urlencode({'base': base, 'head': head})}"
 
 
+def machine_address(dashboard_url: str, project: str, machine: str) -> str:
+    """The machine's page on the dashboard at this URL."""
+    return f"{dashboard_url.rstrip('/')}/{project_in_path(project)}/machines/{project_in_path(machine)}"
+
+
 def commit_address(dashboard_url: str, project: str, commit_hash: str) -> str:
     """The commit's page on the dashboard at this URL, for messages that are read elsewhere."""
     return f"{dashboard_url.rstrip('/')}/{project_in_path(project)}/commit/{quote(commit_hash, safe='')}"

@@ -15,10 +15,9 @@ from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.model.alert import AlertState
 from warpwatch.dashboard.model.comparison import Acceptance
-from warpwatch.dashboard.store import Store, alerts, queries
+from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_opening import open_regression_alert
 from warpwatch.dashboard.store.alert_updates import RegressionUpdate, update_regression_alert
-from warpwatch.dashboard.store.alerts import alert_snapshot
 from warpwatch.dashboard.store.outbox import (
     claim_next,
     mark_delivered,
@@ -28,6 +27,8 @@ from warpwatch.dashboard.store.outbox import (
     undelivered,
 )
 from warpwatch.dashboard.store.policy import record_acceptances
+from warpwatch.dashboard.store.queries import alerts
+from warpwatch.dashboard.store.queries.alerts import alert_snapshot
 from warpwatch.dashboard.store.schema import changepoint
 
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0, 1.01, 1.0]

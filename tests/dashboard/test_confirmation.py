@@ -153,8 +153,6 @@ def _changepoint(index: int, first: int, last: int, magnitude: float) -> Changep
     posterior = tuple((place, 1 / (last - first + 1)) for place in range(first, last + 1))
     return Changepoint(
         index=index,
-        first=first,
-        last=last,
         before=1.0,
         after=1 + magnitude,
         p_value=1e-4,

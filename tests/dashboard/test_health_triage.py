@@ -9,7 +9,7 @@ from warpwatch.dashboard.model.alert import AlertKind, AlertState, EventKind, He
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.alert_opening import open_health_alert
 from warpwatch.dashboard.store.alert_updates import update_health_alert
-from warpwatch.dashboard.store.alerts import health_alerts
+from warpwatch.dashboard.store.queries.alerts import health_alerts
 from warpwatch.dashboard.store.retention import drop_project
 from warpwatch.dashboard.store.triage import ChangedMeanwhileError, Decision, triage
 

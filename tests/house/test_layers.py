@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -70,8 +71,7 @@ def test_layers_import_what_is_below_them(room: str) -> None:
     rank = {f"{room}.{name}": number for number, names in enumerate(LAYERS[room]) for name in names}
     upward = set()
     for path in _sources(room):
-        parts = path.relative_to(HOUSE).with_suffix("").parts
-        importer = _layer(".".join(part for part in parts if part != "__init__"))
+        importer = _layer(_module(path))
         assert importer == room or importer in rank, f"{path.relative_to(HOUSE)} is in no layer: list it in LAYERS"
         for _, module in _imports(path):
             target = _layer(module)
@@ -89,3 +89,20 @@ def test_imports_inside_a_room_are_relative(room: str) -> None:
         if module.split(".")[0] == room and not (isinstance(node, ast.ImportFrom) and node.level)
     ]
     assert absolute == []
+
+
+@pytest.mark.parametrize("room", LAYERS)
+def test_every_module_can_be_imported_first(room: str) -> None:
+    """No module imports itself through others while it loads. A module loads the packages of what it imports, too."""
+    modules = {_module(path): path for path in _sources(room)}
+    loads: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        targets = (target for node, target in _imports(path) if node.col_offset == 0)
+        parents = {".".join(parts[:end]) for target in targets for parts in [target.split(".")] for end in range(1, 9)}
+        loads[name] = {each for each in parents & modules.keys() if not f"{name}.".startswith(f"{each}.")}
+    TopologicalSorter(loads).prepare()  # raises CycleError, which lists the cycle
+
+
+def _module(path: Path) -> str:
+    """A file's module, without `warpwatch.`."""
+    return ".".join(part for part in path.relative_to(HOUSE).with_suffix("").parts if part != "__init__")

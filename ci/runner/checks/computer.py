@@ -7,24 +7,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...push.queue import default_queue_folder
-from ..host import Finding, Host, good, note, unknown, wrong
+from ..host import Finding, Host, Subject
 
 _BUSY_SHARE = 0.5  # of the cores
 
 
 def governor(host: Host) -> Iterator[Finding]:
     """The CPU frequency governor, which affects host overheads, CPU twins and launches of short kernels."""
-    source = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
+    subject = Subject("CPU governor", "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor")
     pattern = "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor"
     governors = Counter(path.read_text().strip() for path in host.root.glob(pattern))
     if not governors:
-        yield unknown("CPU governor", source, "not reported, as in most virtual machines")
+        yield subject.unknown("not reported, as in most virtual machines")
     elif set(governors) == {"performance"}:
-        yield good("CPU governor", source, "performance")
+        yield subject.good("performance")
     else:
-        yield note(
-            "CPU governor",
-            source,
+        yield subject.note(
             ", ".join(f"{name} on {count} cores" for name, count in governors.most_common()),
             why="The CPU clock follows the load, which adds noise to host overheads and CPU twins.",
             fix="sudo apt-get install -y linux-tools-common linux-tools-generic && sudo cpupower "
@@ -34,38 +32,34 @@ def governor(host: Host) -> Iterator[Finding]:
 
 def load(host: Host) -> Iterator[Finding]:
     """CPU load of the last minute."""
-    source, averages = "/proc/loadavg", host.read("/proc/loadavg")
+    subject, averages = Subject("load", "/proc/loadavg"), host.read("/proc/loadavg")
     cores = len(os.sched_getaffinity(0))
     if averages is None:
-        yield unknown("load", source, "not reported")
+        yield subject.unknown("not reported")
     elif (busy := float(averages.split()[0])) > _BUSY_SHARE * cores:
-        yield note(
-            "load",
-            source,
+        yield subject.note(
             f"{busy:.1f} of {cores} cores busy in the last minute",
             why="Launches wait for a core, and CPU twins share caches and clocks with other programs.",
             fix="find the programs: ps aux --sort=-%cpu | head",
         )
     else:
-        yield good("load", source, f"{busy:.1f} of {cores} cores busy in the last minute")
+        yield subject.good(f"{busy:.1f} of {cores} cores busy in the last minute")
 
 
 def time_sync(host: Host) -> Iterator[Finding]:
     """Time synchronisation: runs are identified and ordered by their start time."""
-    source = "timedatectl show --property=NTPSynchronized"
+    subject = Subject("time", "timedatectl show --property=NTPSynchronized")
     answer = host.run("timedatectl", "show", "--property=NTPSynchronized", "--value")
     if answer.status or answer.out.strip() not in {"yes", "no"}:
-        yield unknown("time", source, answer.first_line or "not reported")
+        yield subject.unknown(answer.first_line or "not reported")
     elif answer.out.strip() == "no":
-        yield note(
-            "time",
-            source,
+        yield subject.note(
             "not synchronised",
             why="Wrong times hide re-runs and missing data, and a token or certificate may seem expired.",
             fix="sudo timedatectl set-ntp true",
         )
     else:
-        yield good("time", source, "synchronised")
+        yield subject.good("synchronised")
 
 
 # Space on the disks of builds, results and the queue.
@@ -87,9 +81,10 @@ def disk_space(host: Host) -> Iterator[Finding]:
         observed = f"{free / _GIB:.0f} GiB free"
         why = "Builds, environments and queued results need space; without it runs fail."
         fix = f"du -xh --max-depth=2 {folder} | sort -h | tail; old builds: rm -r {host.folder / '.asv' / 'env'}"
+        subject = Subject("disk", str(folder))
         if free < _LEAST:
-            yield wrong("disk", str(folder), observed, why=why, fix=fix)
+            yield subject.wrong(observed, why=why, fix=fix)
         elif free < _GOOD:
-            yield note("disk", str(folder), observed, why=why, fix=fix)
+            yield subject.note(observed, why=why, fix=fix)
         else:
-            yield good("disk", str(folder), observed)
+            yield subject.good(observed)

@@ -7,8 +7,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...push.queue import default_queue_folder
-from ..host import Finding, Host, good, note, unknown, wrong
-from ..installation import ACTIONS, OLDEST, RELEASES, SECRETS, UNIT_FOLDER, WATCHED_UNITS, is_too_old, version_of
+from ..host import (
+    ACTIONS,
+    OLDEST,
+    RELEASES,
+    SECRETS,
+    UNIT_FOLDER,
+    WATCHED_UNITS,
+    Finding,
+    Host,
+    Subject,
+    is_too_old,
+    version_of,
+)
 
 _SETUP = "sudo warpwatch runner setup"
 
@@ -18,46 +29,37 @@ def units(host: Host) -> Iterator[Finding]:
     folder = host.root / UNIT_FOLDER
     installed = [name for name in WATCHED_UNITS if (folder / name).is_file()]
     if not installed:
-        yield note(
-            "services",
-            str(folder),
-            "none installed",
-            why="Nothing measures and sends results automatically.",
-            fix=_SETUP,
+        yield Subject("services", str(folder)).note(
+            "none installed", why="Nothing measures and sends results automatically.", fix=_SETUP
         )
     for name in installed:
+        subject = Subject("services", f"systemctl show {name}")
         answer = host.run("systemctl", "show", name, "--property=ActiveState,UnitFileState,Result")
         if answer.status:
-            yield unknown("services", f"systemctl show {name}", answer.first_line or "systemd does not run here")
+            yield subject.unknown(answer.first_line or "systemd does not run here")
             continue
         properties = dict(line.partition("=")[::2] for line in answer.out.splitlines())
         state, enabled, result = (properties.get(key, "") for key in ("ActiveState", "UnitFileState", "Result"))
         if state == "failed" or result not in {"success", ""}:
-            yield wrong(
-                "services",
-                f"systemctl show {name}",
+            yield subject.wrong(
                 f"{state}, last result {result}",
                 why="The service stays off until it is restarted: no measurements, or no results.",
                 fix=f"journalctl -u {name} -n 50; then sudo systemctl restart {name}",
             )
         elif enabled == "enabled" and state == "inactive":
-            yield wrong(
-                "services",
-                f"systemctl show {name}",
+            yield subject.wrong(
                 "enabled, but inactive",
                 why="A unit that it requires failed, or somebody stopped it; it does not restart automatically.",
                 fix=f"journalctl -b -u 'warpwatch-*' -n 50; then sudo systemctl start {name}",
             )
         elif enabled != "enabled":
-            yield note(
-                "services",
-                f"systemctl show {name}",
+            yield subject.note(
                 f"{state}, but {enabled or 'not enabled'}",
                 why="The service does not start at boot.",
                 fix=f"sudo systemctl enable --now {name}",
             )
         else:
-            yield good("services", f"systemctl show {name}", f"{state}, {enabled}")
+            yield subject.good(f"{state}, {enabled}")
 
 
 def jobs(host: Host) -> Iterator[Finding]:
@@ -67,12 +69,11 @@ def jobs(host: Host) -> Iterator[Finding]:
     if text is None:
         return
     lines = set(text.splitlines())
+    subject = Subject("jobs", str(unit))
     if lines >= {"DynamicUser=yes", "PrivateTmp=yes"} and any(line.startswith("Environment=HOME=") for line in lines):
-        yield good("jobs", str(unit), "each job has its own user and home")
+        yield subject.good("each job has its own user and home")
     else:
-        yield wrong(
-            "jobs",
-            str(unit),
+        yield subject.wrong(
             "jobs share the user and home of the measurements",
             why="Files that a pull request's job leaves (.gitconfig, pip's cache, objects) affect later runs.",
             fix=_SETUP,
@@ -86,18 +87,17 @@ def actions_runner(host: Host) -> Iterator[Finding]:
         return
     folder = Path(setting[1])
     version = version_of(host, folder)
+    subject = Subject("GitHub's runner", str(folder))
     if version is None:
-        yield unknown("GitHub's runner", str(folder), "version not reported")
+        yield subject.unknown("version not reported")
     elif is_too_old(version):
-        yield wrong(
-            "GitHub's runner",
-            str(folder),
+        yield subject.wrong(
             f"version {version}",
             why=f"The workflows need {OLDEST} or newer: jobs fail before their first step.",
             fix=f"unpack a newer version there: {RELEASES}",
         )
     else:
-        yield good("GitHub's runner", str(folder), f"version {version}")
+        yield subject.good(f"version {version}")
 
 
 def credentials(host: Host) -> Iterator[Finding]:
@@ -106,23 +106,20 @@ def credentials(host: Host) -> Iterator[Finding]:
         file = host.root / path
         if not file.parent.is_dir():
             continue
+        subject = Subject("secrets", str(file))
         try:
             mode = file.stat().st_mode
         except PermissionError:
-            yield good("secrets", str(file), "not accessible to this user, nor to measured code")
+            yield subject.good("not accessible to this user, nor to measured code")
             continue
         except FileNotFoundError:
             continue
         if mode & 0o077:
-            yield wrong(
-                "secrets",
-                str(file),
-                f"mode {mode & 0o777:o}",
-                why="Measured code can read the token.",
-                fix=f"sudo chmod 600 {file}",
+            yield subject.wrong(
+                f"mode {mode & 0o777:o}", why="Measured code can read the token.", fix=f"sudo chmod 600 {file}"
             )
         else:
-            yield good("secrets", str(file), "readable only by its owner")
+            yield subject.good("readable only by its owner")
 
 
 _LATE_S = 86_400
@@ -143,19 +140,15 @@ def waiting(host: Host) -> Iterator[Finding]:
             refused = list((queue / "refused").glob("*.tar.zst"))
             oldest = max((time.time() - path.stat().st_mtime for path in batches), default=0.0)
             if oldest > _LATE_S:
-                yield wrong(
-                    "queue",
-                    str(queue),
+                yield Subject("queue", str(queue)).wrong(
                     f"{len(batches)} batches waiting, the oldest for {oldest / _LATE_S:.0f} days",
                     why="The dashboard shows no newer results.",
                     fix="warpwatch push, which reports the reason",
                 )
             else:
-                yield good("queue", str(queue), f"{len(batches)} batches waiting")
+                yield Subject("queue", str(queue)).good(f"{len(batches)} batches waiting")
             if refused:
-                yield note(
-                    "queue",
-                    str(queue / "refused"),
+                yield Subject("queue", str(queue / "refused")).note(
                     f"the dashboard rejected files of {len(refused)} batches",
                     why="Their results are not in the history.",
                     fix=f"read {refused[0]}.txt; then warpwatch push --again",
@@ -168,16 +161,15 @@ def dashboard(host: Host) -> Iterator[Finding]:
     if not server:
         return
     source = f"{server.rstrip('/')}/healthz"
+    subject = Subject("dashboard", source)
     try:
         with urllib.request.urlopen(source, timeout=10):
             pass
     except (OSError, ValueError) as error:  # HTTPError is an OSError; an invalid address raises ValueError
-        yield note(
-            "dashboard",
-            source,
+        yield subject.note(
             f"{type(error).__name__}: {error}"[:200],
             why="Results stay on this machine until the dashboard answers.",
             fix="check WARPWATCH_URL, that the dashboard runs, and that no proxy or firewall blocks it",
         )
     else:
-        yield good("dashboard", source, "answers")
+        yield subject.good("answers")

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ..host import Finding, Host, good, note, wrong
-from ..installation import ceiling_file, cpu_key
+from ..host import Finding, Host, Subject, ceiling_file, cpu_key
 
 _OLDEST_PYTHON = (3, 11)
 _BUILD = "sudo apt-get install -y g++ make git python3-venv"
@@ -15,84 +14,69 @@ _BUILD = "sudo apt-get install -y g++ make git python3-venv"
 
 def python(host: Host) -> Iterator[Finding]:
     """The measuring interpreter, and asv in it."""
-    version, source = host.packages.get("python"), host.python
+    version, subject = host.packages.get("python"), Subject("python", host.python)
     if version is None:
-        yield wrong(
-            "python", source, "does not run", why="Nothing can be measured.", fix=f"make -C {host.folder} setup"
-        )
+        yield subject.wrong("does not run", why="Nothing can be measured.", fix=f"make -C {host.folder} setup")
     elif tuple(map(int, version.split(".")[:2])) < _OLDEST_PYTHON:
-        yield wrong(
-            "python",
-            source,
+        yield subject.wrong(
             f"Python {version}",
             why="warpwatch and asv need 3.11 or newer.",
             fix=f"rm -r {host.folder / '.venv'} && make -C {host.folder} setup PYTHON=python3.12",
         )
     elif "asv" not in host.packages:
-        yield wrong(
-            "python",
-            source,
+        yield subject.wrong(
             f"Python {version} without asv",
             why="asv builds the commits and runs the benchmarks.",
             fix=f"make -C {host.folder} setup",
         )
     else:
-        yield good("python", source, f"Python {version} with asv {host.packages['asv']}")
+        yield subject.good(f"Python {version} with asv {host.packages['asv']}")
 
 
 def torch(host: Host) -> Iterator[Finding]:
     """PyTorch in that interpreter; with a GPU, its CUDA build and NVBench."""
-    source, version = f"packages of {host.python}", host.packages.get("torch")
+    subject, version = Subject("torch", f"packages of {host.python}"), host.packages.get("torch")
     install = f"make -C {host.folder} setup"
     if version is None:
-        yield wrong(
-            "torch", source, "PyTorch is not installed", why="The suite measures PyTorch operators.", fix=install
-        )
+        yield subject.wrong("PyTorch is not installed", why="The suite measures PyTorch operators.", fix=install)
     elif host.gpus.devices and version.endswith("+cpu"):
-        yield wrong(
-            "torch",
-            source,
+        yield subject.wrong(
             f"PyTorch {version} on a machine with a GPU",
             why="The CPU build cannot use the GPU: the CPU twins would be measured.",
             fix=f"rm -r {host.folder / '.venv'} && {install}",
         )
     elif host.gpus.devices and "cuda-bench" not in host.packages:
-        yield note(
-            "torch",
-            source,
+        yield subject.note(
             f"PyTorch {version} without cuda-bench (NVBench)",
             why="The suite then times with CUDA events, which are noisier, and reads no clock per call.",
             fix=f"{host.python} -m pip install 'warpwatch[gpu]'",
         )
     else:
-        yield good("torch", source, f"PyTorch {version}")
+        yield subject.good(f"PyTorch {version}")
 
 
 def compiler(host: Host) -> Iterator[Finding]:
     """The host's C++ compiler."""
     answer = host.run("g++", "--version")
+    subject = Subject("compiler", "g++ --version")
     if answer.status:
-        yield wrong(
-            "compiler", "g++ --version", answer.first_line, why="Each commit's kernels are compiled here.", fix=_BUILD
-        )
+        yield subject.wrong(answer.first_line, why="Each commit's kernels are compiled here.", fix=_BUILD)
     else:
-        yield good("compiler", "g++ --version", answer.first_line)
+        yield subject.good(answer.first_line)
 
 
 def cuda_compiler(host: Host) -> Iterator[Finding]:
     """nvcc, from a toolkit or from NVIDIA's packages for pip."""
-    source = "CUDA_HOME, PATH, and pip's nvidia-cuda-nvcc"
+    subject = Subject("nvcc", "CUDA_HOME, PATH, and pip's nvidia-cuda-nvcc")
     home = host.environ.get("CUDA_HOME")
     nvcc = str(Path(home) / "bin" / "nvcc") if home and (Path(home) / "bin" / "nvcc").exists() else host.which("nvcc")
     version = host.packages.get("nvidia-cuda-nvcc")
     if nvcc:
-        yield good("nvcc", source, nvcc)
+        yield subject.good(nvcc)
     elif version:
-        yield good("nvcc", source, f"from pip, {version}")
+        yield subject.good(f"from pip, {version}")
     else:
-        yield wrong(
-            "nvcc",
-            source,
+        yield subject.wrong(
             "no CUDA compiler",
             why="The CUDA kernels cannot be built.",
             fix=f"{host.python} -m pip install -r {host.folder}/kernels/building/cuda_from_pip.txt",
@@ -102,35 +86,29 @@ def cuda_compiler(host: Host) -> Iterator[Finding]:
 def git(host: Host) -> Iterator[Finding]:
     """Whether the checkout is a git repository with its whole history."""
     answer = host.run(*host.as_user, "git", "-C", str(host.folder), "rev-parse", "--is-shallow-repository")
-    source = f"git -C {host.folder} rev-parse"
+    subject = Subject("git", f"git -C {host.folder} rev-parse")
     if answer.status == 127:
-        yield wrong("git", source, answer.err, why="asv checks out commits with git.", fix=_BUILD)
+        yield subject.wrong(answer.err, why="asv checks out commits with git.", fix=_BUILD)
     elif "dubious ownership" in answer.err:
-        yield wrong(
-            "git",
-            source,
+        yield subject.wrong(
             "the checkout belongs to another user",
             why="git refuses to work in it, which stops asv.",
             fix=f"git config --global --add safe.directory {host.folder}",
         )
     elif answer.status:
-        yield wrong(
-            "git",
-            source,
+        yield subject.wrong(
             answer.first_line,
             why="asv builds the commits of a git repository.",
             fix="git clone ADDRESS, and run this command in the clone",
         )
     elif answer.out.strip() == "true":
-        yield note(
-            "git",
-            source,
+        yield subject.note(
             "a shallow clone",
             why="Commits before its end can be neither measured nor ordered.",
             fix=f"git -C {host.folder} fetch --unshallow",
         )
     else:
-        yield good("git", source, "a repository with its whole history")
+        yield subject.good("a repository with its whole history")
 
 
 _OLD_DAYS = 365
@@ -139,12 +117,11 @@ _OLD_DAYS = 365
 def project(host: Host) -> Iterator[Finding]:
     """asv.conf.json."""
     path = host.folder / "asv.conf.json"
+    subject = Subject("asv project", str(path))
     if path.is_file():
-        yield good("asv project", str(path), "found")
+        yield subject.good("found")
     else:
-        yield wrong(
-            "asv project",
-            str(path),
+        yield subject.wrong(
             "missing",
             why="asv.conf.json defines the measured project.",
             fix="run this command in the checkout, or name the checkout with --folder",
@@ -154,38 +131,31 @@ def project(host: Host) -> Iterator[Finding]:
 def machine(host: Host) -> Iterator[Finding]:
     """asv's name for this machine, under which results are recorded."""
     path = host.home / ".asv-machine.json"
+    subject = Subject("asv machine", str(path))
     try:
         names = [name for name in json.loads(path.read_text()) if name != "version"]
     except FileNotFoundError:
         names = []
     except (OSError, ValueError, TypeError) as error:
-        yield wrong(
-            "asv machine",
-            str(path),
-            f"cannot be read: {error}",
-            why="asv needs the machine's name.",
-            fix=f"rm {path} && asv machine --yes",
+        yield subject.wrong(
+            f"cannot be read: {error}", why="asv needs the machine's name.", fix=f"rm {path} && asv machine --yes"
         )
         return
     hostname = (host.read("/proc/sys/kernel/hostname") or "").strip()
     if not names:
-        yield wrong(
-            "asv machine",
-            str(path),
+        yield subject.wrong(
             "this machine has no name yet",
             why="asv asks for the name at the first run, where nobody can answer.",
             fix="asv machine --yes",
         )
     elif len(names) > 1 and hostname not in names:
-        yield wrong(
-            "asv machine",
-            str(path),
+        yield subject.wrong(
             f"it names {', '.join(names)}, and this host is {hostname}",
             why="asv looks up the entry with the host's name, and there is none.",
             fix="asv machine --yes",
         )
     else:
-        yield good("asv machine", str(path), hostname if hostname in names else names[0])
+        yield subject.good(hostname if hostname in names else names[0])
 
 
 def calibration(host: Host) -> Iterator[Finding]:
@@ -195,24 +165,21 @@ def calibration(host: Host) -> Iterator[Finding]:
         path = ceiling_file(host, key)
         why = "The pages compare latencies with the ceilings measured here, besides the data sheet's peaks."
         fix = f"cd {host.folder} && warpbench calibrate"
+        subject = Subject("calibration", str(path))
         try:
             measured_at = str(json.loads(path.read_text())["measured_at"])
         except FileNotFoundError:
-            yield note("calibration", str(path), "never measured", why=why, fix=fix)
+            yield subject.note("never measured", why=why, fix=fix)
         except (OSError, ValueError, KeyError, TypeError) as error:
-            yield wrong("calibration", str(path), f"cannot be read: {error!r}", why=why, fix=f"rm {path} && {fix}")
+            yield subject.wrong(f"cannot be read: {error!r}", why=why, fix=f"rm {path} && {fix}")
         else:
             days = _days_since(measured_at)
             if days is not None and days > _OLD_DAYS:
-                yield note(
-                    "calibration",
-                    str(path),
-                    f"{days} days old",
-                    why="Driver updates, dust and aging change a GPU's ceilings.",
-                    fix=fix,
+                yield subject.note(
+                    f"{days} days old", why="Driver updates, dust and aging change a GPU's ceilings.", fix=fix
                 )
             else:
-                yield good("calibration", str(path), f"measured {measured_at[:10]}")
+                yield subject.good(f"measured {measured_at[:10]}")
 
 
 def _days_since(moment: str) -> int | None:

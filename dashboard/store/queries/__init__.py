@@ -22,12 +22,11 @@ from .machine_code import equal_code_pairs, ran_codes
 from .machines import canaries, commit_software, conditions, judged_times, machine_history, software
 from .measurements import changes, measurements
 from .overview import overview, report, siblings
-from .points import origin, point_facts
 from .projects import machines, project, projects
 from .regressions import regressions, series_changes, stated_changes, unattributed_changes
 from .roofline import rooflines
 from .search import search
-from .series import elsewhere, own_history, series
+from .series import elsewhere, origin, own_history, point_facts, series
 from .series_lines import step_lines
 from .series_list import find_series, latency_series, matching, metrics_and_implementations, project_workloads
 from .series_view import HistoryRequest, shown_history

@@ -16,8 +16,7 @@ from ..mappers import commit_ids, project_id, series_record, series_row, workloa
 from ..statements import id_in
 from .commits import compiled_of
 from .compiled_code import code_of_machine
-from .points import origin_of
-from .series import canaries_of, others_of
+from .series import canaries_of, origin_of, others_of
 from .series_lines import ProjectOrder, SeriesLine, lines, project_order
 
 

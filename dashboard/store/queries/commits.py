@@ -288,8 +288,6 @@ def _counted(store: Store, project: str) -> Mapping[str, Steps]:
     series, change, commit = schema.series, schema.changepoint, schema.commit
     with store.read() as connection:
         owner = project_id(connection, project)
-        if owner is None:
-            return {}
         watched = watched_metrics(connection, owner)
         below = below_limits(connection, owner, workloads(connection, owner))
         rows = connection.execute(

@@ -198,8 +198,6 @@ def pairs(
     cached = project_points(store, project)
     with store.read() as connection:
         owner = project_id(connection, project)
-        if owner is None:
-            return ()
         id_of = commit_ids(connection, owner, [base, head])
         if not {base, head} <= id_of.keys():
             return ()
@@ -208,13 +206,10 @@ def pairs(
     compared = (
         _pair(indexed.series, points, id_of[base], id_of[head], code_of.get(indexed.code, _NO_CODE), further_runs)
         for number, indexed in chosen.items()
-        if (points := around.series.get(number)) is not None and _has_run_since(points, since_ms)
+        if (points := around.series.get(number)) is not None
+        and (since_ms is None or any(row.started_ms is not None and row.started_ms >= since_ms for row in points.ends))
     )
     return tuple(compared if since_ms is None else (pair._replace(is_complete=True) for pair in compared))
-
-
-def _has_run_since(points: SeriesPoints, since_ms: int | None) -> bool:
-    return since_ms is None or any(row.started_ms is not None and row.started_ms >= since_ms for row in points.ends)
 
 
 def _pair(

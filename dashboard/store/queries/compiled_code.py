@@ -109,8 +109,6 @@ def code_between(store: Store, project: str, groups: Sequence[RegressionGroup | 
     """The kernels of the operators and implementations of each group's series, in the order of groups."""
     with store.read() as connection:
         owner = project_id(connection, project)
-        if owner is None:
-            return (CodeBetween(differences=(), compared=0, ran_the_same=0, ran_another=0),) * len(groups)
         hashes = {end.hash for group in groups for end in (group.commit, group.previous_commit)}
         ids = commit_ids(connection, owner, hashes)
         known = workloads(connection, owner)

@@ -41,8 +41,6 @@ def kernel(
     """
     with store.read() as connection:
         owner = project_id(connection, project)
-        if owner is None:
-            return None
         known = workloads(connection, owner)
         rows = _series(connection, owner, known, name)
         if not rows:

@@ -39,8 +39,6 @@ def _canaries(store: Store, project: str) -> dict[str, tuple[Canary, ...]]:
     series = schema.series
     with store.read() as connection:
         owner = project_id(connection, project)
-        if owner is None:
-            return {}
         known = workloads(connection, owner)
         if not known.controls:
             return {}
@@ -241,7 +239,7 @@ def _machine_history(
         number = connection.execute(
             select(schema.machine.c.id).where(schema.machine.c.project_id == owner, schema.machine.c.name == machine)
         ).scalar()
-        if owner is None or number is None:
+        if number is None:
             return None
         mine = _judged_times(connection, owner, number, sample)
         index = read_commit_index(connection, owner)

@@ -40,8 +40,6 @@ def changes(
     """
     with store.read() as connection:
         owner = project_id(connection, project)
-        if owner is None:
-            return
         chosen = chosen_series(connection, owner, benchmark=benchmark, metric=metric, machine=machine)
         known = workloads(connection, owner)
         for rows in batches(chosen, _CHANGED_SERIES_AT_ONCE):
@@ -74,8 +72,6 @@ def measurements(
     """
     with store.read() as connection:
         owner = project_id(connection, project)
-        if owner is None:
-            return
         chosen = chosen_series(connection, owner, benchmark=benchmark, metric=metric, machine=machine)
         known = workloads(connection, owner)
         names = _names(connection, owner)

@@ -25,7 +25,7 @@ def overview(store: Store, project: str, *, machine: str | None = None) -> tuple
     """
     with store.read() as connection:
         owner = project_id(connection, project)
-        return () if owner is None else tuple(row for row, _ in overview_rows(connection, owner, machine=machine))
+        return tuple(row for row, _ in overview_rows(connection, owner, machine=machine))
 
 
 def overview_rows(

@@ -81,8 +81,6 @@ def regressions(
 def regressions_in(connection: Connection, project: str, kinds: Sequence[ChangeKind]) -> tuple[RegressionGroup, ...]:
     """All of `regressions`, also below the thresholds, as this transaction sees them."""
     owner = project_id(connection, project)
-    if owner is None:
-        return ()
     known = workloads(connection, owner)
     found: list[Regression] = []
     for table in (schema.changepoint, schema.episode):
@@ -207,8 +205,6 @@ def unattributed_changes(
     tables = _TABLES.get(kind, (schema.episode,))
     with store.read() as connection:
         owner = project_id(connection, project)
-        if owner is None:
-            return GroupList(groups=(), total=0, any_at_all=False)
         known = workloads(connection, owner)
         below = below_limits(connection, owner, known) if kind is ChangeKind.STEP else frozenset()
         changes = _Changes(owner, kind, is_worse, below, watched_metrics(connection, owner))

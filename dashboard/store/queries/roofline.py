@@ -88,8 +88,6 @@ def _rooflines(store: Store, project: str) -> tuple[Roofline, ...]:
     known_machines = machines(store, project)
     with store.read() as connection:
         owner = project_id(connection, project)
-        if owner is None:
-            return ()
         items = latest(
             connection,
             workloads(connection, owner),

@@ -10,13 +10,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from sqlalchemy import Connection, func, select
 
-from ...model.naming import gpu_name, software_version
+from ...model.naming import SOFTWARE_NAMES, gpu_name, software_version
 from .. import schema
 from ..chunks import Ints
 from ..engine import Store
 from .comparison_pairs import SESSION_GAP_MS
 
-_WORDS = {"gpu": "GPU", "driver": "driver", "torch": "PyTorch", "cuda": "CUDA", "cudnn": "cuDNN", "triton": "Triton"}
+_NAMES = {**SOFTWARE_NAMES, "gpu": "GPU", "driver": "driver"}
 
 
 class RunFacts(NamedTuple):
@@ -48,7 +48,7 @@ def machine_marks(runs: Sequence[CommitRun], facts: Mapping[int, RunFacts]) -> l
     for each in runs:
         now = facts.get(each.facts, _UNKNOWN)
         words = [
-            f"{_WORDS[name]} {software_version(name, old)} → {software_version(name, new)}"
+            f"{_NAMES[name]} {software_version(name, old)} → {software_version(name, new)}"
             for name, old, new in _difference(before, now)
         ]
         if each.gpu is not None and gpu is not None and each.gpu != gpu:

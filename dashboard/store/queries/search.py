@@ -201,7 +201,7 @@ def _index(store: Store, project: str) -> _Index:
         index: dict[HitKind, list[_Entry]] = {}
         with store.read() as connection:
             owner = project_id(connection, project)
-            for entry in _entries(connection, project, owner) if owner is not None else ():
+            for entry in _entries(connection, project, owner):
                 index.setdefault(entry.hit.kind, []).append(entry)
         return index
 

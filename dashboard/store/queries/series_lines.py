@@ -204,8 +204,6 @@ def step_lines(store: Store, project: str, changes: Sequence[Regression]) -> tup
         return ()
     with store.read() as connection:
         owner = project_id(connection, project)
-        if owner is None:
-            return (None,) * len(changes)
         series, keys = schema.series, {one.series.key for one in changes}
         chosen = select_series().where(series.c.project_id == owner, series.c.key.in_(keys))
         rows = {row.key: row for row in connection.execute(chosen)}

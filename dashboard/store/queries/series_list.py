@@ -83,8 +83,7 @@ def project_workloads(store: Store, project: str) -> Mapping[tuple[str, str], Wo
 
     def read() -> Mapping[tuple[str, str], Workload]:
         with store.read() as connection:
-            owner = project_id(connection, project)
-            return workloads(connection, owner) if owner is not None else {}
+            return workloads(connection, project_id(connection, project))
 
     return store.cached(project, "workloads", read)
 
@@ -121,8 +120,6 @@ def latency_series(store: Store, project: str) -> tuple[Series, ...]:
     def read() -> tuple[Series, ...]:
         with store.read() as connection:
             owner = project_id(connection, project)
-            if owner is None:
-                return ()
             where = (schema.series.c.project_id == owner, schema.series.c.metric == "latency")
             known = workloads(connection, owner)
             return tuple(series_record(row, known) for row in connection.execute(select_series().where(*where)).all())
@@ -136,8 +133,6 @@ def series_index(store: Store, project: str) -> Mapping[int, IndexedSeries]:
     def read() -> Mapping[int, IndexedSeries]:
         with store.read() as connection:
             owner = project_id(connection, project)
-            if owner is None:
-                return {}
             rows = connection.execute(select_series().where(schema.series.c.project_id == owner)).all()
             known = workloads(connection, owner)
         rows = sorted(rows, key=lambda row: (row.machine_name, row.benchmark_name, row.id))

@@ -8,7 +8,6 @@ import numpy as np
 from sqlalchemy import Connection, select, union
 
 from ...model.history import (
-    AddedSeries,
     CommitPosition,
     Extent,
     History,
@@ -249,10 +248,10 @@ class _HistoryView:
             profile=profile_of(self.connection, self.row, self.series),
         )
 
-    def _added_series(self, points: Mapping[int, tuple[Point, ...]]) -> tuple[AddedSeries, ...]:
+    def _added_series(self, points: Mapping[int, tuple[Point, ...]]) -> tuple[OtherHistory, ...]:
         changes = changes_of(self.connection, [number for number, _ in self.added])
         return tuple(
-            AddedSeries(series=one, points=points.get(number, ()), changes=changes.get(number, ()))
+            OtherHistory(series=one, points=points.get(number, ()), changes=changes.get(number, ()))
             for number, one in self.added
         )
 

@@ -96,8 +96,6 @@ def standings(store: Store, project: str, *, machine: str | None = None) -> tupl
     """All rows of the overview, of one machine or of every one."""
     with store.read() as connection:
         owner = project_id(connection, project)
-        if owner is None:
-            return ()
         rows = [(row, item.summary) for row, item in overview_rows(connection, owner, machine=machine)]
         left_out = stopped(connection, owner, [newest for _, newest in rows])
         below = below_limits(connection, owner, workloads(connection, owner))
@@ -180,8 +178,6 @@ def levels(store: Store, project: str, keys: Collection[str]) -> Levels:
     series = schema.series
     with store.read() as connection:
         owner = project_id(connection, project)
-        if owner is None:
-            return Levels(commits=(), by_key={})
         chosen: dict[int, str] = {}
         for batch in batches(sorted(keys), _KEYS_AT_ONCE):
             rows = select(series.c.id, series.c.key).where(series.c.project_id == owner, series.c.key.in_(batch))

@@ -29,11 +29,11 @@ from ...model.verdict import ChangeKind, Control
 from ...statistics.summary import severity
 from .. import schema
 from ..alert_opening import AlertMembership
-from ..alerts import regressions_by_id
 from ..engine import Store
 from ..finding_records import regression_records, select_findings
 from ..mappers import commits_by_id, project_id, workloads
 from ..statements import id_in
+from .alerts import regressions_by_id
 from .regressions import below_limits, watched_metrics
 from .series_list import matching_ids
 
@@ -285,10 +285,7 @@ def triage_items(
     store: Store, project: str, wanted: TriageFilter, *, limit: int = 20, offset: int = 0, rows: int = 8
 ) -> TriageList:
     """`limit` of the items that pass the filter, from `offset` on, each with at most `rows` of its regressions."""
-    owner = _project_id(store, project)
-    if owner is None:
-        return TriageList(items=(), total=0, counts={}, any_at_all=False, below_limits=0)
-    index = _index(store, project, owner, wanted.words)
+    index = _index(store, project, wanted.words)
     passing = [item for item in index.items if _passes(item, wanted)]
     counts = Counter(item.state for item in passing)
     passing = [item for item in passing if item.state in wanted.states]
@@ -296,7 +293,7 @@ def triage_items(
         passing.sort(key=lambda item: -item.severity)
     with store.read() as connection:
         return TriageList(
-            items=_items(connection, project, owner, passing[offset : offset + limit], rows),
+            items=_items(connection, project, passing[offset : offset + limit], rows),
             total=len(passing),
             counts={state: counts[state] for state in TriageState},
             any_at_all=bool(index.items),
@@ -306,26 +303,18 @@ def triage_items(
 
 def triage_item(store: Store, project: str, key: str) -> TriageItem | None:
     """The item of that key. The key of an untriaged item ends with its triage."""
-    owner = _project_id(store, project)
-    if owner is None:
-        return None
-    index = _index(store, project, owner)
+    index = _index(store, project)
     items = [item for item in index.items if item.seen.key == key]
     with store.read() as connection:
-        return next(iter(_items(connection, project, owner, items, _MOST_ROWS)), None)
+        return next(iter(_items(connection, project, items, _MOST_ROWS)), None)
 
 
-def _project_id(store: Store, project: str) -> int | None:
-    with store.read() as connection:
-        return project_id(connection, project)
-
-
-def _index(store: Store, project: str, owner: int, words: str = "") -> TriageIndex:
+def _index(store: Store, project: str, words: str = "") -> TriageIndex:
     """The cached index. Read before the details of its items, so that it is not newer than they are."""
 
     def read() -> TriageIndex:
         with store.read() as connection:
-            return triage_index(connection, owner)
+            return triage_index(connection, project_id(connection, project))
 
     index = store.cached(project, "triage_index", read)
     if not words.split():
@@ -348,9 +337,8 @@ def _passes(item: IndexedItem, wanted: TriageFilter) -> bool:
     return wanted.since is None or item.date_ms >= wanted.since.timestamp() * 1000
 
 
-def _items(
-    connection: Connection, project: str, owner: int, indexed: Sequence[IndexedItem], rows: int
-) -> tuple[TriageItem, ...]:
+def _items(connection: Connection, project: str, indexed: Sequence[IndexedItem], rows: int) -> tuple[TriageItem, ...]:
+    owner = project_id(connection, project)
     alerts = regressions_by_id(connection, project, owner, [item.alert for item in indexed if item.alert is not None])
     largest = [
         sorted((one for one in item.matching if one.is_current), key=ItemSeries.order)[:rows] for item in indexed

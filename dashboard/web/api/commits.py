@@ -5,7 +5,7 @@ from pydantic import Field
 
 from ...analysis.thresholds import step_thresholds
 from ...model.history import CommitPage
-from ...model.schema import CommitSchema, Schema, SeriesSchema, commit_schema, series_schema
+from ...model.schema import CommitSchema, Schema, SeriesSchema, series_schema
 from ...model.series import Status
 from ...store import queries
 from ...store.queries.commits import commit_list
@@ -75,7 +75,7 @@ def index(project: str, params: PageParams) -> CommitList:
     Those with results, newest first.
     """
     total, commits = commit_list(store(), project_or_404(project).name, limit=params.limit, offset=params.offset)
-    return CommitList(items=[commit_schema(commit) for commit in commits], **page_fields(total, params))
+    return CommitList(items=[CommitSchema.of(commit) for commit in commits], **page_fields(total, params))
 
 
 @operation(bp, "/<commit>", params=QueryParams, response=CommitResponse, tag="Commits")
@@ -87,7 +87,7 @@ def show(project: str, commit: str, params: QueryParams) -> CommitResponse:
     page = _page_or_404(project, commit)
     limits = step_thresholds(store(), project)
     return CommitResponse(
-        commit=commit_schema(page.commit),
+        commit=CommitSchema.of(page.commit),
         older=page.older.hash if page.older else None,
         newer=page.newer.hash if page.newer else None,
         series=len(page.points),
@@ -113,15 +113,7 @@ def values(project: str, commit: str, params: ValuesParams) -> ValueList:
     rows, fields = listing(points, params)
     return ValueList(
         items=[
-            CommitValueSchema(
-                series=series_schema(point.series),
-                value=point.value,
-                status=point.status,
-                reason=point.reason,
-                runs=point.runs,
-                previous=point.previous,
-                previous_commit=point.previous_commit.hash if point.previous_commit else None,
-            )
+            CommitValueSchema.of(point, previous_commit=point.previous_commit.hash if point.previous_commit else None)
             for point in rows
         ],
         **fields,

@@ -97,7 +97,7 @@ def limits_source(stated: StatedLimits | None) -> LimitsSource | None:
     """None without thresholds of the project."""
     if stated is None:
         return None
-    return LimitsSource(source=stated.source, commit=stated.commit, committed=stated.committed)
+    return LimitsSource.of(stated)
 
 
 def _schema(stated: StatedLimits | None) -> LimitsSchema:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from ...model.machine import Ceilings, Machine
 from ...model.quantities import in_seconds
-from ...model.schema import CommitSchema, Schema, SeriesSchema, commit_schema, series_schema
+from ...model.schema import CommitSchema, Schema, SeriesSchema
 from ...store import queries
 from ...text.change_schema import ChangeSchema, change_schema
 from ..measurement import Measurement, measurement_of
@@ -73,30 +73,19 @@ def index(project: str, params: PageParams) -> MachineList:
 
 
 def _schema(machine: Machine) -> MachineSchema:
-    return MachineSchema(
-        name=machine.name,
-        gpu=machine.gpu,
-        cpu=machine.cpu,
-        runs=machine.runs,
-        newest_run=machine.newest_run,
-        newest_commit=commit_schema(machine.newest_commit) if machine.newest_commit else None,
-        gpus=[GpuSchema(uuid=gpu.uuid, runs=gpu.runs, newest_run=gpu.newest_run) for gpu in machine.gpus],
-        peaks=ceilings_schema(machine.limits.peaks),
-        ceilings=ceilings_schema(machine.limits.measured),
+    return MachineSchema.of(
+        machine, peaks=ceilings_schema(machine.limits.peaks), ceilings=ceilings_schema(machine.limits.measured)
     )
 
 
 def ceilings_schema(limits: Ceilings | None) -> CeilingsSchema | None:
     if limits is None:
         return None
-    return CeilingsSchema(
-        name=limits.name,
-        source=limits.source,
+    return CeilingsSchema.of(
+        limits,
         bandwidth_bytes_per_s=limits.bandwidth_bps,
         l2_bandwidth_bytes_per_s=limits.l2_bandwidth_bps,
-        throughput_flop_per_s=dict(limits.flops),
-        note=limits.note,
-        measured_at=limits.measured_at,
+        throughput_flop_per_s=limits.flops,
     )
 
 
@@ -151,15 +140,11 @@ def canaries(project: str, params: CanariesParams) -> CanaryList:
     page, page_fields = listing(rows, params)
     return CanaryList(
         items=[
-            CanarySchema(
+            CanarySchema.of(
+                canary,
                 machine=machine,
-                series=series_schema(canary.series),
                 latency_s=in_seconds(canary.value, canary.series.metric.unit),
-                run_time=canary.run_time,
-                spread=canary.spread,
-                drift=canary.drift,
                 last_change=change_schema(canary.series, canary.last_change) if canary.last_change else None,
-                visits=[CanaryVisitSchema(at_s=visit.at_s, latency_s=visit.latency_s) for visit in canary.visits],
             )
             for machine, canary in page
         ],

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -58,7 +57,8 @@ class _Schemas(GenerateJsonSchema):
 
 def document(app: Flask) -> dict[str, Any]:
     """The document of all operations of the application."""
-    operations = sorted(_operations(app), key=lambda entry: _order(app, entry[0]))
+    order = list(app.view_functions)
+    operations = sorted(_operations(app), key=lambda entry: order.index(entry[0].endpoint))
     responses = {operation.response for _, operation in operations} | {Problem}
     models = responses | {operation.params for _, operation in operations}
     models |= {operation.body for _, operation in operations if operation.body is not None}
@@ -114,10 +114,6 @@ def _operations(app: Flask) -> Iterator[tuple[Rule, Operation]]:
         operation = operation_of(app.view_functions[rule.endpoint])
         if operation is not None:
             yield rule, operation
-
-
-def _order(app: Flask, rule: Rule) -> int:
-    return list(app.view_functions).index(rule.endpoint)
 
 
 def _template(rule: Rule) -> str:
@@ -204,69 +200,6 @@ _KINDS = {"string": "text", "integer": "integer", "number": "number", "boolean":
 _FORMATS = {"date-time": "time, ISO 8601", "date": "date, ISO 8601"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldDoc:
-    """A parameter, or a field of a schema."""
-
-    name: str
-    kind: str
-    meaning: str
-    is_required: bool
-    schema: str | None  # name of the nested schema, which has a section of its own
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationDoc:
-    """One operation."""
-
-    id: str
-    method: str
-    path: str
-    summary: str
-    description: str
-    parameters: tuple[FieldDoc, ...]
-    response: str  # name of its schema
-    media: tuple[str, ...]
-    problems: tuple[str, ...]  # status codes
-    needs_token: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaDoc:
-    """One schema of a response."""
-
-    name: str
-    meaning: str
-    fields: tuple[FieldDoc, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiDoc:
-    """The whole page."""
-
-    operations: Mapping[str, tuple[OperationDoc, ...]]  # by tag
-    schemas: tuple[SchemaDoc, ...]
-
-
-def api_doc(document: Mapping[str, Any]) -> ApiDoc:
-    """Operations and schemas of the OpenAPI document; enumerations are inlined, objects have sections."""
-    components = document["components"]["schemas"]
-    document = _inlined(document, {name: schema for name, schema in components.items() if "properties" not in schema})
-    by_tag: dict[str, list[OperationDoc]] = {tag["name"]: [] for tag in document["tags"]}
-    for path, methods in document["paths"].items():
-        for method, operation in methods.items():
-            by_tag[operation["tags"][0]].append(_operation_doc(path, method, operation))
-    schemas = document["components"]["schemas"]
-    return ApiDoc(
-        operations={tag: tuple(operations) for tag, operations in by_tag.items()},
-        schemas=tuple(
-            SchemaDoc(name=name, meaning=schema.get("description", ""), fields=tuple(_fields(schema)))
-            for name, schema in schemas.items()
-            if "properties" in schema
-        ),
-    )
-
-
 def _inlined(node: Any, schemas: Mapping[str, Any]) -> Any:
     """The document with these schemas in place of references to them."""
     if isinstance(node, list):
@@ -282,42 +215,6 @@ def with_code(text: str) -> Markup:
     """The text as HTML, with <code> for backticks."""
     parts = text.split("`")
     return Markup("").join(Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts))
-
-
-def _operation_doc(path: str, method: str, operation: Mapping[str, Any]) -> OperationDoc:
-    content = operation["responses"]["200"]["content"]
-    return OperationDoc(
-        id=operation["operationId"],
-        method=method.upper(),
-        path=path,
-        summary=operation["summary"],
-        description=operation.get("description", ""),
-        parameters=tuple(
-            FieldDoc(
-                name=parameter["name"],
-                kind=_kind(parameter["schema"]),
-                meaning=parameter.get("description", ""),
-                is_required=parameter["required"],
-                schema=None,
-            )
-            for parameter in operation["parameters"]
-        ),
-        response=_name(content["application/json"]["schema"]["$ref"]),
-        media=tuple(content),
-        problems=tuple(status for status in operation["responses"] if int(status) >= 400),
-        needs_token=bool(operation.get("security")),
-    )
-
-
-def _fields(schema: Mapping[str, Any]) -> Iterator[FieldDoc]:
-    for name, field in schema["properties"].items():
-        yield FieldDoc(
-            name=name,
-            kind=_kind(field),
-            meaning=field.get("description", ""),
-            is_required=name in schema.get("required", ()),
-            schema=_nested_schema(field),
-        )
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
@@ -363,9 +260,15 @@ def openapi() -> Response:
 @bp.get("/")
 def show() -> str:
     """Operations with their parameters, and the fields of all schemas."""
-    openapi_document = _document()
+    document = _document()
+    schemas = document["components"]["schemas"]
+    enumerations = {name: schema for name, schema in schemas.items() if "properties" not in schema}
     return render_template(
-        "api.html", document=openapi_document, api_doc=api_doc(openapi_document), with_code=with_code
+        "api.html",
+        document=_inlined(document, enumerations),
+        kind=_kind,
+        nested_schema=_nested_schema,
+        with_code=with_code,
     )
 
 

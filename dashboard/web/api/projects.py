@@ -8,8 +8,8 @@ from pydantic import Field
 
 from ...model.overview import OverviewRow
 from ...model.quantities import in_seconds
-from ...model.schema import CommitSchema, Schema, SeriesSchema, commit_schema, series_schema
-from ...model.series import Project, Status
+from ...model.schema import CommitSchema, Schema, SeriesSchema
+from ...model.series import Status
 from ...model.verdict import ChangeKind, Verdict
 from ...store import queries
 from ...text.labels import inconclusive_reason
@@ -47,26 +47,13 @@ def index(params: PageParams) -> ProjectList:
     Newest run first.
     """
     page, page_fields = listing(queries.projects(store()), params)
-    return ProjectList(items=[_schema(project) for project in page], **page_fields)
+    return ProjectList(items=[ProjectSchema.of(project) for project in page], **page_fields)
 
 
 @operation(bp, "/<project:project>", params=QueryParams, response=ProjectSchema, tag="Projects")
 def show(project: str, params: QueryParams) -> ProjectSchema:
     """Get a project."""
-    return _schema(project_or_404(project))
-
-
-def _schema(project: Project) -> ProjectSchema:
-    return ProjectSchema(
-        name=project.name,
-        machines=project.machines,
-        series=project.series,
-        commits=project.commits,
-        newest_commit=project.newest_commit,
-        newest_run=project.newest_run,
-        unanalysed=project.unanalysed,
-        unjudged=project.unjudged,
-    )
+    return ProjectSchema.of(project_or_404(project))
 
 
 class OverviewParams(PageParams):
@@ -157,27 +144,13 @@ def overview(project: str, params: OverviewParams) -> OverviewList:
 def series_state_schema(row: OverviewRow) -> SeriesStateSchema:
     """State of the series of an overview row."""
     light, best, metric = row.speed_of_light, row.baseline, row.series.metric
-    return SeriesStateSchema(
-        series=series_schema(row.series),
-        operator=row.operator,
-        verdict=row.verdict,
+    return SeriesStateSchema.of(
+        row,
         inconclusive_reason=inconclusive_reason(row),
-        value=row.value,
         latency_s=in_seconds(row.value, metric.unit) if metric.is_latency else None,
-        status=row.status,
-        reason=row.reason,
-        change=row.change,
         change_commit=row.change_commit.hash if row.change_commit else None,
-        change_is_step=bool(row.change_is_step),
-        change_kind=row.change_kind,
-        change_q=row.change_q,
         change_is_across_gpus=row.is_across_gpus,
-        gpu_spread=row.gpu_spread,
         speed_of_light_of_peak=light.of_peak if light else None,
         speed_of_light_of_ceiling=light.of_ceiling if light else None,
-        best_baseline=BestBaselineSchema(implementation=best.implementation, ratio=best.ratio, series=best.series_key)
-        if best
-        else None,
-        commit=commit_schema(row.commit),
-        newest_run=row.newest_run,
+        best_baseline=BestBaselineSchema.of(best, series=best.series_key) if best else None,
     )

@@ -5,12 +5,12 @@ from typing import Literal
 
 from flask import Blueprint
 
-from ...model.alert import Alert, AlertEvent, AlertKind, AlertState, EventKind, HealthAlert, RegressionAlert
-from ...model.schema import CommitSchema, Schema, SeriesSchema, commit_schema, series_schema
+from ...model.alert import Alert, AlertKind, AlertState, EventKind, HealthAlert, RegressionAlert
+from ...model.schema import CommitSchema, Schema, SeriesSchema
 from ...model.verdict import ChangeKind
 from ...store import queries
-from ...store.alerts import alerts
 from ...store.policy import stated_limits
+from ...store.queries.alerts import alerts
 from ...text.change_schema import ChangeSchema, change_schema
 from ..request_context import project_or_404, store
 from .limits import LimitsSource, limits_source
@@ -73,11 +73,8 @@ def index(project: str, params: RegressionsParams) -> RegressionList:
     page, page_fields = listing(rows, params)
     return RegressionList(
         items=[
-            RegressionSchema(
-                machine=group.machine,
-                commit=commit_schema(group.commit),
-                series=series_schema(regression.series),
-                change=change_schema(regression.series, regression.change),
+            RegressionSchema.of(
+                group, series=regression.series, change=change_schema(regression.series, regression.change)
             )
             for group, regression in page
         ],
@@ -183,49 +180,13 @@ def list_alerts(project: str, params: AlertsParams) -> AlertList:
 
 
 def _alert_schema(alert: Alert) -> AlertSchema:
-    return AlertSchema(
-        id=alert.id,
-        kind=alert.kind,
-        machine=alert.machine,
-        state=alert.state,
-        opened=alert.opened,
-        resolved=alert.resolved,
-        assignee=alert.assignee,
-        link=alert.link,
+    return AlertSchema.of(
+        alert,
         regression=_regression(alert) if isinstance(alert, RegressionAlert) else None,
-        finding=_finding(alert) if isinstance(alert, HealthAlert) else None,
-        events=[_event(event) for event in alert.events],
+        finding=alert.finding if isinstance(alert, HealthAlert) else None,
     )
-
-
-def _event(event: AlertEvent) -> AlertEventSchema:
-    return AlertEventSchema(
-        at=event.at, kind=event.kind, state=event.state, author=event.author, note=event.note, detail=event.detail
-    )
-
-
-def _finding(alert: HealthAlert) -> AlertFindingSchema:
-    finding = alert.finding
-    return AlertFindingSchema(kernel=finding.kernel, summary=finding.summary, lines=[*finding.lines])
 
 
 def _regression(alert: RegressionAlert) -> AlertRegressionSchema:
-    stated = alert.stated
-    return AlertRegressionSchema(
-        commit=commit_schema(alert.commit),
-        previous_commit=commit_schema(alert.previous_commit),
-        stated=StatedCauseSchema(
-            commit=commit_schema(stated.commit),
-            previous_commit=commit_schema(stated.previous_commit),
-            author=stated.author,
-            at=stated.at,
-        )
-        if stated is not None
-        else None,
-        series=[
-            AlertSeriesSchema(
-                series=series_schema(entry.series), magnitude=entry.magnitude, low=entry.ci_low, high=entry.ci_high
-            )
-            for entry in alert.series
-        ],
-    )
+    series = [AlertSeriesSchema.of(entry, low=entry.ci_low, high=entry.ci_high) for entry in alert.series]
+    return AlertRegressionSchema.of(alert, series=series)

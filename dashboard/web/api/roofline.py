@@ -5,7 +5,7 @@ from typing import ClassVar
 from flask import Blueprint, abort
 
 from ...model.machine import RooflinePoint
-from ...model.schema import Schema, SeriesSchema, series_schema
+from ...model.schema import Schema, SeriesSchema
 from ...store import queries
 from ..request_context import project_or_404, store
 from .machines import CeilingsSchema, ceilings_schema
@@ -100,11 +100,10 @@ def show(project: str, params: RooflineParams) -> RooflineResponse:
 
 def _schema(point: RooflinePoint) -> RooflinePointSchema:
     light = point.speed_of_light
-    return RooflinePointSchema(
-        series=series_schema(point.series),
+    return RooflinePointSchema.of(
+        point,
         operator=point.workload.operator,
         dtype=point.workload.dtype,
-        latency_s=point.latency_s,
         flop=point.workload.flops,
         least_bytes=point.workload.bytes,
         intensity_flop_per_byte=point.intensity,
@@ -113,7 +112,5 @@ def _schema(point: RooflinePoint) -> RooflinePointSchema:
         bandwidth_bytes_per_s=point.bandwidth_bps,
         speed_of_light_of_peak=light.of_peak,
         speed_of_light_of_ceiling=light.of_ceiling,
-        energy_j=point.energy_j,
-        gpu=point.gpu,
         commit=point.commit.hash,
     )

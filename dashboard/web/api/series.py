@@ -9,9 +9,9 @@ from pydantic import Field
 from ...analysis.slow_decline import with_causes
 from ...analysis.thresholds import step_thresholds
 from ...model.compiled_code import CompiledCode
-from ...model.schema import Schema, SeriesSchema, commit_position, series_schema
+from ...model.schema import CommitPosition, Schema, SeriesSchema, series_schema
 from ...model.series import Point, Series, Status
-from ...statistics.levels import SegmentLevel, levels
+from ...statistics.levels import levels
 from ...store import queries
 from ...store.queries.compiled_code import compiled_code
 from ...store.queries.series import OwnHistory, own_history
@@ -151,22 +151,10 @@ def series_or_404(project: str, key: str) -> Series:
 
 
 def compiled_code_schema(code: CompiledCode) -> CompiledCodeSchema:
-    return CompiledCodeSchema(
-        operator=code.operator,
-        kernel=code.kernel,
-        architecture=code.architecture,
-        implementation=code.implementation,
-        registers=code.registers,
-        stack_bytes=code.stack_bytes,
+    return CompiledCodeSchema.of(
+        code,
         shared_memory_bytes=code.shared_bytes,
         dynamic_shared_memory_bytes=code.dynamic_shared_bytes,
-        local_memory_instructions=code.local_memory_instructions,
-        code_bytes=code.code_bytes,
-        barriers=code.barriers,
-        occupancy=code.occupancy,
-        occupancy_limit=code.occupancy_limit,
-        sha256=code.sha256,
-        instructions=dict(code.instructions),
     )
 
 
@@ -189,7 +177,7 @@ class PointSchema(Schema):
     commit: str
     date: datetime
     """When it was committed, UTC."""
-    position: int | None
+    position: CommitPosition
     value: float | None
     """In the series' unit, like q25 and q75; null unless the status is ok."""
     adjusted_value: float | None
@@ -254,7 +242,7 @@ def history(project: str, key: str, params: HistoryParams) -> HistoryResponse:
         series=series_schema(series),
         points=[_point(point, history.gpu_ratios.get(point.commit.hash)) for point in points],
         levels=[
-            _level(level)
+            LevelSchema.of(level, first_commit=level.first.hash, last_commit=level.last.hash)
             for level in levels(history.points, history.changes, is_exact=series.metric.is_exact, ratios=ratios)
             if points
             and points[0].commit.position <= level.last.position
@@ -292,30 +280,11 @@ def _position(history: OwnHistory, prefix: str | None) -> int | None:
     return positions.pop()
 
 
-def _level(level: SegmentLevel) -> LevelSchema:
-    return LevelSchema(
-        first_commit=level.first.hash,
-        last_commit=level.last.hash,
-        value=level.value,
-        commits=level.commits,
-        gpu=level.gpu,
-        is_gpu_adjusted=level.is_gpu_adjusted,
-    )
-
-
 def _point(point: Point, gpu_ratio: float | None) -> PointSchema:
-    return PointSchema.model_construct(
+    return PointSchema.of(
+        point,
         commit=point.commit.hash,
         date=point.commit.date,
-        position=commit_position(point.commit),
-        value=point.value,
+        position=point.commit.position,
         adjusted_value=point.value * gpu_ratio if point.value is not None and gpu_ratio is not None else None,
-        q25=point.q25,
-        q75=point.q75,
-        sample_count=point.sample_count,
-        status=point.status,
-        reason=point.reason,
-        run=point.run,
-        run_time=point.run_time,
-        gpu=point.gpu,
     )

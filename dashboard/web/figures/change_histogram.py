@@ -14,8 +14,7 @@ import plotly.graph_objects as go
 from ...model.comparison import ComparisonRow
 from ...model.verdict import Verdict
 from .hover import SHOW_TEXT
-from .palette import BETTER, GREY, WORSE
-from .themes import figure
+from .style import BETTER, GREY, WORSE, figure
 
 FEWEST = 8  # drawn rows, below which the table is enough
 _EDGES = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5)  # relative; a halving counts as a doubling

@@ -17,20 +17,18 @@ from ...analysis.causes import SoftwareChange, software_changes
 from ...model import quantities
 from ...model.history import no_number
 from ...model.kernel_line import Kernel, ShapeRow
-from ...model.naming import gpu_name
+from ...model.naming import SOFTWARE_NAMES, gpu_name
 from ...text.change_words import software_words
 from .history_view import commit_tick
 from .hover import SHOW_TEXT, commit_text
-from .layout import plain
-from .palette import CELL, CELL_BETTER, CELL_WORSE, INK, MUTED
-from .themes import MONOSPACE, figure
+from .style import CELL, CELL_BETTER, CELL_WORSE, INK, MONOSPACE, MUTED, figure, label, plain, vertical_line
 
 _MIN_SPAN = 0.05  # of the colours, so that noise is not visible
 _MAX_SPAN = 0.7
 _MAX_NUMBERED = 20  # commits up to which cells have numbers
 _PALE = 0.65
 _REFERENCE_COMMITS = 3  # median of up to so many commits
-_SIGNS = {"suite": "harness", "torch": "PyTorch", "cuda": "CUDA", "cudnn": "cuDNN", "triton": "Triton"}
+_SIGNS = {**SOFTWARE_NAMES, "suite": "harness"}
 _ADJUSTED = "adjusted"  # in place of the GPUs of a cell
 _AXIS = {"type": "linear", "tickmode": "array", "showgrid": False, "fixedrange": True}
 
@@ -120,7 +118,10 @@ def heat_map_figure(
             "range": [len(rows) - 0.5, -0.5],
             "tickfont_color": INK,
         },
-        shapes=[*_gpu_changes(kernel), *([] if is_by_gpu else _software_lines(kernel))],
+        shapes=[
+            *_gpu_changes(kernel),
+            *(_line(place, "solid", 1.02) for place, _ in _software_changes(kernel) if not is_by_gpu),
+        ],
         meta={"commits": commits, "newest": [_newest(row) for row in rows]},
     )
 
@@ -217,16 +218,7 @@ def _gpu_changes(kernel: Kernel) -> list[dict[str, Any]]:
 
 def _line(place: int, dash: str, top: float = 1.0) -> dict[str, Any]:
     """A vertical line before a commit."""
-    return {
-        "type": "line",
-        "xref": "x",
-        "yref": "paper",
-        "x0": place - 0.5,
-        "x1": place - 0.5,
-        "y0": 0 if top == 1.0 else 1,
-        "y1": top,
-        "line": {"color": MUTED, "width": 1, "dash": dash},
-    }
+    return vertical_line(place - 0.5, MUTED, dash, y0=0 if top == 1.0 else 1, y1=top)
 
 
 def _gpu_names(kernel: Kernel) -> list[dict[str, Any]]:
@@ -248,10 +240,6 @@ def _software_marks(kernel: Kernel) -> list[dict[str, Any]]:
     ]
 
 
-def _software_lines(kernel: Kernel) -> list[dict[str, Any]]:
-    return [_line(place, "solid", 1.02) for place, _ in _software_changes(kernel)]
-
-
 def _software_changes(kernel: Kernel) -> list[tuple[int, tuple[SoftwareChange, ...]]]:
     known = [(place, facts) for place, facts in enumerate(kernel.software) if facts is not None]
     return [
@@ -262,18 +250,8 @@ def _software_changes(kernel: Kernel) -> list[tuple[int, tuple[SoftwareChange, .
 
 
 def _above(place: int, text: str, hover: str) -> dict[str, Any]:
-    return {
-        "x": place - 0.5,
-        "y": 1,
-        "xref": "x",
-        "yref": "paper",
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "text": plain(text),
-        "hovertext": plain(hover),
-        "font": {"size": 10, "color": MUTED},
-    }
+    font = {"size": 10, "color": MUTED}
+    return label(plain(text), place - 0.5, 1, xref="x", showarrow=False, hovertext=plain(hover), font=font)
 
 
 def _cell_text(kernel: Kernel, row: HeatRow, name: str, place: int) -> str:

@@ -31,9 +31,7 @@ from .history_markers import (
 )
 from .history_view import RUN_DIGITS, AxisUnit, Frame, HistoryView, Scale, axis_unit, meta, typical_value, x_axis
 from .hover import SHOW_TEXT, no_number_text
-from .layout import Domain, Panes, panes, plain
-from .palette import INK, MUTED
-from .themes import figure
+from .style import INK, MUTED, Domain, Panes, figure, label, panes, plain
 
 _NEAR_ZERO = 0.1  # of the largest value: such axes start at zero
 
@@ -132,19 +130,7 @@ def _not_from_zero(history: History, frame: Frame, scale: Scale, domain: Domain)
     values = [value for value in displayed if value is not None]
     if scale is not Scale.LINEAR or not values or min(values) <= _NEAR_ZERO * max(values):
         return []
-    return [
-        {
-            "name": "foot",
-            "text": "axis does not start at 0",
-            "x": 0,
-            "xref": "paper",
-            "xanchor": "left",
-            "y": domain[0],
-            "yref": "paper",
-            "yanchor": "bottom",
-            "font_size": 10,
-        }
-    ]
+    return [label("axis does not start at 0", 0, domain[0], name="foot", font_size=10)]
 
 
 def _no_numbers(points: Sequence[Point], frame: Frame) -> list[go.Scatter]:

@@ -8,13 +8,13 @@ from typing import Any
 import plotly.graph_objects as go
 
 from ...model import quantities
-from ...model.history import AddedSeries, History, LevelLine, ShownHistory, Spread
+from ...model.history import History, LevelLine, OtherHistory, ShownHistory, Spread
 from ...model.naming import gpu_name, name_in_module
 from ...model.series import Commit, Point, Series, Status
+from ...text.labels import shortened
 from .history_view import RUN_DIGITS, Frame, Scale, by_commit, runs_of
 from .hover import SHOW_TEXT, commit_text, no_number_text, point_text
-from .layout import Domain, plain
-from .palette import BAND, INK, MUTED, SURFACE, look
+from .style import BAND, INK, MUTED, SURFACE, Domain, label, look, plain
 
 _FAR = 4.0  # other implementations beyond this factor start hidden
 _PANE_AXIS = 5  # first y axis of the overlays
@@ -171,7 +171,7 @@ def other_lines(history: History, frame: Frame, typical: float) -> list[go.Scatt
     return traces
 
 
-def beside_lines(beside: Sequence[AddedSeries], frame: Frame) -> list[go.Scatter]:
+def beside_lines(beside: Sequence[OtherHistory], frame: Frame) -> list[go.Scatter]:
     """One small plot per overlaid series."""
     traces: list[go.Scatter] = []
     for number, each in enumerate(beside):
@@ -220,7 +220,7 @@ def beside_lines(beside: Sequence[AddedSeries], frame: Frame) -> list[go.Scatter
     return traces
 
 
-def _never_a_number(each: AddedSeries, frame: Frame, common: dict[str, Any]) -> go.Scatter:
+def _never_a_number(each: OtherHistory, frame: Frame, common: dict[str, Any]) -> go.Scatter:
     """Crosses with reasons; a gap if there are no points, since plotly drops axes without data."""
     height: list[float | None] = [0.5] * len(each.points)
     return go.Scatter(
@@ -235,7 +235,7 @@ def _never_a_number(each: AddedSeries, frame: Frame, common: dict[str, Any]) -> 
     )
 
 
-def beside_axes(beside: Sequence[AddedSeries], domains: Sequence[Domain], scale: Scale) -> dict[str, Any]:
+def beside_axes(beside: Sequence[OtherHistory], domains: Sequence[Domain], scale: Scale) -> dict[str, Any]:
     """Axes by name in plotly's layout; each spans at least 6 % of the typical value."""
     found = {}
     for number, (each, domain) in enumerate(zip(beside, domains, strict=True)):
@@ -256,22 +256,18 @@ def beside_axes(beside: Sequence[AddedSeries], domains: Sequence[Domain], scale:
     return found
 
 
-def beside_headings(beside: Sequence[AddedSeries], domains: Sequence[Domain], own: Series) -> list[dict[str, Any]]:
+def beside_headings(beside: Sequence[OtherHistory], domains: Sequence[Domain], own: Series) -> list[dict[str, Any]]:
     """Headings of the small plots: how each series differs from the page's."""
     return [
-        {
-            "name": "heading",
-            "x": 0,
-            "xref": "paper",
-            "xanchor": "left",
-            "y": domain[1],
-            "yref": "paper",
-            "yanchor": "bottom",
-            "yshift": 1,
-            "align": "left",
-            "font_size": 12,
-            "text": plain(_cut(_other_than(each.series, own))),
-        }
+        label(
+            plain(shortened(_other_than(each.series, own), _MAX_HEADING)),
+            0,
+            domain[1],
+            name="heading",
+            yshift=1,
+            align="left",
+            font_size=12,
+        )
         for each, domain in zip(beside, domains, strict=True)
     ]
 
@@ -296,10 +292,6 @@ def _name_parts(series: Series) -> list[str]:
     return [case, *values, *implementation, *metric, series.machine]
 
 
-def _scale(each: AddedSeries) -> tuple[float, str]:
+def _scale(each: OtherHistory) -> tuple[float, str]:
     values = [value for _, value in by_commit(each.points)]
     return quantities.axis_unit(median(values) if values else 1.0, each.series.metric.unit)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_HEADING else text[: _MAX_HEADING - 1] + "…"

@@ -16,8 +16,7 @@ from ...model.verdict import ChangeKind
 from ...text.labels import kind_word
 from .history_view import RUN_DIGITS, Frame, by_commit, runs_of
 from .hover import SHOW_TEXT, canary_text, change_text, episode_text, mark_text
-from .layout import Domain, plain
-from .palette import BETTER, CANARIES, INK, MUTED, SURFACE, WORSE
+from .style import BETTER, CANARIES, INK, MUTED, SURFACE, WORSE, Domain, label, plain, vertical_line
 
 _ENDS = (1, 2, 5, 10, 20, 50)  # of the axis, per cent; beyond: the largest value
 
@@ -79,6 +78,7 @@ def canary_summary(canaries: Sequence[OtherHistory]) -> str:
     return "; ".join(parts)
 
 
+_ON_COMMIT = {"xref": "x", "bgcolor": SURFACE, "borderpad": 0}  # of a label
 _LABELLED = 40  # the largest ones; series.js shows those that fit
 
 
@@ -143,40 +143,20 @@ def change_labels(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) 
     """Magnitudes of the largest changes, in lanes above the plot; largest first."""
     largest = sorted(changes, key=lambda change: -abs(change.magnitude))[:_LABELLED]
     return [
-        {
-            "name": "change",
-            "x": frame.x(change.commit),
-            "xref": "x",
-            "y": 1,
-            "yref": "paper",
-            "xanchor": "left",
-            "yanchor": "top",
-            "text": quantities.change(change.magnitude, change.before),
-            "xshift": 3,
-            "bgcolor": SURFACE,
-            "borderpad": 0,
-            "font": {"color": _colour(change, is_ours)},
-        }
+        label(
+            quantities.change(change.magnitude, change.before),
+            frame.x(change.commit),
+            1,
+            font={"color": _colour(change, is_ours)},
+            **{**_ON_COMMIT, "name": "change", "yanchor": "top", "xshift": 3},
+        )
         for change in largest
     ]
 
 
 def change_lines(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) -> list[dict[str, Any]]:
     """A vertical line at each changepoint."""
-    return [
-        {
-            "type": "line",
-            "xref": "x",
-            "yref": "paper",
-            "x0": frame.x(change.commit),
-            "x1": frame.x(change.commit),
-            "y0": 0,
-            "y1": 1,
-            "layer": "below",
-            "line": {"color": _colour(change, is_ours), "width": 1, "dash": "dot"},
-        }
-        for change in changes
-    ]
+    return [vertical_line(frame.x(each.commit), _colour(each, is_ours), layer="below") for each in changes]
 
 
 _SLOW = frozenset({ChangeKind.DRIFT, ChangeKind.SLOW_DECLINE})
@@ -254,17 +234,7 @@ def mark_lines(marks: Sequence[Mark], frame: Frame) -> list[dict[str, Any]]:
     if len(marks) > _MAX_LINES:
         return []
     return [
-        {
-            "type": "line",
-            "xref": "x",
-            "yref": "paper",
-            "x0": frame.x(mark.commit),
-            "x1": frame.x(mark.commit),
-            "y0": 0,
-            "y1": 1,
-            "layer": "below",
-            "line": {"color": MUTED, "width": 1, "dash": "dash" if mark.kind is MarkKind.MACHINE else "solid"},
-        }
+        vertical_line(frame.x(mark.commit), MUTED, "dash" if mark.kind is MarkKind.MACHINE else "solid", layer="below")
         for mark in marks
         if mark.kind is not MarkKind.NOTE
     ]
@@ -274,20 +244,12 @@ def mark_labels(marks: Sequence[Mark], frame: Frame, domain: Domain) -> list[dic
     """Texts of the marks, releases first; series.js shows those that fit."""
     first = sorted(marks, key=lambda mark: list(_LOOKS).index(mark.kind))
     return [
-        {
-            "name": "mark",
-            "x": frame.x(mark.commit),
-            "xref": "x",
-            "xanchor": "left",
-            "y": sum(domain) / 2,
-            "yref": "paper",
-            "yanchor": "middle",
-            "xshift": 7,
-            "visible": False,
-            "text": plain(_short(mark.text)),
-            "bgcolor": SURFACE,
-            "borderpad": 0,
-        }
+        label(
+            plain(_short(mark.text)),
+            frame.x(mark.commit),
+            sum(domain) / 2,
+            **{**_ON_COMMIT, "name": "mark", "yanchor": "middle", "xshift": 7, "visible": False},
+        )
         for mark in first[:_MAX_LINES]
     ]
 

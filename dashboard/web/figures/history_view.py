@@ -10,9 +10,7 @@ from typing import Any
 from ...model import quantities
 from ...model.history import CommitPosition, Extent, History, OtherHistory, ShownHistory, thinning_note
 from ...model.series import Commit, Point, Status
-from .layout import date_axis
-from .palette import look
-from .themes import MONOSPACE
+from .style import MONOSPACE, date_axis, look
 
 RUN_DIGITS = 12  # of a run's name, which tell the runs of one series apart
 _ROOM = 0.015  # beside the outermost commits, as a share of the range

@@ -10,7 +10,8 @@ from ...model.machine import RooflinePoint
 from ...model.metric import Metric
 from ...model.naming import gpu_name
 from ...model.series import Commit, Point
-from .layout import plain
+from ...text.labels import shortened
+from .style import plain
 
 SHOW_TEXT = "%{text}<extra></extra>"  # hovertemplate: the text only
 _SUBJECT = 70
@@ -128,8 +129,7 @@ def commit_text(commit: Commit, *, short: bool = False) -> str:
     if short:
         return lines[0]
     if commit.subject:
-        subject = commit.subject if len(commit.subject) <= _SUBJECT else commit.subject[: _SUBJECT - 1] + "…"
-        lines.append(plain(subject))
+        lines.append(plain(shortened(commit.subject, _SUBJECT)))
     if commit.author:
         lines.append(plain(commit.author))
     return "<br>".join(lines)

@@ -12,9 +12,7 @@ from ...model import quantities
 from ...model.naming import canary_name, gpu_name
 from ...store.column_records import RunConditions, SeriesRuns
 from .hover import SHOW_TEXT
-from .layout import date_axis, plain
-from .palette import BLUE, CANARIES, GREEN, INK, MUTED, ORANGE, WORSE
-from .themes import figure
+from .style import BLUE, CANARIES, GREEN, INK, MUTED, ORANGE, WORSE, date_axis, figure, label, plain
 
 _CLOCK, _HEAT, _THROTTLED = BLUE, ORANGE, WORSE
 _RUN_LOOKS = ((BLUE, "solid"), (ORANGE, "dash"), (GREEN, "dot"))
@@ -54,18 +52,7 @@ def conditions_figure(runs: Sequence[RunConditions], canaries: Sequence[SeriesRu
             "fixedrange": True,
             **axis,
         }
-        labels.append(
-            {
-                "text": title,
-                "x": 0,
-                "xanchor": "left",
-                "xref": "paper",
-                "y": foot + height * 0.87,
-                "yanchor": "bottom",
-                "yref": "paper",
-                "font": {"size": 12, "color": INK},
-            }
-        )
+        labels.append(label(title, 0, foot + height * 0.87, font={"size": 12, "color": INK}))
     return figure(
         data,
         showlegend=bool(lines),

@@ -14,10 +14,8 @@ import plotly.graph_objects as go
 
 from ...model.machine import Roofline, RooflinePoint
 from .hover import SHOW_TEXT, profiled_text, roofline_text, trail_text
-from .layout import plain
-from .palette import GRID, INK, MUTED, look
 from .roofs import ridges, roof_labels, roof_lines, roofs_of
-from .themes import figure
+from .style import GRID, INK, MUTED, figure, look, plain
 
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "hexagon", "cross", "pentagon", "star", "hourglass")
 _LOGARITHMIC = {"type": "log", "dtick": 1, "minor": {"ticks": "outside", "ticklen": 3}}

@@ -9,8 +9,7 @@ import plotly.graph_objects as go
 
 from ...model import quantities
 from ...model.machine import Ceilings, Roofline
-from .layout import plain
-from .palette import INK, MUTED
+from .style import INK, MUTED, plain
 
 _BELOW = 5.0  # times further left than the lowest named ridge, so that the slope's own words stay below that name
 _LINE = 0.2 / 6  # of the decades that a figure shows: the height of a line of words

@@ -10,9 +10,7 @@ from ...model import quantities
 from ...model.series import Commit, Point
 from .history_view import by_commit, commit_tick
 from .hover import SHOW_TEXT, commit_text
-from .layout import plain
-from .palette import BLUE, GREY, MUTED
-from .themes import MONOSPACE, TRANSPARENT, figure
+from .style import BLUE, GREY, MONOSPACE, MUTED, TRANSPARENT, figure, label, plain, vertical_line
 
 _MOST_DOTS = 200  # of a side
 _LEAST_SPREAD = 0.01  # of the values: samples that differ less shall not look far apart
@@ -150,28 +148,16 @@ def recent_figure(
             "fixedrange": True,
         },
         yaxis={"title_text": plain(_shown(shown_unit)), "range": [low * factor, high * factor], "fixedrange": True},
-        shapes=[
-            {
-                "type": "line",
-                "x0": x,
-                "x1": x,
-                "y0": 0,
-                "y1": 1,
-                "yref": "paper",
-                "layer": "below",
-                "line": {"color": MUTED, "width": 1, "dash": "dot"},
-            }
-            for _, x in marked
-        ],
+        shapes=[vertical_line(x, MUTED, layer="below") for _, x in marked],
         annotations=[
-            {
-                "text": plain(name),
-                "x": x,
-                "xanchor": "right" if x > 0.8 * len(shown) else "left",
-                "y": 1 - 0.1 * number,
-                "yref": "paper",
-                "yanchor": "top",
-            }
+            label(
+                plain(name),
+                x,
+                1 - 0.1 * number,
+                xref="x",
+                xanchor="right" if x > 0.8 * len(shown) else "left",
+                yanchor="top",
+            )
             for number, (name, x) in enumerate(marked)
         ],
         margin={"l": 52, "r": 12, "t": 24, "b": 40},

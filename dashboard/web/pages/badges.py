@@ -13,7 +13,7 @@ from ...model.overview import OverviewRow
 from ...model.quantities import change, quantity, ratio, share
 from ...model.verdict import CHANGED, Verdict
 from ...store import queries
-from ...text.labels import verdict_word
+from ...text.labels import shortened, verdict_word
 from ..request_context import project_or_404, store
 from ..template_filters import implementation
 
@@ -40,7 +40,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def badge(label: str, message: str, colour: str, title: str) -> str:
     """The badge as SVG: label on the left, message on the right; `textLength` fixes the width for any font."""
     label, message, title = (_NOT_XML.sub("\ufffd", text) for text in (label, message, title))
-    label, message = (text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…" for text in (label, message))
+    label, message = (shortened(text, _MAX_LENGTH) for text in (label, message))
     left_text, right_text = _text_width(label), _text_width(message)
     left, right = left_text + 2 * _PADDING, right_text + 2 * _PADDING
     return _BADGE.format(

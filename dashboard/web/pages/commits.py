@@ -75,9 +75,10 @@ def commit_verdicts(project: str, page: CommitPage, measured: Sequence[MachineRu
     return tuple(verdicts)
 
 
-def machine_states(project: str, verdicts: Iterable[CommitVerdict], *, has_controls: bool) -> dict[str, str]:
+def machine_states(project: str, verdicts: Iterable[CommitVerdict]) -> dict[str, str]:
     """Drift of each machine between the two commits, in words, by its controls."""
     states = {}
+    has_controls = any(row.controls or row.baselines for row in queries.project_workloads(store(), project).values())
     for verdict in verdicts:
         drifts = verdict.compared.comparison.drifts if verdict.compared is not None else ()
         drift_of = {drift.machine: drift for drift in drifts}
@@ -245,7 +246,7 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
         unavailable=len(page.points) - len(recorded),
         measured=measured,
         verdicts=verdicts,
-        states=machine_states(current.name, verdicts, has_controls=_has_controls(current.name)),
+        states=machine_states(current.name, verdicts),
         failures=failures(recorded),
         builds=[point for point in recorded if point.series.metric.name in {"build_time", "library_size"}],
         code=compiled_changes(current.name, page, measured),
@@ -283,10 +284,6 @@ def _recorded(
 def _group(name: str, rows: Sequence[CommitPoint], shown: Sequence[CommitPoint], *, is_open: bool) -> RecordedGroup:
     failed = sum(point.status in {Status.INVALID, Status.FAILED, Status.WRONG} for point in rows)
     return RecordedGroup(name=name, total=len(rows), failed=failed, rows=tuple(shown), is_open=is_open)
-
-
-def _has_controls(project: str) -> bool:
-    return any(row.controls or row.baselines for row in queries.project_workloads(store(), project).values())
 
 
 def page_of(project: str, commit: str) -> CommitPage:

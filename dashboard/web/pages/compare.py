@@ -20,7 +20,7 @@ from ..comparison_cache import compared_commits, compared_implementations, compa
 from ..comparison_filter import QUIET, ComparisonFilter, apply
 from ..figures.change_histogram import change_histogram
 from ..figures.samples import recent_figure, samples_of
-from ..request_context import pagination, project_or_404, search_query, store
+from ..request_context import cached, pagination, project_or_404, search_query, store
 from .overview import headlines_of
 from .runner_status import standings_of
 
@@ -283,8 +283,9 @@ def _page(project: Project, **shown: Any) -> str:
     )
 
 
+@cached
 def _leaderboard(project: str) -> tuple[KernelStanding, ...]:
-    return store().cached(project, "leaderboard", lambda: leaderboard(store(), project, standings_of(project)))
+    return leaderboard(store(), project, standings_of(project))
 
 
 def _newest(project: str) -> tuple[Commit, ...]:

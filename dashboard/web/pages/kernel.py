@@ -10,7 +10,6 @@ from ...model.naming import name_in_module
 from ...model.series import Commit, Series
 from ...model.verdict import ChangeKind
 from ...store import queries
-from ...text.labels import state_detail, state_meaning, state_word
 from ..figures.heat_map import Reference, by_gpu, heat_map_figure, heat_rows
 from ..figures.history_lines import name_beside
 from ..request_context import project_or_404, store
@@ -58,7 +57,7 @@ def show(project: str, name: str) -> str:
     against = request.args.get("against", "")
     reference = Reference(against) if against in set(Reference) else Reference.FIRST
     rows = heat_rows(kernel, reference)
-    has_several_gpus = _has_several_gpus(kernel)
+    has_several_gpus = len({cell.gpus for row in kernel.rows for cell in row.cells if cell and cell.gpus}) > 1
     is_by_gpu = has_several_gpus and request.args.get("columns") == "gpu"
     shown, shown_rows = by_gpu(kernel, rows) if is_by_gpu else (kernel, rows)
     verdicts = {row.series.key: row.verdict for row in kernel.rows}
@@ -82,9 +81,6 @@ def show(project: str, name: str) -> str:
             for row in standings_of(current.name)
             if (key := row.row.series.key) in verdicts and row.row.verdict is verdicts[key]
         },
-        state_word=state_word,
-        state_meaning=state_meaning,
-        state_detail=state_detail,
     )
 
 
@@ -101,11 +97,6 @@ def _newest_steps(kernel: Kernel) -> NewestSteps | None:
     commit = max((step.commit for step in steps), key=lambda commit: commit.position)
     worse = [step.is_worse for step in steps if step.commit.hash == commit.hash]
     return NewestSteps(commit=commit, better=worse.count(False), worse=worse.count(True))
-
-
-def _has_several_gpus(kernel: Kernel) -> bool:
-    """Whether several GPUs measured the displayed cells."""
-    return len({cell.gpus for row in kernel.rows for cell in row.cells if cell is not None and cell.gpus}) > 1
 
 
 def _names(series: list[Series]) -> list[str]:

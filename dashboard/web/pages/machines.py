@@ -10,6 +10,7 @@ from ...analysis.gpu_sessions import pooled_noise
 from ...analysis.thresholds import threshold_resolver
 from ...analysis.trust import RUNS, Detectable, EqualCodeSpread, Trust, detectable_changes, equal_code_spread, trust
 from ...model.machine import Canary, Machine
+from ...model.naming import SOFTWARE_NAMES
 from ...model.overview import RowState
 from ...model.series import Status
 from ...model.verdict import NoiseSource
@@ -20,7 +21,7 @@ from ...store.column_records import MachineHistory, ReasonCount, RunConditions, 
 from ...store.rejected_files import rejected_files
 from .. import clock
 from ..figures.machine import MAX_CHANGE, conditions_figure, detectable_figure
-from ..request_context import project_or_404, store
+from ..request_context import cached, project_or_404, store
 from .runner_status import Runner, machine_standings, runners
 
 bp = Blueprint("machines", __name__)
@@ -30,17 +31,7 @@ _WORST = 30  # series in the table of smallest changes
 _PERIODS = 30  # of software
 _QUANTILES = (0.5, 0.9)  # of the series
 _THROTTLED_SHARE = 0.1  # of the runs, from which on throttling is a problem
-_FACT_LABELS = {
-    "card": "GPU",
-    "driver": "Driver",
-    "cuda": "CUDA",
-    "torch": "PyTorch",
-    "cudnn": "cuDNN",
-    "triton": "Triton",
-    "nvbench": "NVBench",
-    "python": "Python",
-    "power limit": "Power limit",
-}
+_FACT_LABELS = {**SOFTWARE_NAMES, "card": "GPU", "driver": "Driver", "power limit": "Power limit"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,29 +136,26 @@ def _summary(project: str, machine: Machine, runner: Runner | None, canaries: Se
     return replace(summary, problem=problem, command=command)
 
 
+@cached
 def _sample(project: str, machine: str) -> tuple[tuple[Detectable, ...], tuple[RunConditions, ...]]:
-    """Detectable changes of a sample of the machine's series, and its runs with known clocks; cached.
+    """Detectable changes of a sample of the machine's series, and its runs with known clocks.
 
     All series take seconds of CPU time after each import (`machine_data`); their median needs no more than a sample.
     """
-
-    def read() -> tuple[tuple[Detectable, ...], tuple[RunConditions, ...]]:
-        history = queries.machine_history(store(), project, machine, sample=_SAMPLE)
-        if history is None:
-            return (), ()
-        limits = threshold_resolver(store(), project, threshold=current_app.config["THRESHOLD"]).limits
-        ours = sum(runs.series.is_ours for runs in history.series)
-        share = ours / max(len(history.series), 1)
-        rows = detectable_changes(
-            history,
-            limits=limits,
-            pooled=pooled_noise(store(), project, machine, sample=_SAMPLE),
-            family=max(round(share * queries.judged_times(store(), project)[machine]), ours, 1),
-        )
-        runs = queries.conditions(store(), project, machine)
-        return rows, tuple(run for run in runs if run.knows_throttling)
-
-    return store().cached(project, ("machine sample", machine), read)
+    history = queries.machine_history(store(), project, machine, sample=_SAMPLE)
+    if history is None:
+        return (), ()
+    limits = threshold_resolver(store(), project, threshold=current_app.config["THRESHOLD"]).limits
+    ours = sum(runs.series.is_ours for runs in history.series)
+    share = ours / max(len(history.series), 1)
+    rows = detectable_changes(
+        history,
+        limits=limits,
+        pooled=pooled_noise(store(), project, machine, sample=_SAMPLE),
+        family=max(round(share * queries.judged_times(store(), project)[machine]), ours, 1),
+    )
+    runs = queries.conditions(store(), project, machine)
+    return rows, tuple(run for run in runs if run.knows_throttling)
 
 
 def _drift(canary: Canary) -> float:
@@ -187,17 +175,13 @@ def _problem(summary: RunnerSummary, series: int) -> tuple[str, str]:
     return "", ""
 
 
-def machine_data(project: str, name: str) -> MachineData | None:
-    """History and trust of the machine, cached; None without results."""
-    threshold = current_app.config["THRESHOLD"]
-    return store().cached(project, ("machine", name), lambda: _machine_data(project, name, threshold))
-
-
-def _machine_data(project: str, machine: str, threshold: float) -> MachineData | None:
+@cached
+def machine_data(project: str, machine: str) -> MachineData | None:
+    """History and trust of the machine; None without results."""
     history = queries.machine_history(store(), project, machine)
     if history is None:
         return None
-    judged = threshold_resolver(store(), project, threshold=threshold)
+    judged = threshold_resolver(store(), project, threshold=current_app.config["THRESHOLD"])
     reasons = tuple(row for row in history.outcomes if row.status in {Status.INVALID, Status.FAILED, Status.WRONG})
     valid = sum(row.count for row in history.outcomes if row.status is Status.OK)
     failed = sum(row.count for row in reasons)
@@ -233,12 +217,9 @@ def _moments(pause: Pause | None) -> tuple[datetime, datetime] | None:
     return datetime.fromtimestamp(pause.start_s, UTC), datetime.fromtimestamp(pause.end_s, UTC)
 
 
+@cached
 def _equal_code(project: str) -> dict[str, EqualCodeSpread]:
     """Spread of equal code by machine, for machines with enough pairs."""
-    return store().cached(project, "equal code", lambda: _spreads(project))
-
-
-def _spreads(project: str) -> dict[str, EqualCodeSpread]:
     pairs: dict[str, list[tuple[float, float]]] = {}
     for pair in queries.equal_code_pairs(store(), project):
         pairs.setdefault(pair.machine, []).append((pair.first_s, pair.second_s))

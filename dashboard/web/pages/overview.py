@@ -22,10 +22,9 @@ from ...statistics.arrival import Arrival, is_archived
 from ...store import queries
 from ...store.queries.standings import YEAR_DAYS
 from ...text.change_words import cause_words
-from ...text.labels import state_detail, state_meaning, state_word
 from .. import clock
 from ..measurement import measurement_of
-from ..request_context import current_url, listed_projects, pagination, project_or_404, search_query, store
+from ..request_context import cached, current_url, listed_projects, pagination, project_or_404, search_query, store
 from .runner_status import runners, standings_of
 
 bp = Blueprint("overview", __name__)
@@ -131,7 +130,7 @@ def index() -> ResponseReturnValue:
     return render_template(
         "projects.html",
         projects=projects,
-        late={name: _overdue(machines, now_s) for name, machines in arrivals.items()},
+        late={name: sum(machine.is_overdue(now_s) for machine in machines) for name, machines in arrivals.items()},
         archived={
             name
             for name, machines in arrivals.items()
@@ -215,9 +214,6 @@ def show(project: str) -> str:
         headlines=data.headlines,
         operators=data.operators,
         year_days=YEAR_DAYS,
-        state_word=state_word,
-        state_meaning=state_meaning,
-        state_detail=state_detail,
     )
 
 
@@ -227,17 +223,9 @@ def _kernel_word(lines: Iterable[KernelLine]) -> str:
     return "Module" if all(line.name == line.module for line in lines) else "Suite"
 
 
-def _overdue(arrivals: Iterable[Arrival], now_s: float) -> int:
-    """Number of overdue machines."""
-    return sum(arrival.is_overdue(now_s) for arrival in arrivals)
-
-
+@cached
 def overview_data(project: str) -> OverviewData:
-    """State of a project, cached."""
-    return store().cached(project, "overview", lambda: _overview_data(project))
-
-
-def _overview_data(project: str) -> OverviewData:
+    """State of a project."""
     standings = standings_of(project)
     lines = kernel_lines(standings)
     limits = step_thresholds(store(), project).limits
@@ -260,14 +248,15 @@ def _overview_data(project: str) -> OverviewData:
     )
 
 
+@cached
 def headlines_of(project: str) -> tuple[Headline, ...]:
-    """Standing of a project's kernels against the baselines, by machine; cached."""
-    return store().cached(project, "headlines", lambda: headlines(store(), project, standings_of(project)))
+    """Standing of a project's kernels against the baselines, by machine."""
+    return headlines(store(), project, standings_of(project))
 
 
+@cached
 def _curves(project: str) -> dict[str, KernelCurve]:
-    lines = overview_data(project).lines
-    return store().cached(project, "kernel curves", lambda: kernel_curves(store(), project, lines))
+    return kernel_curves(store(), project, overview_data(project).lines)
 
 
 def _matrix(lines: Iterable[KernelLine], not_in_means: frozenset[str]) -> list[MatrixRow]:

@@ -10,7 +10,7 @@ from ...analysis.next_measurement import asv_command
 from ...model import quantities
 from ...model.compiled_code import compiled_difference
 from ...model.history import PointFacts
-from ...model.naming import software_version
+from ...model.naming import SOFTWARE_NAMES, software_version
 from ...model.series import Origin
 from ...store import queries
 from ...store.queries.compiled_code import code_of_machine
@@ -18,15 +18,6 @@ from ...text.labels import count, moment
 from ..figures.samples import samples_of
 from ..request_context import project_or_404, store
 from ..urls import compare_address
-
-_SOFTWARE = {
-    "torch": "PyTorch",
-    "cuda": "CUDA",
-    "cudnn": "cuDNN",
-    "triton": "Triton",
-    "nvbench": "NVBench",
-    "python": "Python",
-}
 
 
 def origin_facts(origin: Origin) -> tuple[tuple[str, str], ...]:
@@ -64,8 +55,7 @@ def _machine(origin: Origin) -> Iterator[tuple[str, str]]:
 def _software(software: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, version in software.items():
         if version:
-            text = software_version(name, str(version))
-            yield _SOFTWARE.get(name, name), text
+            yield SOFTWARE_NAMES.get(name, name), software_version(name, str(version))
 
 
 def _measuring(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -16,9 +16,9 @@ from ...model.changepoint import Regression, RegressionGroup
 from ...model.series import Commit, Project
 from ...model.verdict import ChangeKind
 from ...store import queries
-from ...store.alerts import health_alerts
 from ...store.notes import Annotation, annotations
 from ...store.policy import stated_limits
+from ...store.queries.alerts import health_alerts
 from ...text.change_words import certainty, direction, levels
 from ...text.labels import count, day
 from ...text.markdown import code_span, inert

@@ -9,7 +9,7 @@ from ...analysis.slow_decline import slow_declines
 from ...model.overview import OverviewEntry, RowState
 from ...statistics.arrival import Arrival, is_archived
 from ...store import queries
-from ..request_context import store
+from ..request_context import cached, store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,17 +51,15 @@ def runners(arrivals: dict[str, Arrival], standings: Sequence[OverviewEntry], no
     return tuple(sorted(machines, key=lambda runner: (not runner.needs_attention, runner.newest, runner.name)))
 
 
-def standings_of(project: str) -> tuple[OverviewEntry, ...]:
-    """State of every series of a project, cached for all pages."""
-    return store().cached(project, "standings", lambda: _standings(project))
-
-
+@cached
 def machine_standings(project: str, machine: str) -> tuple[OverviewEntry, ...]:
-    """State of every series of one machine, without slow declines; cached."""
-    return store().cached(project, ("standings", machine), lambda: queries.standings(store(), project, machine=machine))
+    """State of every series of one machine, without slow declines."""
+    return queries.standings(store(), project, machine=machine)
 
 
-def _standings(project: str) -> tuple[OverviewEntry, ...]:
+@cached
+def standings_of(project: str) -> tuple[OverviewEntry, ...]:
+    """State of every series of a project, for all pages."""
     declines = slow_declines(store(), project)
     return tuple(
         replace(entry, decline=declines[key].change) if (key := entry.row.series.key) in declines else entry

@@ -13,7 +13,7 @@ from ...analysis.next_measurement import measure_again
 from ...analysis.slow_decline import with_causes
 from ...analysis.thresholds import step_thresholds
 from ...model.changepoint import SeriesChange
-from ...model.history import AddedSeries, ShownHistory, thinning_note
+from ...model.history import OtherHistory, ShownHistory, thinning_note
 from ...model.metric import Metric
 from ...model.naming import kernel_page
 from ...model.overview import OverviewEntry, OverviewRow
@@ -23,13 +23,11 @@ from ...store import queries
 from ...store.cache import ROW_BYTES
 from ...store.queries.series_view import LISTED, HistoryRequest
 from ...text.change_words import later_sentence
-from ...text.labels import state_detail, state_meaning, state_word
 from ..figures.history import history_figure
 from ..figures.history_lines import name_beside
 from ..figures.history_markers import canary_summary
 from ..figures.history_view import HistoryView, Scale, Spacing, baselines_of
-from ..figures.palette import look
-from ..figures.themes import page_json
+from ..figures.style import look, page_json
 from ..request_context import Pagination, current_url, page_number, pagination, project_or_404, search_query, store
 from .point import panel
 from .runner_status import standings_of
@@ -67,7 +65,7 @@ class DrawnHistory:
     figure: Markup
 
 
-def overlay_rows(beside: Sequence[AddedSeries]) -> tuple[OverlayRow, ...]:
+def overlay_rows(beside: Sequence[OtherHistory]) -> tuple[OverlayRow, ...]:
     """The overlaid series, in the figure's order."""
     keys = [overlay.series.key for overlay in beside]
     return tuple(
@@ -193,9 +191,6 @@ def show(project: str, key: str) -> str:
         next_measurement=measure_again(own, last_step) if last_step is not None and is_ours else None,
         standing=standing,
         overview_row=_overview_row(standing) if standing is not None else None,
-        state_word=state_word,
-        state_meaning=state_meaning,
-        state_detail=state_detail,
         siblings=siblings,
         canaries=canary_summary(shown.history.canaries),
         pagination=Pagination(number=number, size=LISTED, total=shown.extent.points),

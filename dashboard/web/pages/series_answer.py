@@ -16,7 +16,7 @@ from ...store import queries
 from ...text.change_words import certainty, direction, later_sentence, levels
 from ...text.labels import count, day
 from ...text.markdown import code_span, inert
-from ..figures.palette import look
+from ..figures.style import look
 from ..request_context import store
 
 

@@ -15,10 +15,8 @@ from ...store.queries.series_view import HistoryRequest
 from ..figures.history import history_figure
 from ..figures.history_lines import name_beside
 from ..figures.history_view import HistoryView
-from ..figures.layout import plain
-from ..figures.palette import Theme
 from ..figures.roofline import roofline_figure
-from ..figures.themes import in_theme
+from ..figures.style import Theme, in_theme, plain
 from ..urls import project_in_path
 from .site_files import SiteContent, plain_name
 

@@ -5,7 +5,7 @@
   if (!chart) return;
   const plot = chart.querySelector(".ww-plot");
   const panel = document.querySelector("#point");
-  const LANE = 16; // pixels, as in dashboard/web/figures/layout.py
+  const LANE = 16; // pixels, as in dashboard/web/figures/style.py
   const LANES = 2;
   const pen = document.createElement("canvas").getContext("2d");
 

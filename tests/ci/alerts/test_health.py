@@ -17,8 +17,8 @@ from warpwatch.dashboard.model.alert import AlertState, ItemVersion
 from warpwatch.dashboard.model.thresholds import LimitRule
 from warpwatch.dashboard.statistics.distributions import counted_share
 from warpwatch.dashboard.store import queries
-from warpwatch.dashboard.store.alerts import health_alerts
 from warpwatch.dashboard.store.column_records import RunConditions
+from warpwatch.dashboard.store.queries.alerts import health_alerts
 from warpwatch.dashboard.store.triage import Decision, triage
 
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0, 1.01, 1.0]

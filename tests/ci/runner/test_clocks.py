@@ -21,8 +21,7 @@ from warpwatch.ci.runner.clock_lock import (
     run_locked,
     stale_locks,
 )
-from warpwatch.ci.runner.host import Host
-from warpwatch.ci.runner.installation import clock_under_load_mhz
+from warpwatch.ci.runner.host import Host, clock_under_load_mhz
 
 ON = f"-i {T4['uuid']}"
 LOCKS = [f"{ON} --lock-gpu-clocks=1350,1350", f"{ON} --lock-memory-clocks=5001,5001"]

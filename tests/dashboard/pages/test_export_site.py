@@ -20,7 +20,7 @@ from tests.dashboard.pages.browsing import HOSTILE, Tab
 from tests.dashboard.pages.conftest import BROWSERS
 from warpwatch.ci.cli import main
 from warpwatch.dashboard.settings import Settings
-from warpwatch.dashboard.web.figures.palette import COLOURS, Theme
+from warpwatch.dashboard.web.figures.style import COLOURS, Theme
 from warpwatch.dashboard.web.site.site_files import PageRewriter
 
 

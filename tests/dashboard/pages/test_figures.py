@@ -18,8 +18,8 @@ from warpwatch.dashboard.model.series import Commit, Point, Profile, Series, Spe
 from warpwatch.dashboard.web.figures.history_markers import canary_summary
 from warpwatch.dashboard.web.figures.history_view import HistoryView, Scale, Spacing
 from warpwatch.dashboard.web.figures.inline_charts import SPARKLINE, sparkline
-from warpwatch.dashboard.web.figures.palette import COLOURS, Theme, look
 from warpwatch.dashboard.web.figures.roofline import roofline_figure
+from warpwatch.dashboard.web.figures.style import COLOURS, Theme, look
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -16,7 +16,7 @@ from warpwatch.dashboard.settings import AccessSettings, Settings
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.alert_opening import open_health_alert
 from warpwatch.dashboard.store.alert_updates import update_health_alert
-from warpwatch.dashboard.store.alerts import health_alerts
+from warpwatch.dashboard.store.queries.alerts import health_alerts
 from warpwatch.dashboard.web.app import create_app
 
 

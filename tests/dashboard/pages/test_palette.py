@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from warpwatch.dashboard.web.figures.heat_map import _MAX_SPAN, _PALE
-from warpwatch.dashboard.web.figures.palette import _LOOKS, COLOURS, Theme
+from warpwatch.dashboard.web.figures.style import _LOOKS, COLOURS, Theme
 
 # Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency" (IEEE TVCG
 # 15:6, 2009), table 1, severity 1; on linear RGB.

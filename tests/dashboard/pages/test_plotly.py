@@ -8,8 +8,7 @@ import plotly.io as pio
 import pytest
 
 from tests.dashboard.pages.browsing import Tab
-from warpwatch.dashboard.web.figures.palette import BAND, BLUE, COLOURS, Theme
-from warpwatch.dashboard.web.figures.themes import figure, in_theme, page_json
+from warpwatch.dashboard.web.figures.style import BAND, BLUE, COLOURS, Theme, figure, in_theme, page_json
 
 # What plotly.js does not know or takes for wrong; not what has no effect, such as a place of a label that is hidden.
 _FAULTS = """plots => plots.flatMap((plot) => Plotly.validate(plot.data, plot.layout) ?? [])

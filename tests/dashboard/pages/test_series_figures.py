@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from tests.dashboard.pages.whole_history import as_page, history_figure, whole_history
 from warpwatch.dashboard.model.changepoint import SeriesChange
-from warpwatch.dashboard.model.history import AddedSeries, Extent, History, Mark, MarkKind
+from warpwatch.dashboard.model.history import Extent, History, Mark, MarkKind, OtherHistory
 from warpwatch.dashboard.model.kernel_line import Cell, Kernel, ShapeRow
 from warpwatch.dashboard.model.metric import metric
 from warpwatch.dashboard.model.series import Commit, Point, Series, Status
 from warpwatch.dashboard.model.verdict import ChangeKind, Verdict
 from warpwatch.dashboard.web.figures.heat_map import Reference, by_gpu, heat_map_figure, heat_rows
 from warpwatch.dashboard.web.figures.history_view import HistoryView, Spacing
-from warpwatch.dashboard.web.figures.layout import panes
+from warpwatch.dashboard.web.figures.style import panes
 
 HOSTILE = "<a href='javascript:alert(1)'>x</a>"
 
@@ -122,7 +122,7 @@ def test_marks_have_a_strip_with_a_sign_each_and_their_words() -> None:
 def test_series_beside_have_a_small_plot_each_in_their_own_unit_on_the_same_axis() -> None:
     shown = whole_history(_history(*(_point(n) for n in range(4))), HistoryView())
     beside = tuple(
-        AddedSeries(
+        OtherHistory(
             series=_series(name, unit), points=tuple(_point(n, 96.0) for n in range(4)), changes=(_change(2, 0.1),)
         )
         for name, unit in (("registers", "registers"), ("peak_memory", "bytes"))

@@ -20,7 +20,7 @@ from warpwatch.dashboard.statistics.levels import levels
 from warpwatch.dashboard.store.queries.run_facts import CommitRun, machine_marks
 from warpwatch.dashboard.web.figures import history as figure
 from warpwatch.dashboard.web.figures.history_view import HistoryView
-from warpwatch.dashboard.web.figures.themes import page_json
+from warpwatch.dashboard.web.figures.style import page_json
 
 
 def history_figure(told: History | ShownHistory, view: HistoryView) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select
 
-from ..model.alert import (
+from ...model.alert import (
     HEALTH_KINDS,
     Alert,
     AlertedSeries,
@@ -21,13 +21,13 @@ from ..model.alert import (
     RegressionAlert,
     StatedChange,
 )
-from ..model.changepoint import Regression, RegressionGroup, SeriesChange
-from ..model.series import Commit
-from ..model.verdict import ChangeKind
-from . import schema
-from .alert_opening import AlertMembership
-from .engine import Store
-from .mappers import (
+from ...model.changepoint import Regression, RegressionGroup, SeriesChange
+from ...model.series import Commit
+from ...model.verdict import ChangeKind
+from .. import schema
+from ..alert_opening import AlertMembership
+from ..engine import Store
+from ..mappers import (
     Workloads,
     commit_record,
     commits_by_id,
@@ -37,8 +37,8 @@ from .mappers import (
     series_record,
     workloads,
 )
-from .queries.regressions import regressions_in, series_changes_in
-from .statements import id_in
+from ..statements import id_in
+from .regressions import regressions_in, series_changes_in
 
 UNRESOLVED = tuple(state for state in AlertState if state is not AlertState.RESOLVED)
 
@@ -55,8 +55,6 @@ def alerts(
     table = schema.alert
     with store.read() as connection:
         owner = project_id(connection, project)
-        if owner is None:
-            return ()
         rows = connection.execute(
             alert_rows(owner)
             .where(table.c.kind.in_([kind.value for kind in kinds]))
@@ -236,8 +234,6 @@ def alert_snapshot(store: Store, project: str, *, recent_days: float, max_false_
     """
     with store.read() as connection:
         owner = project_id(connection, project)
-        if owner is None:
-            return AlertSnapshot(new=(), held={}, alerts=(), changes={})
         regressions = regressions_by_alert_in(connection, project)
         groups = new_regressions_in(connection, owner, regressions, recent_days, max_false_discovery_rate)
         new = tuple(one for group in groups for one in group.regressions)
@@ -290,13 +286,13 @@ def new_regressions_in(
 def regressions_by_alert_in(connection: Connection, project: str) -> RegressionsByAlert:
     """Regressions by alert, with steps that are no longer significant: one more run does not resolve an alert."""
     owner = project_id(connection, project)
-    membership = AlertMembership(connection, owner) if owner is not None else None
+    membership = AlertMembership(connection, owner)
     of_alerts: dict[int, list[Regression]] = {}
     new = []
     for group in regressions_in(connection, project, (ChangeKind.STEP, ChangeKind.NOT_SIGNIFICANT)):
         without_alert = []
         for one in group.regressions:
-            alert = membership.alert_of_change(one.series.key, one.change) if membership is not None else None
+            alert = membership.alert_of_change(one.series.key, one.change)
             if alert is not None:
                 of_alerts.setdefault(alert, []).append(one)
             elif one.counts:
