@@ -38,6 +38,7 @@ class Store:
         self.url = _parse(database)
         self.engine = _engine(self.url, create=create)
         self._cache = Cache()
+        self._moment = threading.local()
         try:
             with self.read() as connection:
                 is_ready = is_newest(connection)
@@ -80,6 +81,7 @@ class Store:
             yield connection
             if of_project and rows_changed(connection) != before:
                 raise_generation(connection, lock)
+                self._generations_of_moment.clear()
 
     def cached(
         self,
@@ -97,8 +99,24 @@ class Store:
 
     def generation(self, project: str | None = None) -> int:
         """Number of changes of a project's data, or of all. Read it before the data."""
-        with self.engine.connect() as connection:
-            return generation(connection, project)
+        known = self._generations_of_moment
+        if project not in known:
+            with self.engine.connect() as connection:
+                known[project] = generation(connection, project)
+        return known[project]
+
+    @contextmanager
+    def one_moment(self) -> Iterator[None]:
+        """Read each generation once in this context: a page that uses many cached values reads them as of its start."""
+        self._moment.generations = {}
+        try:
+            yield
+        finally:
+            del self._moment.generations
+
+    @property
+    def _generations_of_moment(self) -> dict[str | None, int]:
+        return getattr(self._moment, "generations", {})
 
     @property
     def sqlite_file(self) -> Path | None:

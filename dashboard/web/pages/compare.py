@@ -173,7 +173,7 @@ def show(project: str) -> ResponseReturnValue:
     if request.args.get("format") == "markdown":
         return Response(as_markdown(compared.comparison), mimetype="text/markdown")
     row_filter = _filter(current.name, compared)
-    filtered = apply(row_filter, compared.rows)
+    filtered = apply(row_filter, compared.rows, compared.columns)
     pager = pagination(_ROWS_OF_A_PAGE, len(filtered.rows))
     return _page(
         current,
