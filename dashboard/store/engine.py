@@ -6,8 +6,9 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -96,6 +97,24 @@ class Store:
         Callers must not modify it. `size`: bytes of a large value.
         """
         return self._cache.get((project, key), self.generation(project), compute, size)
+
+    def cached_each(
+        self,
+        project: str | None,
+        keys: Sequence[Hashable],
+        compute: Callable[[], Sequence[Result]],
+        *,
+        size: Callable[[Result], int] | None = None,
+    ) -> list[Result]:
+        """As `cached`, the values of several keys; where one is missing, `compute` gives all, in the order of keys."""
+        computed: list[Sequence[Result]] = []
+
+        def value(place: int) -> Result:
+            if not computed:
+                computed.append(compute())
+            return computed[0][place]
+
+        return [self.cached(project, key, partial(value, place), size=size) for place, key in enumerate(keys)]
 
     def generation(self, project: str | None = None) -> int:
         """Number of changes of a project's data, or of all. Read it before the data."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 from flask import Flask, abort, current_app, g, render_template, request, url_for
@@ -168,7 +168,8 @@ def _beginning(endpoint: str, project: str, argument: str) -> str:
     if "beginnings" not in g:
         g.beginnings = {}
     if (endpoint, project) not in g.beginnings:
-        g.beginnings[endpoint, project] = url_for(endpoint, project=project, **{argument: "0"}).removesuffix("0")
+        names: dict[str, Any] = {"project": project, argument: "0"}
+        g.beginnings[endpoint, project] = url_for(endpoint, **names).removesuffix("0")
     return str(g.beginnings[endpoint, project])
 
 
