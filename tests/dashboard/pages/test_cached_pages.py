@@ -1,4 +1,4 @@
-"""Cached parts of pages: the bytes of a page that computes them, renewed by an import, never kept for invented names."""
+"""Cached parts of pages: the same bytes as computed, renewed by an import, never kept for invented names."""
 
 from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
