@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import geometric_mean
 
 from ..model.comparison import ComparedBy, Comparison, ComparisonRow, Estimate
@@ -28,6 +29,7 @@ from .compare_commits import (
     side_level,
     with_runs_needed,
 )
+from .comparison_columns import ComparisonColumns, comparison_columns
 from .gpu_sessions import compare_across_gpus, pooled_noise
 from .noise import HistoryNoises, rerun_noises
 from .thresholds import ThresholdResolver, step_thresholds, threshold_resolver
@@ -43,7 +45,7 @@ class SharedReason:
     rows: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Compared:
     """A comparison with the series as records and the values of its filters.
 
@@ -64,7 +66,12 @@ class Compared:
         """The rows of the comparison."""
         return self.comparison.rows
 
-    @property
+    @cached_property
+    def columns(self) -> ComparisonColumns:
+        """The rows as columns."""
+        return comparison_columns(self.rows)
+
+    @cached_property
     def shared_reasons(self) -> tuple[SharedReason, ...]:
         """Reasons for which several rows are inconclusive, the most frequent first."""
         by_reason: dict[str, list[ComparisonRow]] = {}

@@ -6,8 +6,9 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -38,6 +39,7 @@ class Store:
         self.url = _parse(database)
         self.engine = _engine(self.url, create=create)
         self._cache = Cache()
+        self._moment = threading.local()
         try:
             with self.read() as connection:
                 is_ready = is_newest(connection)
@@ -80,6 +82,7 @@ class Store:
             yield connection
             if of_project and rows_changed(connection) != before:
                 raise_generation(connection, lock)
+                self._generations_of_moment.clear()
 
     def cached(
         self,
@@ -95,10 +98,44 @@ class Store:
         """
         return self._cache.get((project, key), self.generation(project), compute, size)
 
+    def cached_each(
+        self,
+        project: str | None,
+        keys: Sequence[Hashable],
+        compute: Callable[[], Sequence[Result]],
+        *,
+        size: Callable[[Result], int] | None = None,
+    ) -> list[Result]:
+        """As `cached`, the values of several keys; where one is missing, `compute` gives all, in the order of keys."""
+        computed: list[Sequence[Result]] = []
+
+        def value(place: int) -> Result:
+            if not computed:
+                computed.append(compute())
+            return computed[0][place]
+
+        return [self.cached(project, key, partial(value, place), size=size) for place, key in enumerate(keys)]
+
     def generation(self, project: str | None = None) -> int:
         """Number of changes of a project's data, or of all. Read it before the data."""
-        with self.engine.connect() as connection:
-            return generation(connection, project)
+        known = self._generations_of_moment
+        if project not in known:
+            with self.engine.connect() as connection:
+                known[project] = generation(connection, project)
+        return known[project]
+
+    @contextmanager
+    def one_moment(self) -> Iterator[None]:
+        """Read each generation once in this context: a page that uses many cached values reads them as of its start."""
+        self._moment.generations = {}
+        try:
+            yield
+        finally:
+            del self._moment.generations
+
+    @property
+    def _generations_of_moment(self) -> dict[str | None, int]:
+        return getattr(self._moment, "generations", {})
 
     @property
     def sqlite_file(self) -> Path | None:

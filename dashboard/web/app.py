@@ -1,6 +1,9 @@
 """The dashboard as a Flask application: one blueprint a page, assets of our own, no request that leaves the machine."""
 
+from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flask import Flask
 from jinja2 import StrictUndefined
@@ -33,6 +36,9 @@ from .pages import (
 )
 from .request_context import register_globals
 from .urls import ProjectName
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
 
 # Everything of access put into an application, in the order in which a request meets it.
 
@@ -102,4 +108,16 @@ def create_app(settings: Settings | None = None) -> Flask:
     rate_limits.register(app, settings.access)
     errors.register(app)
     headers.register_conditional(app)
+    _read_at_one_moment(app)
     return app
+
+
+def _read_at_one_moment(app: Flask) -> None:
+    """Requests that only read see every project as of their start."""
+    store, answer = app.extensions["store"], app.wsgi_app
+
+    def wsgi_app(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        with store.one_moment() if environ["REQUEST_METHOD"] in {"GET", "HEAD"} else nullcontext():
+            return answer(environ, start_response)
+
+    app.wsgi_app = wsgi_app  # type: ignore[method-assign]

@@ -49,7 +49,7 @@ def compared_implementations(project: str, commit: Commit, base: str, head: str)
 
 
 def _bytes(compared: Compared) -> int:
-    return ROW_BYTES * len(compared.rows)
+    return ROW_BYTES * len(compared.rows) + compared.columns.nbytes
 
 
 def _threshold() -> float:

@@ -1,9 +1,13 @@
 """Filters of a comparison's rows, and the summary of the matching rows."""
 
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from ..analysis.comparison_columns import VERDICTS, ComparisonColumns
 from ..model.comparison import ComparisonRow
 from ..model.metric import Metric
 from ..model.verdict import CHANGED, Verdict
@@ -80,39 +84,43 @@ class FilteredComparison:
     means: tuple[Mean, ...]  # of the matching rows, displayed or not
     matching: tuple[tuple[Verdict, int], ...]
     hidden: tuple[tuple[Verdict, int], ...]
-    all_matching: tuple[ComparisonRow, ...]
+    all_matching: ComparisonColumns
 
     @property
     def groups(self) -> tuple[KernelGroup, ...]:
         """The matching rows by kernel: those with changes first, the largest mean change first."""
-        by_kernel: dict[str, list[ComparisonRow]] = {}
-        for row in self.all_matching:
-            by_kernel.setdefault(row.kernel, []).append(row)
-        groups = [_group(kernel, rows) for kernel, rows in by_kernel.items()]
+        every = self.all_matching
+        codes = np.unique(every.kernel).tolist()
+        groups = [_group(every.kernels[code], every.take(every.kernel == code)) for code in codes]
 
-        def order(group: KernelGroup) -> tuple[bool, float, str]:
+        def key(group: KernelGroup) -> tuple[bool, float, str]:
             return group.is_quiet, -_size(group.mean.change if group.mean is not None else 0.0), group.kernel
 
-        return tuple(sorted(groups, key=order))
+        return tuple(sorted(groups, key=key))
 
 
-def apply(comparison_filter: ComparisonFilter, rows: Sequence[ComparisonRow]) -> FilteredComparison:
-    """Filter the rows, in their order."""
-    matching = [row for row in rows if comparison_filter.matches(row)] if comparison_filter.is_active else rows
-    counts = _counts(matching)
+def apply(
+    comparison_filter: ComparisonFilter, rows: Sequence[ComparisonRow], columns: ComparisonColumns
+) -> FilteredComparison:
+    """Filter the rows, in their order. `columns`: of all rows."""
+    if comparison_filter.is_active:
+        chosen = [number for number, row in enumerate(rows) if comparison_filter.matches(row)]
+        rows, columns = [rows[number] for number in chosen], columns.take(np.array(chosen, dtype=np.intp))
+    counts = _counts(columns)
     verdicts = {verdict for verdict in Verdict if comparison_filter.displays(verdict)}
+    displayed = np.isin(columns.verdict, [code for code, verdict in enumerate(VERDICTS) if verdict in verdicts])
     return FilteredComparison(
-        rows=tuple(row for row in matching if row.verdict in verdicts),
-        means=_means(matching),
+        rows=tuple(itertools.compress(rows, displayed.tolist())),
+        means=_means(columns),
         matching=counts,
         hidden=tuple((verdict, count) for verdict, count in counts if verdict not in verdicts),
-        all_matching=tuple(matching),
+        all_matching=columns,
     )
 
 
-def _group(kernel: str, rows: Sequence[ComparisonRow]) -> KernelGroup:
-    times = [row for row in rows if row.series.metric_record.is_latency]
-    times = times or [row for row in rows if row.series.metric_record.is_time]
+def _group(kernel: str, rows: ComparisonColumns) -> KernelGroup:
+    times = rows.take(np.array([metric.is_latency for metric in rows.metrics])[rows.metric])
+    times = times if len(times) else rows.take(np.array([metric.is_time for metric in rows.metrics])[rows.metric])
     return KernelGroup(
         kernel=kernel,
         counts=_counts(rows),
@@ -120,25 +128,21 @@ def _group(kernel: str, rows: Sequence[ComparisonRow]) -> KernelGroup:
     )
 
 
-def _counts(rows: Sequence[ComparisonRow]) -> tuple[tuple[Verdict, int], ...]:
+def _counts(rows: ComparisonColumns) -> tuple[tuple[Verdict, int], ...]:
     """Rows of each verdict that has any."""
-    verdicts = [row.verdict for row in rows]  # counted in C; a Counter hashes each enum in Python
-    return tuple((verdict, number) for verdict in Verdict if (number := verdicts.count(verdict)))
+    numbers = np.bincount(rows.verdict, minlength=len(VERDICTS)).tolist()
+    return tuple((verdict, number) for verdict, number in zip(VERDICTS, numbers, strict=True) if number)
 
 
-def _means(rows: Iterable[ComparisonRow]) -> tuple[Mean, ...]:
+def _means(rows: ComparisonColumns) -> tuple[Mean, ...]:
     """Mean of each metric with ratios: latency first, then other times, then by the number of rows."""
-    logs: dict[tuple[str, str], list[float]] = {}
-    metrics: dict[tuple[str, str], Metric] = {}
-    for row in rows:
-        if row.estimate is not None and row.estimate.change > -1 and row.base:
-            key = row.series.metric, row.series.unit
-            if key not in logs:
-                logs[key], metrics[key] = [], row.series.metric_record
-            logs[key].append(math.log1p(row.estimate.change))
+    has_ratio = rows.has_base & ~np.isnan(rows.log_change)
+    metric = rows.metric[has_ratio]
+    numbers, sums = np.bincount(metric), np.bincount(metric, weights=rows.log_change[has_ratio])
+    present, firsts = np.unique(metric, return_index=True)
     means = [
-        Mean(metric=metrics[key], change=math.expm1(sum(changes) / len(changes)), rows=len(changes))
-        for key, changes in logs.items()
+        Mean(metric=rows.metrics[code], change=math.expm1(sums[code] / numbers[code]), rows=int(numbers[code]))
+        for code in present[np.argsort(firsts)].tolist()
     ]
     return tuple(sorted(means, key=lambda mean: (not mean.metric.is_latency, not mean.metric.is_time, -mean.rows)))
 

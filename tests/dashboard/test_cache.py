@@ -77,6 +77,45 @@ def test_a_write_invalidates_its_own_project_and_only_if_it_changes_a_row(
     assert computed == invalidated
 
 
+def test_one_moment_sees_no_write_of_others_and_its_own_at_once(store: Store, database: str) -> None:
+    other = Store(database)
+    _add(store, "a")
+
+    def seen() -> int:
+        return store.cached("a", "projects", lambda: _count(store))
+
+    with store.one_moment():
+        assert seen() == 1
+        _add(other, "b")
+        with other.write("a", of_project=True) as connection:
+            _rename(connection)
+        assert seen() == 1
+        with store.write("a", of_project=True) as connection:
+            connection.execute(insert(schema.project).values(name="c"))
+        assert seen() == 3
+    with other.write("a", of_project=True) as connection:
+        connection.execute(insert(schema.project).values(name="d"))
+    assert seen() == 4
+    other.close()
+
+
+def test_several_values_are_computed_at_once_where_one_is_missing(store: Store) -> None:
+    _add(store, "a")
+    computed: list[str] = []
+
+    def values(names: str) -> list[str]:
+        def compute() -> list[str]:
+            computed.append(names)
+            return [name.upper() for name in names]
+
+        return store.cached_each("a", list(names), compute)
+
+    assert values("xy") == values("yx")[::-1] == ["X", "Y"]
+    assert values("xyz") == ["X", "Y", "Z"]
+    assert values("") == []
+    assert computed == ["xy", "xyz"]
+
+
 def test_a_transaction_that_is_rolled_back_invalidates_nothing(store: Store) -> None:
     before = store.generation()
     with pytest.raises(IntegrityError), store.write("a", of_project=True) as connection:

@@ -57,6 +57,11 @@ def implementations(store: Store, project: str) -> frozenset[str]:
 
 def between(store: Store, project: str, base: Commit, head: Commit) -> CommitsBetween:
     """The neighbours of both, and the number of commits between them."""
+    key = ("commits between", base.hash, head.hash)
+    return store.cached(project, key, lambda: _between(store, project, base, head))
+
+
+def _between(store: Store, project: str, base: Commit, head: Commit) -> CommitsBetween:
     table = schema.commit
     first, last = sorted((base.position, head.position))
     with store.read() as connection:

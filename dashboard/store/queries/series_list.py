@@ -1,6 +1,6 @@
 """Lists of series: filtered, and the index of all series."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Row, func, or_, select
@@ -35,20 +35,14 @@ def find_series(
 
     Listed ones first, then the metrics in `first`, then by benchmark.
     """
-    query = SeriesQuery.parse(search)
-    known = project_workloads(store, project)
-    measured = {None, *metrics_and_implementations(store, project)[1]}
     found = [
-        (series_id, series)
-        for series_id, (series, _, text) in series_index(store, project).items()
-        if (machine is None or machine == series.machine)
-        and (metric is None or metric == series.metric.name)
-        and (implementation is None or implementation == series.implementation)
-        and series.implementation in measured
-        and (listed is None or listed is series.listed)
-        and query.matches(series, workload_of(series, known), text)
+        (series_id, entry.series)
+        for series_id, entry in _matching(SeriesQuery.parse(search), _in_order(store, project, tuple(first)))
+        if (machine is None or machine == entry.series.machine)
+        and (metric is None or metric == entry.series.metric.name)
+        and (implementation is None or implementation == entry.series.implementation)
+        and (listed is None or listed is entry.series.listed)
     ]
-    found.sort(key=lambda pair: (not pair[1].listed, pair[1].metric.name not in first, pair[1].benchmark, pair[0]))
     page = dict(found[offset : offset + limit])
     return SeriesPage(total=len(found), series=tuple(page.values()), latest=_latest_values(store, page))
 
@@ -61,11 +55,38 @@ def matching(store: Store, project: str, search: str, series: Iterable[Series]) 
 
 def matching_ids(store: Store, project: str, search: str) -> frozenset[int]:
     """Ids of a project's series that match a query."""
-    query, known = SeriesQuery.parse(search), project_workloads(store, project)
-    index = series_index(store, project).items()
-    return frozenset(
-        series_id for series_id, (series, _, text) in index if query.matches(series, workload_of(series, known), text)
-    )
+    entries = _matching(SeriesQuery.parse(search), series_index(store, project).items())
+    return frozenset(series_id for series_id, _ in entries)
+
+
+def _in_order(store: Store, project: str, first: tuple[str, ...]) -> Sequence[tuple[int, "IndexedSeries"]]:
+    """The series that lists show, in their order."""
+
+    def read() -> Sequence[tuple[int, IndexedSeries]]:
+        measured = {None, *metrics_and_implementations(store, project)[1]}
+        found = [pair for pair in series_index(store, project).items() if pair[1].series.implementation in measured]
+        found.sort(
+            key=lambda pair: (
+                not pair[1].series.listed,
+                pair[1].series.metric.name not in first,
+                pair[1].series.benchmark,
+                pair[0],
+            )
+        )
+        return found
+
+    return store.cached(project, ("series in order", first), read, size=lambda found: ROW_BYTES * len(found))
+
+
+def _matching(
+    query: SeriesQuery, entries: Iterable[tuple[int, "IndexedSeries"]]
+) -> Iterable[tuple[int, "IndexedSeries"]]:
+    """The entries of the index that match, in their order: first by words, which are compared faster."""
+    for word in query.words:
+        entries = [pair for pair in entries if word in pair[1].text]
+    if query.conditions:
+        return [pair for pair in entries if query.matches(pair[1].series, pair[1].workload, pair[1].text)]
+    return entries
 
 
 def _latest_values(store: Store, series: Mapping[int, Series]) -> Mapping[str, float | None]:
@@ -107,10 +128,11 @@ def metrics_and_implementations(store: Store, project: str) -> tuple[tuple[Metri
 
 
 class IndexedSeries(NamedTuple):
-    """A series, the key of its machine code, and the text that words of a query are searched in."""
+    """A series, the key of its machine code, its workload, and the text that words of a query are searched in."""
 
     series: Series
     code: CodeKey
+    workload: Workload | None
     text: str
 
 
@@ -146,7 +168,8 @@ def indexed_series(row: Row[Any], known: Workloads) -> IndexedSeries:
     suite = row.benchmark_name.rpartition(".")[0]
     code = CodeKey(row.machine_id, row.environment_id, suite, row.workload or "", row.implementation or "")
     series = series_record(row, known)
-    return IndexedSeries(series, code, text_of(series, workload_of(series, known)))
+    workload = workload_of(series, known)
+    return IndexedSeries(series, code, workload, text_of(series, workload))
 
 
 def is_measured_somewhere(connection: Connection, project: int | None) -> ColumnElement[bool]:

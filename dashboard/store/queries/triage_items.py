@@ -29,6 +29,7 @@ from ...model.verdict import ChangeKind, Control
 from ...statistics.summary import severity
 from .. import schema
 from ..alert_opening import AlertMembership
+from ..cache import ROW_BYTES
 from ..engine import Store
 from ..finding_records import regression_records, select_findings
 from ..mappers import commits_by_id, project_id, workloads
@@ -151,7 +152,7 @@ def triage_index(connection: Connection, owner: int) -> TriageIndex:
         alert: int | None,
         machine_id: int,
         ends: tuple[int, int],
-        series: Sequence[ItemSeries],
+        series: tuple[ItemSeries, ...],
     ) -> IndexedItem:
         commit = commits[ends[0]]
         return IndexedItem(
@@ -164,8 +165,8 @@ def triage_index(connection: Connection, owner: int) -> TriageIndex:
             previous_commit_id=ends[1],
             position=_position(commit),
             date_ms=commit.date_ms,
-            matching=tuple(series),
-            series=tuple(series),
+            matching=series,
+            series=series,
         )
 
     items = [
@@ -175,14 +176,14 @@ def triage_index(connection: Connection, owner: int) -> TriageIndex:
             row.id,
             row.machine_id,
             (row.commit_id, row.previous_commit_id),
-            list(of_alerts[row.id].values()),
+            tuple(of_alerts[row.id].values()),
         )
         for row in alerts
     ]
     for (commit_id, machine_id), series in untriaged.items():
         newest_good = max((one.previous_commit_id for one in series), key=lambda number: commits[number].position or 0)
         seen = ItemVersion(key=f"new-{commits[commit_id].hash}-{machine_id}", version=_digest(series))
-        items.append(item(seen, TriageState.UNTRIAGED, None, machine_id, (commit_id, newest_good), series))
+        items.append(item(seen, TriageState.UNTRIAGED, None, machine_id, (commit_id, newest_good), tuple(series)))
     items.sort(key=lambda one: (-one.position, one.machine, one.seen.key))
     return TriageIndex(items=tuple(items), below_limits=below_count)
 
@@ -291,22 +292,20 @@ def triage_items(
     passing = [item for item in passing if item.state in wanted.states]
     if wanted.order is TriageOrder.WORST:
         passing.sort(key=lambda item: -item.severity)
-    with store.read() as connection:
-        return TriageList(
-            items=_items(connection, project, passing[offset : offset + limit], rows),
-            total=len(passing),
-            counts={state: counts[state] for state in TriageState},
-            any_at_all=bool(index.items),
-            below_limits=index.below_limits,
-        )
+    return TriageList(
+        items=_items(store, project, passing[offset : offset + limit], rows),
+        total=len(passing),
+        counts={state: counts[state] for state in TriageState},
+        any_at_all=bool(index.items),
+        below_limits=index.below_limits,
+    )
 
 
 def triage_item(store: Store, project: str, key: str) -> TriageItem | None:
     """The item of that key. The key of an untriaged item ends with its triage."""
     index = _index(store, project)
     items = [item for item in index.items if item.seen.key == key]
-    with store.read() as connection:
-        return next(iter(_items(connection, project, items, _MOST_ROWS)), None)
+    return next(iter(_items(store, project, items, _MOST_ROWS)), None)
 
 
 def _index(store: Store, project: str, words: str = "") -> TriageIndex:
@@ -337,7 +336,30 @@ def _passes(item: IndexedItem, wanted: TriageFilter) -> bool:
     return wanted.since is None or item.date_ms >= wanted.since.timestamp() * 1000
 
 
-def _items(connection: Connection, project: str, indexed: Sequence[IndexedItem], rows: int) -> tuple[TriageItem, ...]:
+def _items(store: Store, project: str, indexed: Sequence[IndexedItem], rows: int) -> tuple[TriageItem, ...]:
+    """Records of the items: cached, unless a reader's words chose among the series of one."""
+
+    def read(chosen: Sequence[IndexedItem]) -> tuple[TriageItem, ...]:
+        with store.read() as connection:
+            return _read_items(connection, project, chosen, rows)
+
+    whole = [item for item in indexed if len(item.matching) == len(item.series)]
+    part = [item for item in indexed if len(item.matching) != len(item.series)]
+    keys = [("triage item", item.seen.key, rows) for item in whole]
+    records = [*store.cached_each(project, keys, lambda: read(whole), size=_bytes), *(read(part) if part else ())]
+    by_key = {record.seen.key: record for record in records}
+    return tuple(by_key[item.seen.key] for item in indexed)
+
+
+def _bytes(item: TriageItem) -> int:
+    alerted = len(item.alert.series) + len(item.alert.events) if item.alert is not None else 0
+    commits = sum(len(one.change.posterior) for one in item.regressions)
+    return ROW_BYTES * (1 + len(item.regressions) + commits + alerted)
+
+
+def _read_items(
+    connection: Connection, project: str, indexed: Sequence[IndexedItem], rows: int
+) -> tuple[TriageItem, ...]:
     owner = project_id(connection, project)
     alerts = regressions_by_id(connection, project, owner, [item.alert for item in indexed if item.alert is not None])
     largest = [

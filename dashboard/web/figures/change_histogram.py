@@ -4,14 +4,14 @@ Rows within ±1 % are most of a suite: their bar would flatten all others, so th
 """
 
 import math
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import plotly.graph_objects as go
 
-from ...model.comparison import ComparisonRow
+from ...analysis.comparison_columns import VERDICTS, ComparisonColumns
 from ...model.verdict import Verdict
 from .hover import SHOW_TEXT
 from .style import BETTER, GREY, WORSE, figure
@@ -33,19 +33,16 @@ class ChangeHistogram:
     within: int
 
 
-def change_histogram(rows: Iterable[ComparisonRow], *, is_of_commits: bool = True) -> ChangeHistogram | None:
+def change_histogram(rows: ComparisonColumns, *, is_of_commits: bool = True) -> ChangeHistogram | None:
     """Bars of the number of series by relative change; None for few of them."""
-    drawn = []
-    within = 0
-    for row in rows:
-        if row.estimate is not None and row.estimate.change > -1:
-            if place := _bin(row.estimate.change):
-                drawn.append((place, row.verdict if row.verdict in _COLOURS else None))
-            else:
-                within += 1
-    if len(drawn) < FEWEST:
+    edges = np.searchsorted(_LOGS, np.abs(rows.log_change), side="right")  # 0 within ±1 %
+    has_ratio = ~np.isnan(rows.log_change)
+    drawn = has_ratio & (edges > 0)
+    if np.count_nonzero(drawn) < FEWEST:
         return None
-    counts = Counter(drawn)
+    signed = np.where(rows.log_change > 0, edges, -edges)[drawn].tolist()
+    verdicts = [VERDICTS[code] for code in rows.verdict[drawn].tolist()]
+    counts = Counter(zip(signed, (each if each in _COLOURS else None for each in verdicts), strict=True))
     bins = [place for place in range(-len(_EDGES), len(_EDGES) + 1) if place]
     labels = [_label(each) for each in bins]
     traces = []
@@ -71,13 +68,7 @@ def change_histogram(rows: Iterable[ComparisonRow], *, is_of_commits: bool = Tru
         xaxis={"title_text": "relative change", "type": "category", "categoryarray": labels},
         yaxis={"title_text": "series", "rangemode": "tozero"},
     )
-    return ChangeHistogram(figure=histogram, within=within)
-
-
-def _bin(change: float) -> int:
-    """0 within ±1 %, else the number of edges that the change reaches, negative for a decrease."""
-    place = bisect_right(_LOGS, abs(math.log1p(change)))
-    return place if change > 0 else -place
+    return ChangeHistogram(figure=histogram, within=int(np.count_nonzero(has_ratio & ~drawn)))
 
 
 def _label(place: int) -> str:

@@ -30,6 +30,7 @@ from ..request_context import Pagination, commit_or_404, page_number, pagination
 
 _SHOWN_ROWS = 12  # of each comparison
 _SHOWN_REASONS = 3
+_FAILED = frozenset({Status.INVALID, Status.FAILED, Status.WRONG})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +111,7 @@ def failures(points: Iterable[CommitPoint]) -> tuple[Failure, ...]:
     """Invalid, failed and wrong measurements, one series of each; the most common reason first."""
     groups: dict[tuple[str, Status, str | None], dict[tuple[object, ...], Series]] = {}
     for point in points:
-        if point.status in {Status.INVALID, Status.FAILED, Status.WRONG}:
+        if point.status in _FAILED:
             series = point.series
             group = groups.setdefault((series.machine, point.status, point.reason), {})
             measurement = (series.suite, series.parameters, series.environment)
@@ -186,6 +187,7 @@ _GROUPS_OF_A_PAGE = 30
 _ROWS_OF_A_GROUP = 8
 _ROWS_OF_A_PAGE = 100  # of one kernel
 _OPEN_UP_TO = 100  # search results: their groups are open
+_OF_THE_BUILD = frozenset({"build_time", "library_size"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +199,26 @@ class RecordedGroup:
     failed: int
     rows: tuple[CommitPoint, ...]  # displayed
     is_open: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedKernel:
+    """All points of a kernel at a commit."""
+
+    name: str
+    points: tuple[CommitPoint, ...]
+    failed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRecords:
+    """Everything recorded at a commit, with what its page shows of it."""
+
+    page: CommitPage
+    recorded: tuple[CommitPoint, ...]  # without unavailable ones
+    kernels: tuple[RecordedKernel, ...]
+    failures: tuple[Failure, ...]
+    builds: tuple[CommitPoint, ...]
 
 
 @bp.get("/<project:project>/commits")
@@ -222,18 +244,18 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
     commit = commit_or_404(current.name, prefix)
     if commit.hash != prefix:
         return redirect(url_for(".show", project=project, prefix=commit.hash))
-    page = page_of(current.name, commit.hash)
+    records = records_at(current.name, commit.hash)
+    page, recorded, kernels = records.page, records.recorded, records.kernels
     words = search_query()
-    recorded = [point for point in page.points if point.status is not Status.UNAVAILABLE]
-    points = recorded
     if words:
         found = queries.matching(store(), current.name, words, (point.series for point in recorded))
-        points = [point for point in recorded if point.series.key in found]
-    groups, pager = _recorded(current.name, points, request.args.get("kernel", ""), is_open=bool(words))
+        kernels = _by_kernel(current.name, (point for point in recorded if point.series.key in found))
+    groups, pager = _shown(kernels, request.args.get("kernel", ""), is_open=bool(words))
     measured = queries.measured_on(store(), current.name, commit.hash)
     verdicts = store().cached(
         current.name, ("commit verdicts", commit.hash), lambda: commit_verdicts(current.name, page, measured)
     )
+    notes = annotations(store(), current.name, commit=commit.hash)
     return render_template(
         "commit.html",
         commit_page=page,
@@ -241,55 +263,47 @@ def show(project: str, prefix: str) -> ResponseReturnValue:
         words=words,
         groups=groups,
         kernel=request.args.get("kernel", ""),
-        recorded=len(points),
+        recorded=sum(len(kernel.points) for kernel in kernels),
         pagination=pager,
         unavailable=len(page.points) - len(recorded),
         measured=measured,
         verdicts=verdicts,
         states=machine_states(current.name, verdicts),
-        failures=failures(recorded),
-        builds=[point for point in recorded if point.series.metric.name in {"build_time", "library_size"}],
+        failures=records.failures,
+        builds=records.builds,
         code=compiled_changes(current.name, page, measured),
-        notes=annotations(store(), current.name, commit=commit.hash),
-        series_of={point.series.key: point.series for point in recorded},
+        notes=notes,
+        series_of={point.series.key: point.series for point in recorded} if notes else {},
         by=ComparedBy.COMMIT,
         agreement_words=agreement_words,
         is_code_whole=request.args.get("compiled") == "all",
     )
 
 
-def _recorded(
-    project: str, points: Sequence[CommitPoint], kernel: str, *, is_open: bool
-) -> tuple[list[RecordedGroup], Pagination]:
+def _shown(kernels: Sequence[RecordedKernel], chosen: str, *, is_open: bool) -> tuple[list[RecordedGroup], Pagination]:
     """Recorded series by kernel, paginated: all rows of the chosen kernel, else the first rows of each."""
-    workloads = queries.project_workloads(store(), project)
-    by_kernel: dict[str, list[CommitPoint]] = {}
-    for point in points:
-        name = kernel_of(point.series, workload_of(point.series, workloads))
-        by_kernel.setdefault(name, []).append(point)
-    for rows in by_kernel.values():
-        rows.sort(key=lambda point: not point.series.metric.is_judged)  # judged metrics first
-    if kernel:
-        by_kernel = {name: rows for name, rows in by_kernel.items() if name == kernel}
-        pager = pagination(_ROWS_OF_A_PAGE, len(by_kernel.get(kernel, ())))
-        return [_group(name, rows, pager.of(rows), is_open=True) for name, rows in by_kernel.items()], pager
-    pager = pagination(_GROUPS_OF_A_PAGE, len(by_kernel))
-    opens = is_open and len(points) <= _OPEN_UP_TO
+    if chosen:
+        kernels = [kernel for kernel in kernels if kernel.name == chosen]
+        pager = pagination(_ROWS_OF_A_PAGE, sum(len(kernel.points) for kernel in kernels))
+        return [_group(kernel, pager.of(kernel.points), is_open=True) for kernel in kernels], pager
+    pager = pagination(_GROUPS_OF_A_PAGE, len(kernels))
+    opens = is_open and sum(len(kernel.points) for kernel in kernels) <= _OPEN_UP_TO
     return [
-        _group(name, rows, rows if opens else rows[:_ROWS_OF_A_GROUP], is_open=opens)
-        for name, rows in pager.of(sorted(by_kernel.items(), key=lambda group: natural(group[0])))
+        _group(kernel, kernel.points if opens else kernel.points[:_ROWS_OF_A_GROUP], is_open=opens)
+        for kernel in pager.of(kernels)
     ], pager
 
 
-def _group(name: str, rows: Sequence[CommitPoint], shown: Sequence[CommitPoint], *, is_open: bool) -> RecordedGroup:
-    failed = sum(point.status in {Status.INVALID, Status.FAILED, Status.WRONG} for point in rows)
-    return RecordedGroup(name=name, total=len(rows), failed=failed, rows=tuple(shown), is_open=is_open)
+def _group(kernel: RecordedKernel, rows: Sequence[CommitPoint], *, is_open: bool) -> RecordedGroup:
+    return RecordedGroup(
+        name=kernel.name, total=len(kernel.points), failed=kernel.failed, rows=tuple(rows), is_open=is_open
+    )
 
 
-def page_of(project: str, commit: str) -> CommitPage:
+def records_at(project: str, commit: str) -> CommitRecords:
     """Everything recorded at the commit, steps classified by the project's thresholds."""
 
-    def read() -> CommitPage:
+    def read() -> CommitRecords:
         page = queries.commit_page(store(), project, commit)
         assert page is not None
         limits = step_thresholds(store(), project)
@@ -298,11 +312,35 @@ def page_of(project: str, commit: str) -> CommitPage:
             for row in page.changes
             for change in limits.mark_below_threshold(row.series, [row.change])
         )
-        return replace(page, changes=tuple(changes))
+        recorded = tuple(point for point in page.points if point.status is not Status.UNAVAILABLE)
+        return CommitRecords(
+            page=replace(page, changes=tuple(changes)),
+            recorded=recorded,
+            kernels=_by_kernel(project, recorded),
+            failures=failures(recorded),
+            builds=tuple(point for point in recorded if point.series.metric.name in _OF_THE_BUILD),
+        )
 
     return store().cached(
         project,
-        ("commit page", commit),
+        ("commit records", commit),
         read,
-        size=lambda page: ROW_BYTES * (len(page.points) + len(page.compiled)),
+        size=lambda records: ROW_BYTES * (len(records.page.points) + len(records.page.compiled)),
+    )
+
+
+def _by_kernel(project: str, points: Iterable[CommitPoint]) -> tuple[RecordedKernel, ...]:
+    """The points of each kernel, those of judged metrics first; kernels in natural order."""
+    workloads = queries.project_workloads(store(), project)
+    by_kernel: dict[str, list[CommitPoint]] = {}
+    for point in points:
+        name = kernel_of(point.series, workload_of(point.series, workloads))
+        by_kernel.setdefault(name, []).append(point)
+    return tuple(
+        RecordedKernel(
+            name=name,
+            points=tuple(sorted(rows, key=lambda point: not point.series.metric.is_judged)),
+            failed=sum(point.status in _FAILED for point in rows),
+        )
+        for name, rows in sorted(by_kernel.items(), key=lambda group: natural(group[0]))
     )

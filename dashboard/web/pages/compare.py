@@ -6,8 +6,10 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, abort, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
+from markupsafe import Markup
 
 from ...analysis.compare_sides import Compared, KernelStanding, leaderboard
+from ...analysis.comparison_columns import ComparisonColumns
 from ...analysis.next_measurement import asv_command, gate_command
 from ...importers.project_history import named_commit
 from ...model.comparison import ComparedBy, ComparisonRow
@@ -15,11 +17,13 @@ from ...model.compiled_code import compiled_difference
 from ...model.schema import SeriesSchema
 from ...model.series import Commit, Project
 from ...store import queries
+from ...store.cache import ROW_BYTES
 from ...text.comparison_report import as_markdown
 from ..comparison_cache import compared_commits, compared_implementations, compared_machines
 from ..comparison_filter import QUIET, ComparisonFilter, apply
 from ..figures.change_histogram import change_histogram
 from ..figures.samples import recent_figure, samples_of
+from ..figures.style import page_json
 from ..request_context import cached, pagination, project_or_404, search_query, store
 from .overview import headlines_of
 from .runner_status import standings_of
@@ -173,7 +177,7 @@ def show(project: str) -> ResponseReturnValue:
     if request.args.get("format") == "markdown":
         return Response(as_markdown(compared.comparison), mimetype="text/markdown")
     row_filter = _filter(current.name, compared)
-    filtered = apply(row_filter, compared.rows)
+    filtered = apply(row_filter, compared.rows, compared.columns)
     pager = pagination(_ROWS_OF_A_PAGE, len(filtered.rows))
     return _page(
         current,
@@ -182,12 +186,37 @@ def show(project: str) -> ResponseReturnValue:
         row_filter=row_filter,
         filtered=filtered,
         groups=filtered.groups if not row_filter.kernel and len(compared.kernels) > 1 else (),
-        histogram=change_histogram(filtered.all_matching, is_of_commits=sides.by is ComparedBy.COMMIT),
+        histogram=_histogram(current.name, sides, row_filter, filtered.all_matching),
         pagination=pager,
         rows=pager.of(filtered.rows),
         choices=_choices(compared),
         quiet=QUIET,
         between=queries.between(store(), current.name, sides.base_commit, sides.head_commit),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnHistogram:
+    """The histogram of changes as JSON, and the number of rows that changed too little to be drawn."""
+
+    figure: Markup
+    within: int
+
+
+def _histogram(
+    project: str, sides: Sides, row_filter: ComparisonFilter, matching: ComparisonColumns
+) -> DrawnHistogram | None:
+    """Cached for all rows of a comparison; a reader may invent filters."""
+
+    def draw() -> DrawnHistogram | None:
+        histogram = change_histogram(matching, is_of_commits=sides.by is ComparedBy.COMMIT)
+        return DrawnHistogram(figure=page_json(histogram.figure), within=histogram.within) if histogram else None
+
+    if row_filter.is_active:
+        return draw()
+    named = (sides.by, sides.base_commit.hash, sides.head_commit.hash, sides.base, sides.head, sides.all_metrics)
+    return store().cached(
+        project, ("change histogram", *named), draw, size=lambda drawn: len(drawn.figure) if drawn is not None else 0
     )
 
 
@@ -289,7 +318,12 @@ def _leaderboard(project: str) -> tuple[KernelStanding, ...]:
 
 
 def _newest(project: str) -> tuple[Commit, ...]:
-    return queries.commits(store(), project, limit=_CHOICES)
+    return store().cached(
+        project,
+        "newest commits",
+        lambda: queries.commits(store(), project, limit=_CHOICES),
+        size=lambda commits: ROW_BYTES * len(commits),
+    )
 
 
 def _filter(project: str, compared: Compared) -> ComparisonFilter:

@@ -11,11 +11,12 @@ from ...analysis.causes import cause_sentence
 from ...analysis.explanation import TriageDetails, triage_details
 from ...analysis.next_measurement import gate_command
 from ...analysis.slow_decline import slow_declines
-from ...model.alert import LIVE, WAITING, TriageFilter, TriageItem, TriageOrder, TriageState
+from ...model.alert import LIVE, WAITING, HealthAlert, TriageFilter, TriageItem, TriageOrder, TriageState
 from ...model.changepoint import Regression, RegressionGroup
 from ...model.series import Commit, Project
 from ...model.verdict import ChangeKind
 from ...store import queries
+from ...store.cache import ROW_BYTES
 from ...store.notes import Annotation, annotations
 from ...store.policy import stated_limits
 from ...store.queries.alerts import health_alerts
@@ -48,6 +49,14 @@ class StateChoice:
     name: str  # in the URL
     label: str
     count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """The explanation of a triage item, and the chart of its worst series."""
+
+    details: TriageDetails
+    chart: StepChart | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +101,7 @@ def show(project: str) -> str:
         offset=(page_number() - 1) * _ITEMS_OF_A_PAGE,
         rows=_ROWS_OF_AN_ITEM,
     )
-    health = [alert for alert in health_alerts(store(), current.name) if filters.machine in {None, alert.machine}]
+    health = [alert for alert in _health_alerts(current) if filters.machine in {None, alert.machine}]
     shown = _shown(current, listed.items)
     return render_template(
         "regressions.html",
@@ -122,7 +131,7 @@ def one(project: str, item: str) -> ResponseReturnValue:
     """One regression with all its series, for links in issues. A health alert redirects to the list."""
     current = project_or_404(project)
     triage_item = queries.triage_item(store(), current.name, item)
-    if triage_item is None and item in {f"alert-{alert.id}" for alert in health_alerts(store(), current.name)}:
+    if triage_item is None and item in {f"alert-{alert.id}" for alert in _health_alerts(current)}:
         return redirect(url_for(".show", project=project, _anchor=item))
     if triage_item is None:
         abort(
@@ -133,24 +142,62 @@ def one(project: str, item: str) -> ResponseReturnValue:
     return render_template("regression.html", one=_shown(current, [triage_item])[0])
 
 
+def _health_alerts(project: Project) -> tuple[HealthAlert, ...]:
+    return store().cached(
+        project.name,
+        "health alerts",
+        lambda: health_alerts(store(), project.name),
+        size=lambda alerts: ROW_BYTES * sum(1 + len(alert.events) for alert in alerts),
+    )
+
+
+def _stories(project: Project, items: Sequence[TriageItem]) -> list[Story]:
+    """Cached, unless a reader's words chose among the series of an item."""
+
+    def read(chosen: Sequence[TriageItem]) -> list[Story]:
+        between = queries.code_between(store(), project.name, chosen)
+        details = [triage_details(item, code) for item, code in zip(chosen, between, strict=True)]
+        charts = _charts(project, [each.worst for each in details])
+        return [Story(details=each, chart=chart) for each, chart in zip(details, charts, strict=True)]
+
+    whole = [item for item in items if item.matching == item.total]
+    part = [item for item in items if item.matching != item.total]
+    keys = [("triage story", item.seen.key, len(item.regressions)) for item in whole]
+    stories = [
+        *store().cached_each(project.name, keys, lambda: read(whole), size=_bytes),
+        *(read(part) if part else ()),
+    ]
+    by_key = {item.seen.key: story for item, story in zip([*whole, *part], stories, strict=True)}
+    return [by_key[item.seen.key] for item in items]
+
+
+def _bytes(story: Story) -> int:
+    texts = len(story.details.cause) + len(story.details.log) + len(story.details.reproduce or "")
+    drawn = len(story.chart.line) + len(story.chart.baseline) + 100 * len(story.chart.dots) if story.chart else 0
+    code = len(story.details.code.differences) if story.details.code is not None else 0
+    return texts + drawn + ROW_BYTES * (code + len(story.details.suspects))
+
+
 def _shown(project: Project, items: Sequence[TriageItem]) -> tuple[ShownItem, ...]:
-    between = queries.code_between(store(), project.name, items)
-    stories = [triage_details(item, code) for item, code in zip(items, between, strict=True)]
-    charts = _charts(project, [story.worst for story in stories])
+    stories = _stories(project, items)
     notes: dict[str, list[Annotation]] = {}
     for note in annotations(store(), project.name, commits=[item.commit.hash for item in items]):
         notes.setdefault(note.commit, []).append(note)
     return tuple(
         ShownItem(
             item=item,
-            story=story,
+            story=story.details,
             notes=tuple(notes.get(item.commit.hash, ())),
-            chart=chart,
+            chart=story.chart,
             markdown=_markdown(
-                story.worst, item.total, item.commit, story.cause, _address("regressions.one", item=item.seen.key)
+                story.details.worst,
+                item.total,
+                item.commit,
+                story.details.cause,
+                _address("regressions.one", item=item.seen.key),
             ),
         )
-        for item, story, chart in zip(items, stories, charts, strict=True)
+        for item, story in zip(items, stories, strict=True)
     )
 
 

@@ -7,6 +7,7 @@ import lxml.html
 import pytest
 
 from warpwatch.dashboard.analysis.compare_sides import compare_commits
+from warpwatch.dashboard.analysis.comparison_columns import comparison_columns
 from warpwatch.dashboard.model.comparison import ComparisonRow
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.settings import Settings
@@ -26,23 +27,25 @@ def rows(history_store: Settings) -> Sequence[ComparisonRow]:
 
 
 def test_groups_have_every_matching_row_and_changed_kernels_come_first(rows: Sequence[ComparisonRow]) -> None:
-    groups = apply(ComparisonFilter(), rows).groups
+    groups = apply(ComparisonFilter(), rows, comparison_columns(rows)).groups
     assert {group.kernel: dict(group.counts) for group in groups} == {
         kernel: dict(Counter(row.verdict for row in rows if row.kernel == kernel))
         for kernel in {row.kernel for row in rows}
     }
     quiet = [group.is_quiet for group in groups]
     assert quiet == sorted(quiet)
+    nothing = apply(ComparisonFilter(kernel="none of this name"), rows, comparison_columns(rows))
+    assert (nothing.rows, nothing.groups, nothing.means, nothing.matching) == ((), (), (), ())
 
 
 def test_the_histogram_has_every_row_with_an_estimate_once(rows: Sequence[ComparisonRow]) -> None:
     known = [row for row in rows if row.estimate is not None and row.estimate.change > -1]
-    histogram = change_histogram(known)
+    histogram = change_histogram(comparison_columns(known))
     assert histogram is not None
     drawn = Counter({trace.name: sum(trace.y) for trace in histogram.figure.data})
     assert sum(drawn.values()) + histogram.within == len(known)
     assert drawn["improved"] <= sum(row.verdict is Verdict.IMPROVED for row in known)
-    assert change_histogram(known[:3]) is None
+    assert change_histogram(comparison_columns(known[:3])) is None
 
 
 def test_the_page_begins_with_the_verdict_and_a_kernel_filters_its_rows(

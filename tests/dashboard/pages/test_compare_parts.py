@@ -12,6 +12,7 @@ from hypothesis.strategies import floats, lists
 
 from tests.stored import stored_history
 from warpwatch.dashboard.analysis.compare_sides import compare_commits
+from warpwatch.dashboard.analysis.comparison_columns import comparison_columns
 from warpwatch.dashboard.model.comparison import AcrossGpus, ComparisonRow
 from warpwatch.dashboard.model.compiled_code import CompiledCode, compiled_difference
 from warpwatch.dashboard.model.series import Status
@@ -65,7 +66,9 @@ def rows(history_store: Settings) -> Sequence[ComparisonRow]:
 
 
 def test_a_filter_hides_and_counts_quiet_rows_and_means_are_of_all_that_match(rows: Sequence[ComparisonRow]) -> None:
-    plain, whole = apply(ComparisonFilter(), rows), apply(ComparisonFilter(show_all=True), rows)
+    plain, whole = (
+        apply(each, rows, comparison_columns(rows)) for each in (ComparisonFilter(), ComparisonFilter(show_all=True))
+    )
     assert plain.matching == whole.matching
     assert sum(number for _, number in plain.hidden) == len(whole.rows) - len(plain.rows)
     assert {verdict for verdict, _ in plain.hidden} <= QUIET
