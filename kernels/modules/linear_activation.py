@@ -21,7 +21,8 @@ class Linear(nn.Linear):
     """nn.Linear by our operator, faster for one or two rows on Hopper; by PyTorch where a gradient is wanted."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        if torch.is_grad_enabled() and (input.requires_grad or self.weight.requires_grad):
+        given = (input, self.weight, self.bias)
+        if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in given):
             return super().forward(input)
         return linear(input, self.weight, self.bias)
 

@@ -1,4 +1,4 @@
-"""LinearGELU, LinearSiLU, SwiGLU, FusedFFN and TransformerLayer against float64 and transformers' layer."""
+"""Linear, LinearGELU, LinearSiLU, SwiGLU, FusedFFN and TransformerLayer against float64 and transformers' layer."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torch.nn import functional
 from warpwatch.kernels.modules import (
     FusedFFN,
     KVCache,
+    Linear,
     LinearGELU,
     LinearSiLU,
     QuantizedLinear,
@@ -79,6 +80,25 @@ def test_backward_is_refused_with_a_sentence(name: str, device: str) -> None:
     out = made(torch.randn(2, 128, dtype=dtype_on(device), device=device))
     with pytest.raises(RuntimeError, match=f"{type(made).__name__}: its kernel has no gradient"):
         out.sum().backward()
+
+
+@pytest.mark.parametrize("rows", [1, 20])
+@pytest.mark.parametrize("trained", ["weight", "bias", "x"])
+def test_a_linear_layer_is_pytorchs_with_its_gradients(trained: str, rows: int, device: str) -> None:
+    made = Linear(128, 96, dtype=dtype_on(device), device=device).requires_grad_(False)
+    given = {"x": torch.randn(rows, 128, dtype=dtype_on(device), device=device), **dict(made.named_parameters())}
+    assert_near(made(given["x"]), exact_linear(given))
+    given[trained].requires_grad_()
+    made(given["x"]).sum().backward()
+    wanted = given[trained].detach().double().requires_grad_()
+    exact_linear({**given, trained: wanted}).sum().backward()
+    assert given[trained].grad is not None
+    assert wanted.grad is not None
+    assert_near(given[trained].grad, wanted.grad)
+
+
+def exact_linear(given: dict[str, torch.Tensor]) -> torch.Tensor:
+    return functional.linear(*(given[name].double() for name in ("x", "weight", "bias")))
 
 
 @pytest.mark.parametrize("bits", [4, 8])
