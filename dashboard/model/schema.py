@@ -28,7 +28,7 @@ class Schema(BaseModel):
 
 
 # From a `Commit`: the index of a commit that is not ordered yet is null.
-CommitPosition = Annotated[int | None, BeforeValidator(lambda value: None if value == UNORDERED_POSITION else value)]
+PublishedPosition = Annotated[int | None, BeforeValidator(lambda value: None if value == UNORDERED_POSITION else value)]
 
 
 class CommitSchema(Schema):
@@ -39,7 +39,7 @@ class CommitSchema(Schema):
     """When it was committed, UTC."""
     subject: str | None
     author: str | None
-    position: CommitPosition
+    position: PublishedPosition
     """Index in the project's order of commits that have results; null until the commit is ordered."""
 
 

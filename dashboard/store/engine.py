@@ -107,6 +107,7 @@ class Store:
         size: Callable[[Result], int] | None = None,
     ) -> list[Result]:
         """As `cached`, the values of several keys; where one is missing, `compute` gives all, in the order of keys."""
+        generation = self.generation(project)  # of all, and read before the values
         computed: list[Sequence[Result]] = []
 
         def value(place: int) -> Result:
@@ -114,7 +115,9 @@ class Store:
                 computed.append(compute())
             return computed[0][place]
 
-        return [self.cached(project, key, partial(value, place), size=size) for place, key in enumerate(keys)]
+        return [
+            self._cache.get((project, key), generation, partial(value, place), size) for place, key in enumerate(keys)
+        ]
 
     def generation(self, project: str | None = None) -> int:
         """Number of changes of a project's data, or of all. Read it before the data."""
@@ -126,16 +129,18 @@ class Store:
 
     @contextmanager
     def one_moment(self) -> Iterator[None]:
-        """Read each generation once in this context: a page that uses many cached values reads them as of its start."""
+        """Read each generation once in this context, for pages that use many cached values."""
+        outer = getattr(self._moment, "generations", None)
         self._moment.generations = {}
         try:
             yield
         finally:
-            del self._moment.generations
+            self._moment.generations = outer
 
     @property
     def _generations_of_moment(self) -> dict[str | None, int]:
-        return getattr(self._moment, "generations", {})
+        known = getattr(self._moment, "generations", None)
+        return {} if known is None else known
 
     @property
     def sqlite_file(self) -> Path | None:

@@ -113,7 +113,7 @@ def create_app(settings: Settings | None = None) -> Flask:
 
 
 def _read_at_one_moment(app: Flask) -> None:
-    """Requests that only read see every project as of their start."""
+    """Requests that only read look each generation up once."""
     store, answer = app.extensions["store"], app.wsgi_app
 
     def wsgi_app(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:

@@ -21,8 +21,10 @@ from .figures.style import look, page_json, themes_json
 def register(app: Flask) -> None:
     """Put the filters, and the themes of figures, into the application's templates."""
     modules = (naming, quantities, labels)  # whose functions are filters
-    found = ((module, each) for module in modules for each in vars(module).values() if inspect.isfunction(each))
-    app.jinja_env.filters.update({each.__name__: each for module, each in found if each.__module__ == module.__name__})
+    for module in modules:
+        for name, each in inspect.getmembers(module, inspect.isfunction):
+            if each.__module__ == module.__name__ and not name.startswith("_"):
+                app.jinja_env.filters[name] = each
     app.jinja_env.filters.update(
         implementation=implementation,
         no_number=no_number,

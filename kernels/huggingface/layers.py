@@ -88,22 +88,25 @@ class _GatedMLP(LlamaMLP):
 def replace_linear(model: nn.Module) -> nn.Module:
     """Put modules.Linear in the place of each nn.Linear, and of each Conv1D (GPT-2); the model.
 
-    In place, after replace_mlp. An nn.Linear keeps its weights and names; of a Conv1D the weight becomes its transpose,
-    in memory of its own. Subclasses and quantized layers stay.
+    In place, and after replace_mlp, which looks for GPT-2's Conv1D. An nn.Linear keeps its weights and names; of a
+    Conv1D the weight becomes its transpose, in memory of its own. Subclasses and quantized layers stay. A layer in
+    several places is replaced by one.
     Raises ValueError for a model that has none to replace.
     """
     found = [
-        (module, name, child)
-        for module in model.modules()
-        for name, child in module.named_children()
-        if type(child) in (nn.Linear, Conv1D)
+        (name, module)
+        for name, module in model.named_modules(remove_duplicate=False)
+        if type(module) in (nn.Linear, Conv1D)
     ]
-    for module, name, child in found:
-        if isinstance(child, Conv1D):
-            depth, outputs = child.weight.shape
-            module.add_module(name, _transposed(child, Linear(depth, outputs, device="meta")))
+    made: dict[nn.Module, Linear] = {}
+    for name, module in found:
+        if isinstance(module, Conv1D):
+            depth, outputs = module.weight.shape
+            if module not in made:
+                made[module] = _transposed(module, Linear(depth, outputs, device="meta"))
+            model.set_submodule(name, made[module])
         else:
-            child.__class__ = Linear
+            module.__class__ = Linear
     if not found:
         raise ValueError("replace_linear: the model has no nn.Linear and no Conv1D to replace")
     return model

@@ -14,17 +14,30 @@ from torch.nn import functional
 from ..operators.linear_activation import ffn_gelu, linear, linear_gelu, linear_silu, swiglu
 from .gradient import refuse_gradient
 
+_DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 _INSTEAD = "train with nn.Linear and the activation of torch.nn.functional"
 
 
 class Linear(nn.Linear):
-    """nn.Linear by our operator, faster for one or two rows on Hopper; by PyTorch where a gradient is wanted."""
+    """nn.Linear by our operator, faster for one or two rows on Hopper.
+
+    By PyTorch where a gradient is wanted, under autocast, and for what the operator does not take.
+    """
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        given = (input, self.weight, self.bias)
-        if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in given):
-            return super().forward(input)
-        return linear(input, self.weight, self.bias)
+        if self._is_operators(input):
+            return linear(input, self.weight, self.bias)
+        return super().forward(input)
+
+    def _is_operators(self, input: torch.Tensor) -> bool:
+        given = [tensor for tensor in (input, self.weight, self.bias) if tensor is not None]
+        return (
+            not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given))
+            and not torch.is_autocast_enabled(input.device.type)
+            and type(self.weight) is nn.Parameter  # a quantizer may put a subclass of Tensor there
+            and input.dtype in _DTYPES
+            and all(tensor.dtype == input.dtype and tensor.stride(-1) == 1 for tensor in given)
+        )
 
 
 def holds_its_weight(layer: nn.Module) -> bool:

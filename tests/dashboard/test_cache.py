@@ -116,6 +116,29 @@ def test_several_values_are_computed_at_once_where_one_is_missing(store: Store) 
     assert computed == ["xy", "xyz"]
 
 
+def test_values_read_together_are_of_the_generation_before_them(store: Store) -> None:
+    _add(store, "a")
+    before = store.generation("a")
+
+    def compute() -> list[int]:
+        generation = store.generation("a")
+        with store.write("a", of_project=True) as connection:
+            _rename(connection)
+        return [generation, generation]
+
+    assert store.cached_each("a", ["x", "y"], compute) == [before, before]
+    assert store.cached("a", "y", lambda: store.generation("a")) == store.generation("a") > before
+
+
+def test_a_moment_within_another_ends_alone(store: Store) -> None:
+    _add(store, "a")
+    with store.one_moment():
+        before = store.generation("a")
+        with store.one_moment():
+            pass
+        assert store.generation("a") == before
+
+
 def test_a_transaction_that_is_rolled_back_invalidates_nothing(store: Store) -> None:
     before = store.generation()
     with pytest.raises(IntegrityError), store.write("a", of_project=True) as connection:

@@ -195,6 +195,22 @@ def test_generates_the_same_tokens_with_our_linear_layers(name: str, dtype: torc
         replace_linear(model)
 
 
+def test_linear_layers_share_what_they_shared_and_may_be_quantized() -> None:
+    model = on(gpt2(), "cpu", torch.float32)
+    model.lm_head.weight = model.get_input_embeddings().weight
+    first, second = model.transformer.h
+    second.mlp.c_proj = first.mlp.c_proj
+    prompt = prompts([0], "cpu")
+    theirs, logits = greedy(model, prompt)
+    replace_linear(model)
+    assert model.lm_head.weight is model.get_input_embeddings().weight
+    assert second.mlp.c_proj is first.mlp.c_proj
+    assert_same_tokens(greedy(model, prompt)[0], theirs, logits, torch.float32)
+    replace_linear_with_quantized(model, bits=8)
+    kinds = {type(module) for path, module in model.named_modules() if path.endswith(("c_attn", "c_proj", "c_fc"))}
+    assert kinds == {QuantizedLinear}
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_an_mlp_of_quantized_layers_keeps_them(name: str) -> None:
     model = replace_linear_with_quantized(on(MODELS[name](), "cpu", torch.float32), bits=4, group_size=64)

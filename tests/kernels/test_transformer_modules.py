@@ -97,6 +97,17 @@ def test_a_linear_layer_is_pytorchs_with_its_gradients(trained: str, rows: int, 
     assert_near(given[trained].grad, wanted.grad)
 
 
+def test_a_linear_layer_takes_what_pytorchs_does(device: str) -> None:
+    made = Linear(128, 96, device=device).requires_grad_(False)
+    x = torch.randn(3, 128, device=device)
+    wanted = functional.linear(x, made.weight, made.bias)
+    assert_near(made(x.t().contiguous().t()), wanted)
+    assert torch.equal(made.double()(x.double()), functional.linear(x.double(), made.weight, made.bias))
+    made.float()
+    with torch.autocast(device, torch.bfloat16):
+        assert torch.equal(made(x.bfloat16()), functional.linear(x.bfloat16(), made.weight, made.bias))
+
+
 def exact_linear(given: dict[str, torch.Tensor]) -> torch.Tensor:
     return functional.linear(*(given[name].double() for name in ("x", "weight", "bias")))
 

@@ -13,6 +13,7 @@ from perf_suite.benchmarks.int4_linear import dequantised, int4_linear
 from perf_suite.benchmarks.int8_linear import int8_linear, quantised
 from perf_suite.benchmarks.int8_weight_linear import int8_weight_linear
 from perf_suite.benchmarks.layer_norm import layer_norm
+from perf_suite.benchmarks.linear import linear
 from perf_suite.benchmarks.linear_gelu import linear_gelu
 from perf_suite.benchmarks.linear_silu import linear_silu
 from perf_suite.benchmarks.rms_norm import add_rms_norm, rms_norm
@@ -128,6 +129,7 @@ def test_int8_weights_are_bytes_times_their_outputs_scale():
 def test_fused_linear_layers_equal_pytorchs_own():
     x, weight, up, bias = normal(3, 5), normal(4, 5), normal(4, 5), normal(4)
     layer = torch.nn.functional.linear(x, weight, bias)
+    torch.testing.assert_close(linear(x, weight, bias), layer)
     for approximate in ("none", "tanh"):
         wanted = torch.nn.functional.gelu(layer, approximate=approximate)
         torch.testing.assert_close(linear_gelu(x, weight, bias, approximate), wanted)

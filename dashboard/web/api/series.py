@@ -9,7 +9,7 @@ from pydantic import Field
 from ...analysis.slow_decline import with_causes
 from ...analysis.thresholds import step_thresholds
 from ...model.compiled_code import CompiledCode
-from ...model.schema import CommitPosition, Schema, SeriesSchema, series_schema
+from ...model.schema import PublishedPosition, Schema, SeriesSchema, series_schema
 from ...model.series import Point, Series, Status
 from ...statistics.levels import levels
 from ...store import queries
@@ -177,7 +177,7 @@ class PointSchema(Schema):
     commit: str
     date: datetime
     """When it was committed, UTC."""
-    position: CommitPosition
+    position: PublishedPosition
     value: float | None
     """In the series' unit, like q25 and q75; null unless the status is ok."""
     adjusted_value: float | None

@@ -4,7 +4,7 @@ The templates are registered as "warpwatch_light" and "warpwatch_dark". A figure
 notebook shows it as it is. A page has both templates once (`themes_json`) and its figures without theirs (`page_json`);
 static/charts.js puts the reader's theme in.
 
-The colours are Okabe and Ito's ("Color Universal Design", 2008), told apart with any colour vision, and four more, so
+The colours are Okabe and Ito's ("Color Universal Design", 2008), distinct with any colour vision, and four more, so
 that no two implementations of the table share one. Vermillion is kept for regressions. static/warpwatch.css states the
 values; constants here are those of the light theme.
 """

@@ -57,7 +57,7 @@ FlashAttentionStrides packed_strides(const Tensor& tensor) {
   return {.batch = 0, .head = tensor.stride(1), .row = tensor.size(0) > 1 ? tensor.stride(0) : 0};
 }
 
-// next_tile: one int32 on a GPU, which its kernel counts in.
+// next_tile: one int32, which Hopper's kernel counts in.
 FlashAttentionPackedParams parameters(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out, Tensor* lse,
                                       Tensor* next_tile, const Lengths& lengths, const Options& options) {
   // No sequence is longer than all of them: that bounds the grid.
@@ -122,8 +122,10 @@ Tensor run_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* ls
   const Tensor k_aligned = with_rows_on(16, k);
   const Tensor v_aligned = with_rows_on(16, v);
   Tensor out = torch::stable::new_empty(q, q.sizes());
-  Tensor next_tile = torch::stable::new_empty(q, {1}, ScalarType::Int);
-  const FlashAttentionPackedParams p = parameters(q_aligned, k_aligned, v_aligned, out, lse, &next_tile, lengths, options);
+  std::optional<Tensor> next_tile;
+  if (WARPWATCH_HAS_SM90A && gpu.compute_capability() == 90) next_tile = torch::stable::new_empty(q, {1}, ScalarType::Int);
+  const FlashAttentionPackedParams p = parameters(q_aligned, k_aligned, v_aligned, out, lse,
+                                                  next_tile ? &*next_tile : nullptr, lengths, options);
   if (p.batch == 0 || p.seq_q == 0) {  // then no block comes by, and every row belongs to no sequence
     torch::stable::zero_(out);
     if (lse != nullptr) torch::stable::fill_(*lse, -std::numeric_limits<double>::infinity());

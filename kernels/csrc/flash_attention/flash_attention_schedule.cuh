@@ -147,8 +147,8 @@ __device__ __forceinline__ const float* bias_row(const FlashAttentionBiasedParam
          query * p.bias_strides.row;
 }
 // Rows of packed queries that no block works out become zeros, their log-sum-exp -inf: those of a sequence behind the first
-// max_seqlen_q, and those behind the last sequence. The blocks of a sequence and head share them. The block's first `threads`
-// threads call it.
+// max_seqlen_q, and those behind the last sequence. The blocks of a sequence and head in `schedule` share them. The
+// block's first `threads` threads call it.
 template <typename Element>
 __device__ __forceinline__ void zero_uncovered_rows(const FlashAttentionPackedParams& p,
                                                     const FlashAttentionSchedule& schedule,

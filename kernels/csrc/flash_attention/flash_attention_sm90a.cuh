@@ -3,8 +3,9 @@
 //
 // A block is some consumer warpgroups, which own 64 queries each, and one TMA producer warp: queries, keys and values by TMA
 // into rings of shared memory. A block walks over query tiles as the schedule numbers them (flash_attention_schedule.cuh), of
-// packed sequences over those that it fetches, and, for each, over its key tiles from the last to the first, so that the masked ones come first. While the tensor cores
-// multiply the weights of one key tile with its values, a group works on the scores of the next.
+// packed sequences over those that it fetches, and, for each, over its key tiles from the last to the first, so that the masked
+// ones come first. While the tensor cores multiply the weights of one key tile with its values, a group works on the scores of
+// the next.
 //
 // After Shah, Bikshandi, Zhang, Thakkar, Ramani and Dao, "FlashAttention-3: Fast and Accurate Attention with Asynchrony and
 // Low-precision" (2024).
@@ -87,8 +88,6 @@ struct Sm90aKernel {
   }
 
  private:
-  static constexpr int kNoMoreWork = -1;  // in the place of a work's keys
-
   // Of packed sequences, a tile may lie behind all queries of its sequence.
   static __device__ __forceinline__ bool has_none(const FlashAttentionWork& work) {
     return kPacked<Params> && work.first_query >= work.seq_q;
@@ -130,7 +129,8 @@ struct Sm90aKernel {
 
   static __device__ __forceinline__ void copy(const Params& p, const FlashAttentionSchedule& schedule,
                                               FlashAttentionWork* works, const CUtensorMap& q, const CUtensorMap& k,
-                                              const CUtensorMap& v, const KeyRing& keys, const KeyRing& values, const QueryRing& queries) {
+                                              const CUtensorMap& v, const KeyRing& keys, const KeyRing& values,
+                                              const QueryRing& queries) {
     int use = 0, query_use = 0;
     for_each_work(p, schedule, [&](const FlashAttentionWork& work) {
       const int batch = kPacked<Params> ? 0 : work.batch;
@@ -162,7 +162,7 @@ struct Sm90aKernel {
       }
     });
     if constexpr (kPacked<Params>) {
-      queries.producer_commit(query_use, [&] { works[query_use % kTile.query_stages].keys = kNoMoreWork; });
+      queries.producer_commit(query_use, [&] { works[query_use % kTile.query_stages].seq_q = 0; });  // no more work
     }
   }
 
@@ -186,7 +186,8 @@ struct Sm90aKernel {
   }
 
   static __device__ __forceinline__ void attend(const Params& p, const FlashAttentionSchedule& schedule,
-                                                const FlashAttentionWork* works, const KeyRing& keys, const KeyRing& values, const QueryRing& queries,
+                                                const FlashAttentionWork* works, const KeyRing& keys,
+                                                const KeyRing& values, const QueryRing& queries,
                                                 unsigned char* queries_at) {
     const int warp = threadIdx.x / 32;
     const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // known to be the same in the warp
@@ -197,7 +198,7 @@ struct Sm90aKernel {
       if constexpr (kPacked<Params>) {
         queries.consumer_wait(query_use);
         work = works[query_use % kTile.query_stages];
-        if (work.keys == kNoMoreWork) break;
+        if (work.seq_q == 0) break;  // a work has queries
       } else {
         if (tile_of_round(round) >= static_cast<unsigned>(schedule.blocks)) break;
         work = work_of_block<kWindowed>(p, schedule, tile_of_round(round), kQueries);

@@ -26,7 +26,7 @@
 //   tile instead of a share of them 1647; 16 heads of 64 {3, 128, 2, 2} 553 (698), {2, 128, 2, 2} 614
 //   One H200, behind an L2 flush, the same lengths, 32 heads of 128, over 32 and 8 key heads: equal shares of the tiles in a fixed
 //   order 680 and 652, tiles fetched one after the other 556 and 550, those of a kernel without a window 545 and 534,
-//   FlashAttention 3 554 and 530
+//   FlashAttention 3 553 and 529
 //   One H100, behind an L2 flush, of problems that the windowed kernel works on though they have none (head_dim 256, a bias),
 //   their tiles as one section or in rounds of heads, before / after: 16 heads of 2048 of 256, causal, 107.7 / 68.3;
 //   4 x 32 heads of 1024 of 128, full, with a bias, 227.9 / 214.5

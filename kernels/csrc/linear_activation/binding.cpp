@@ -1,4 +1,4 @@
-// torch.ops.warpwatch.linear_activation, which linear_gelu and linear_silu are, swiglu and ffn_gelu: they check their tensors,
+// torch.ops.warpwatch.linear_activation, which linear, linear_gelu and linear_silu are, swiglu and ffn_gelu: they check their tensors,
 // choose between one launch and cuBLAS with another behind it, and call.
 #include "linear_activation/linear_activation.h"
 
@@ -68,7 +68,7 @@ constexpr Checks checks_of(Activation activation) {
     case Activation::kSilu: return {"linear_silu"};
     case Activation::kNone: break;
   }
-  return {"linear_activation"};
+  return {"linear"};
 }
 
 // Layer is the CPU's or the GPU's, for rows and weights that have been checked.
@@ -121,10 +121,10 @@ bool fused_takes(const LinearRows& rows, const Tensor& weight, int capability) {
 // Whether one launch of a kernel in this build is better than cuBLAS and another launch.
 bool is_fused(const LinearRows& rows, Activation activation, const OnDeviceOf& gpu) {
   const int capability = gpu.compute_capability(), m = static_cast<int>(rows.m), n = static_cast<int>(rows.n);
-  if (WARPWATCH_HAS_SM90A && capability == 90 && m <= kMostGemvRows) return true;
-  if (WARPWATCH_HAS_SM90A && capability == 90 && activation != Activation::kNone &&
-      linear_is_fused_by_wgmma(m, n, gpu.multiprocessors())) {
-    return true;
+  if (WARPWATCH_HAS_SM90A && capability == 90) {
+    if (m <= kMostGemvRows) return true;
+    if (activation == Activation::kNone) return false;  // cuBLAS adds a bias in its one launch
+    if (linear_is_fused_by_wgmma(m, n, gpu.multiprocessors())) return true;
   }
   const bool built = capability >= 80 ? WARPWATCH_HAS_SM80 : capability >= 75 && WARPWATCH_HAS_SM75;
   return built && linear_is_fused(capability, m, n, gpu.multiprocessors());

@@ -1,32 +1,18 @@
-// Hopper, one or two rows of x: each row of the weight times x, on CUDA cores. Bound by DRAM: 2 n k bytes, twice that of swiglu.
+// Hopper, one or two rows of x: each row of the weight times x, on CUDA cores. Bound by DRAM: 2 n k bytes, 4 n k of swiglu.
 //
-// Warps read rows of the weight in pieces of 512 contiguous bytes, 16 a lane, and x, which every warp reads, through the L1. An mma
-// would want 64 bytes of each of 8 rows at once, which takes 4 to 10 % longer. Sums are added in one order, whatever
-// the GPU: results repeat bit by bit.
+// Warps read rows of the weight in pieces of 512 contiguous bytes, 16 a lane, and x, which every warp reads, through the L1. An
+// mma would want 64 bytes of each of 8 rows at once, which takes 4 to 10 % longer. Sums are added in one order, whatever the
+// GPU: results repeat bit by bit.
 #include <cuda_runtime.h>
 
 #include "linear_activation/activation.cuh"
 #include "linear_activation/linear_activation_tiles.h"
 #include "primitives/block_sum.cuh"
-#include "primitives/dependent_launch.cuh"
 #include "primitives/element.cuh"
 #include "primitives/piece.cuh"
 
 namespace warpwatch {
 namespace {
-
-// A warp multiplies kRows rows of the weight at once, kPieces pieces of each; kWarpsOnK warps divide k, and kTeams such teams are a
-// block. One H200, fp16, one row, us behind an L2 flush / replayed over weights that the L2 does not hold:
-// {rows, pieces, warps on k, teams}: 4096 -> 16384 {4, 4, 4, 1} 38.1 / 35.3, {4, 4, 1, 4} 39.8 / 34.7, {2, 3, 1, 4} 39.7 / 34.8, cuBLAS
-// 44.2 / 36.4; 14336 -> 4096 35.1 / 30.6, 35.4 / 31.3, 35.7 / 32.2, cuBLAS 42.0 / 33.9; 4096 -> 1024 8.0 / 4.3, 9.2 / 5.7, 9.7 / 5.8, cuBLAS
-// 10.9 / 7.7; 768 -> 3072 7.9 / 4.3, 6.9 / 3.3, 6.4 / 3.0, cuBLAS 8.3 / 4.7; 768 -> 50257 37.0 / 34.7, 24.6 / 20.7, 24.2 / 20.6, cuBLAS
-// 38.0 / 30.7. Four rows of x: 4096 -> 16384 44.3 / 41.2, cuBLAS 45.0 / 36.6.
-struct GemvTile {
-  int rows, pieces, warps_on_k, teams, blocks_per_sm;
-  constexpr int threads() const { return 32 * warps_on_k * teams; }
-};
-constexpr GemvTile kGemvTile = {4, 4, 4, 1, 4}, kGemvTileOfShortRows = {2, 3, 1, 4, 6};
-constexpr int kLongestShortRow = 1024;  // elements of k
 
 template <typename Element>
 using GemvPiece = Piece<Element, 8>;

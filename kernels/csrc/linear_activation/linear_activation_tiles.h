@@ -24,8 +24,20 @@ constexpr LinearTile kLinearTilesSm75[] = {{64, 128, 2, 4, 2, 1}};
 // An index into the table of the architecture.
 constexpr int linear_tile(bool sm80, int m) { return !sm80 || m <= 32 ? 0 : m <= 64 ? 1 : 2; }
 
-// Hopper: rows of x that linear_activation_gemv_sm90a.cu multiplies, which has figures.
-constexpr int kMostGemvRows = 2;
+// Hopper, few rows of x: a warp multiplies `rows` rows of the weight at once, `pieces` pieces of 512 bytes of each;
+// `warps_on_k` warps divide k, and `teams` such teams are a block. One H200, fp16, us behind an L2 flush / replayed over
+// weights that the L2 does not hold, by {rows, pieces, warps on k, teams}, then cuBLAS; one row of x: 4096 -> 16384 {4, 4, 4,
+// 1} 38.1 / 35.3, {4, 4, 1, 4} 39.8 / 34.7, {2, 3, 1, 4} 39.7 / 34.8, cuBLAS 44.2 / 36.4; 14336 -> 4096 35.1 / 30.6, 35.4 /
+// 31.3, 35.7 / 32.2, 42.0 / 33.9; 4096 -> 1024 8.0 / 4.3, 9.2 / 5.7, 9.7 / 5.8, 10.9 / 7.7; 768 -> 3072 7.9 / 4.3, 6.9 / 3.3,
+// 6.4 / 3.0, 8.3 / 4.7; 768 -> 50257 37.0 / 34.7, 24.6 / 20.7, 24.2 / 20.6, 38.0 / 30.7. Two rows, 4096 -> 16384: {4, 4, 4, 1}
+// 38.6 / 35.4, cuBLAS 44.2 / 37.1; four 44.3 / 41.2, 45.0 / 36.6.
+struct GemvTile {
+  int rows, pieces, warps_on_k, teams, blocks_per_sm;
+  constexpr int threads() const { return 32 * warps_on_k * teams; }
+};
+constexpr GemvTile kGemvTile = {4, 4, 4, 1, 4}, kGemvTileOfShortRows = {2, 3, 1, 4, 6};
+constexpr int kLongestShortRow = 1024;  // elements of k
+constexpr int kMostGemvRows = 2;        // of x
 
 // Hopper's wgmma, which cuBLAS has, multiplies half as fast again as the mma of the fused kernel. At 128 rows eager's two
 // launches were faster than the fused one on an H200; at 64 nothing has been compared.
