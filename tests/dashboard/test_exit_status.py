@@ -87,10 +87,11 @@ def test_an_interrupted_command_ends_with_130(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
     assert process.stdout is not None
     process.stdout.readline()  # the command is at work
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the command and to what it runs
     _, said = process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED
     assert said.strip() == "Interrupted."
