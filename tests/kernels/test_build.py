@@ -136,10 +136,10 @@ def test_the_objects_that_were_not_used_for_longest_leave_the_store(tmp_path: Pa
 @pytest.mark.parametrize(
     ("source", "before", "after", "is_other_code"),
     [
-        ("vector_add.cu", "// A block adds", "// A word more.\n//\n// A block adds", False),
+        ("vector_add.cu", "// A thread adds", "// A word more.\n//\n// A thread adds", False),
         ("vector_add.cu", "if (p.count == 0)", "if (p.count == 7)", True),
-        ("vector_add.cu", "vector_add_pieces<Element> : vector", "vector_add_elements<Element> : vector", True),
-        ("vector_add.cu", "{256, 1}", "{256, 2}", True),
+        ("vector_add.cu", "vector_add_pieces<Element, false><<<", "vector_add_pieces<Element, true><<<", True),
+        ("vector_add.cu", "kThreads = 256", "kThreads = 128", True),
         ("vector_add.cu", "from_float(a + b", "from_float(a - b", False),  # the GPU's alone
     ],
     ids=["a comment", "a condition", "another launch", "a tile", "a kernel"],

@@ -90,13 +90,22 @@ def test_no_canary_makes_every_clock_a_steady_one():
 
 
 def test_no_recorded_run_of_ours_was_clock_shifted():
-    seen = 0
+    """The instrument judges by every call. A record has the samples: of fewer than 20 the ends are three each, whose
+    medians differ by chance now and then."""
+    few = seen = 0
+    shifted_by_chance = []
     for path in RECORDED.rglob("*.context.jsonl"):
         for line in path.read_text().splitlines():
             record = json.loads(line)
             if record["record"] == "measurement" and record["status"] == "ok" and record.get("sm_clock_hz"):
                 is_canary = record["implementation"] == "canary"  # whose clock shows what the card does
                 largest = validity.LARGEST_SHIFT_OF_A_CANARY if is_canary else validity.LARGEST_SHIFT
-                assert validity.clock_shifted(record["sm_clock_hz"], largest) is None, (path.name, record["workload"])
+                shifted = validity.clock_shifted(record["sm_clock_hz"], largest)
+                if len(record["sm_clock_hz"]) < 20:
+                    few += 1
+                    shifted_by_chance += [record["workload"]] if shifted else []
+                else:
+                    assert shifted is None, (path.name, record["workload"])
                 seen += 1
     assert seen > 500
+    assert len(shifted_by_chance) <= few / 1000, shifted_by_chance
