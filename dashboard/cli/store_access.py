@@ -6,7 +6,7 @@ from sqlalchemy.exc import OperationalError
 from ..importers.project_history import named_commit
 from ..model.series import Commit, Project
 from ..settings import Settings
-from ..store import Store, StoreError, queries
+from ..store import Store, StoreError
 from .output import FailedError
 
 _DISK_FULL = "53100"  # PostgreSQL's code
@@ -53,6 +53,8 @@ def _open(database: str | None, *, create: bool) -> Store:
 
 def choose_project(store: Store, name: str | None) -> Project:
     """The project with this name, or the only one. Raises a click error that lists the projects."""
+    from ..store import queries  # slow to import, and `warpwatch import` needs none
+
     projects = queries.projects(store)
     names = ", ".join(project.name for project in projects) or "none"
     if name is None and len(projects) == 1:
@@ -67,6 +69,8 @@ def choose_project(store: Store, name: str | None) -> Project:
 
 def recorded_commit(store: Store, project: Project, name: str) -> Commit:
     """The recorded commit of a hash, a branch or a tag. Raises a click error that names the newest ones."""
+    from ..store import queries
+
     try:
         commit, full = named_commit(store, project, name)
     except queries.AmbiguousCommitError as error:
