@@ -26,7 +26,7 @@ def linear_gelu(
 
     x (..., K) in float16, bfloat16 or float32, weight (N, K) and bias (N,) in x's dtype; the last dimensions
     contiguous. The result is (..., N) in x's dtype. On a GPU this is one launch where that is the better way, and then
-    rounded once; elsewhere (many rows on Hopper, few tiles, float32, rows off 16-byte boundaries, and on the CPU)
+    rounded once; elsewhere (tiles that leave the GPU idle, float32, rows off 16-byte boundaries, and on the CPU)
     PyTorch's product, rounded, and one launch behind it (csrc/linear_activation/linear_activation_tiles.h decides).
     Hendrycks and Gimpel, "Gaussian error linear units" (arXiv:1606.08415, 2016).
     Forward only: there is no gradient.
