@@ -1,6 +1,6 @@
-// torch.ops.warpwatch.flash_attention, flash_attention_with_lse, which returns the log-sum-exp of each query's scores too,
-// and flash_attention_backward, which takes both results: checks the tensors, fills the params, and calls the CPU's version
-// or the one for this GPU; of a single query a sequence, decode_attention's.
+// Bindings of torch.ops.warpwatch.flash_attention, flash_attention_with_lse (also returns each query's log-sum-exp) and
+// flash_attention_backward (takes out and the log-sum-exp). Each checks its tensors, fills the params struct and calls the CPU
+// version or the kernel for this GPU. With one query per sequence, the forward pass calls decode_attention instead.
 #include "flash_attention/flash_attention.h"
 #include "flash_attention/flash_attention_backward.h"
 
@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kOp = "flash_attention";
 constexpr const char* kBackward = "flash_attention_backward";
 constexpr Checks kBackwardChecks{kBackward};
-// One number a query.
+// An uninitialised (batch, heads_q, seq_q) tensor.
 Tensor empty_rows(const Tensor& q, ScalarType dtype) {
   return torch::stable::new_empty(q, {q.size(0), q.size(1), q.size(2)}, dtype);
 }
@@ -61,7 +61,8 @@ FlashAttentionBackwardParams backward_parameters(const FlashAttentionParams& for
   };
 }
 
-// One whose last dimension is contiguous: gradients come as they come, expanded ones too.
+// Returns the tensor, or a copy if its last dimension is not contiguous: autograd may pass gradients with any strides,
+// expanded ones included.
 Tensor with_rows(const Tensor& tensor) {
   if (tensor.size(3) <= 1 || tensor.stride(3) == 1) return tensor;
   Tensor copy = torch::stable::new_empty(tensor, tensor.sizes());
@@ -88,7 +89,7 @@ Tensor run_on_cpu(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* lse
 
 #if WARPWATCH_WITH_CUDA
 
-// Bytes that launch_backward() wants room for.
+// Bytes of workspace that launch_backward() needs.
 int64_t backward_room([[maybe_unused]] const FlashAttentionBackwardParams& p, [[maybe_unused]] int compute_capability) {
 #if WARPWATCH_HAS_SM90A
   if (compute_capability == 90) return flash_attention_backward_sm90a_room(p);
@@ -100,7 +101,7 @@ cudaError_t launch_backward(const FlashAttentionBackwardParams& p, [[maybe_unuse
                             cudaStream_t stream) {
   const bool fp32 = p.forward.dtype == Dtype::kFloat32;
 #if WARPWATCH_HAS_HBM
-  // As launch_attention; of head_dim 256, gradients do not fit in the registers of a warp.
+  // The same rule as in launch_attention. Gradients of head_dim 256 do not fit in the registers of one warp.
   const bool in_registers = p.forward.head_dim <= 128;
   bool tf32 = false;
   if (cudaError_t status = takes_tf32(compute_capability, tf32); status != cudaSuccess) return status;
@@ -153,8 +154,8 @@ Gradients backward_on_cuda(const Tensor& d_out, const Tensor& q, const Tensor& k
   return to;
 }
 
-// A single query a sequence, as in decoding: what counts is to read each key once, with all of the GPU. decode_attention does,
-// which knows no log-sum-exp and no window. (fp32 has not been measured.)
+// One query per sequence, as in decoding. The work is then bound by reading each key once, with every SM; decode_attention
+// splits the keys to do that. It supports neither the log-sum-exp nor a window. fp32 has not been measured.
 bool is_decode_step(const FlashAttentionParams& p) {
   return p.seq_q == 1 && p.lse == nullptr && p.window == 0 && p.dtype != Dtype::kFloat32;
 }
@@ -188,7 +189,7 @@ Tensor run_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* ls
 
 #endif
 
-// Run is run_on_cpu or run_on_cuda.
+// Run: run_on_cpu or run_on_cuda.
 template <auto& Run>
 Tensor flash_attention(const Tensor& q, const Tensor& k, const Tensor& v, bool causal, std::optional<double> scale,
                        std::optional<int64_t> window) {

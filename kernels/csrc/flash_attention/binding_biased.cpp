@@ -1,5 +1,6 @@
-// torch.ops.warpwatch.flash_attention_biased, which flash_attention(bias=...) calls, and flash_attention_biased_with_lse:
-// checks the tensors, fills the params, and calls the CPU's version or the one for this GPU.
+// Bindings of torch.ops.warpwatch.flash_attention_biased, which flash_attention(bias=...) calls, and
+// flash_attention_biased_with_lse. They check the tensors, fill the params struct and call the CPU version or the kernel for
+// this GPU.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -14,7 +15,7 @@
 namespace warpwatch {
 namespace {
 
-constexpr const char* kOp = "flash_attention";  // as its caller knows it
+constexpr const char* kOp = "flash_attention";  // the name that the user called
 constexpr Checks kChecks{kOp};
 
 struct Options {
@@ -36,7 +37,7 @@ void check_bias(const Tensor& q, const Tensor& k, const Tensor& bias) {
                   scores[1], ", ", scores[2], ", ", scores[3], "], got shape ", shape_text(bias));
 }
 
-// The bias, or a copy whose rows are contiguous and as long as the keys.
+// Returns the bias, or a copy if its rows are not contiguous or shorter than seq_kv.
 Tensor with_rows(const Tensor& bias, int64_t seq_kv) {
   const int64_t last = bias.dim() - 1;
   if (bias.size(last) == seq_kv && (seq_kv <= 1 || bias.stride(last) == 1)) return bias;
@@ -50,7 +51,7 @@ Tensor with_rows(const Tensor& bias, int64_t seq_kv) {
 
 FlashAttentionBiasedParams parameters(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, Tensor& out,
                                       Tensor* lse, const Options& options) {
-  // Of dimension d of the scores. What is there once stands for all.
+  // Stride in dimension d of the scores; 0 where the bias is broadcast.
   const auto stride = [&](int64_t d) {
     const int64_t own = bias.dim() - 4 + d;
     return own < 0 || bias.size(own) == 1 ? int64_t{0} : bias.stride(own);
@@ -86,7 +87,7 @@ Tensor run_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, const Tens
 }
 #endif
 
-// Run is run_on_cpu or run_on_cuda.
+// Run: run_on_cpu or run_on_cuda.
 template <auto& Run>
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, Tensor* lse, const Options& options) {
   check_attention(kOp, q, k, v, options.causal, options.scale, options.window);

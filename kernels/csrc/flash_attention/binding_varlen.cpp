@@ -1,5 +1,6 @@
-// torch.ops.warpwatch.flash_attention_varlen, over packed sequences of different lengths, and flash_attention_varlen_with_lse:
-// checks the tensors, fills the params, and calls the CPU's version or the one for this GPU.
+// Bindings of torch.ops.warpwatch.flash_attention_varlen, for packed sequences of different lengths, and
+// flash_attention_varlen_with_lse. They check the tensors, fill the params struct and call the CPU version or the kernel for
+// this GPU.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -57,10 +58,10 @@ FlashAttentionStrides packed_strides(const Tensor& tensor) {
   return {.batch = 0, .head = tensor.stride(1), .row = tensor.size(0) > 1 ? tensor.stride(0) : 0};
 }
 
-// next_tile: one int32, which Hopper's kernel counts in.
+// next_tile: one int32 on the device, the tile counter of Hopper's dynamic scheduler.
 FlashAttentionPackedParams parameters(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out, Tensor* lse,
                                       Tensor* next_tile, const Lengths& lengths, const Options& options) {
-  // No sequence is longer than all of them: that bounds the grid.
+  // No sequence is longer than total_q; that bounds the grid.
   const int64_t seq_q = std::min(lengths.max_seqlen_q, q.size(0));
   const int64_t seq_kv = std::min(lengths.max_seqlen_kv, k.size(0));
   const FlashAttentionParams attention{
@@ -82,7 +83,7 @@ FlashAttentionPackedParams parameters(const Tensor& q, const Tensor& k, const Te
       .scale = attention_scale(options.scale, q.size(2)),
       .dtype = kernel_dtype(q),
       .causal = options.causal,
-      // Of all keys and not of max_seqlen_kv, which on a GPU may be less than a sequence has.
+      // Compared with the total of all keys, not with max_seqlen_kv: on a GPU that value is unchecked and may be too small.
       .window = options.window && *options.window < k.size(0) ? static_cast<int>(*options.window) : 0,
   };
   return {attention, static_cast<const int32_t*>(lengths.cu_seqlens_q.data_ptr()),
@@ -90,7 +91,7 @@ FlashAttentionPackedParams parameters(const Tensor& q, const Tensor& k, const Te
           static_cast<int>(k.size(0)), next_tile == nullptr ? nullptr : static_cast<int*>(next_tile->data_ptr())};
 }
 
-// On a CPU the lengths are at hand. On a GPU nobody could look at them without waiting for it.
+// The CPU reads the sequence ends and checks them. On a GPU that would need a device synchronisation, so they stay unchecked.
 void check_ends(const char* name, const Tensor& cu_seqlens, int64_t total, const char* longest_name, int64_t longest) {
   const int32_t* ends = static_cast<const int32_t*>(cu_seqlens.data_ptr());
   const int64_t batch = cu_seqlens.size(0) - 1;
@@ -126,7 +127,7 @@ Tensor run_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* ls
   if (WARPWATCH_HAS_SM90A && gpu.compute_capability() == 90) next_tile = torch::stable::new_empty(q, {1}, ScalarType::Int);
   const FlashAttentionPackedParams p = parameters(q_aligned, k_aligned, v_aligned, out, lse,
                                                   next_tile ? &*next_tile : nullptr, lengths, options);
-  if (p.batch == 0 || p.seq_q == 0) {  // then no block comes by, and every row belongs to no sequence
+  if (p.batch == 0 || p.seq_q == 0) {  // the grid is empty: no block writes the rows, and none belongs to a sequence
     torch::stable::zero_(out);
     if (lse != nullptr) torch::stable::fill_(*lse, -std::numeric_limits<double>::infinity());
     return out;
@@ -136,7 +137,7 @@ Tensor run_on_cuda(const Tensor& q, const Tensor& k, const Tensor& v, Tensor* ls
 }
 #endif
 
-// Run is run_on_cpu or run_on_cuda.
+// Run: run_on_cpu or run_on_cuda.
 template <auto& Run>
 Tensor flash_attention_varlen(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& cu_seqlens_q,
                               const Tensor& cu_seqlens_kv, int64_t max_seqlen_q, int64_t max_seqlen_kv, bool causal,

@@ -1,4 +1,4 @@
-// flash_attention_backward on the CPU: PyTorch's threads share the key heads. All arithmetic is in fp32.
+// flash_attention_backward on the CPU: key heads are distributed over PyTorch's threads. All arithmetic is in fp32.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -9,7 +9,7 @@
 namespace warpwatch {
 namespace {
 
-constexpr int kLanes = 8;  // partial sums of a dot product: an order that a compiler may vectorize without changing a sum
+constexpr int kLanes = 8;  // partial sums of a dot product: a fixed order that the compiler can vectorize
 
 float dot(const float* a, const float* b, int count) {
   float lanes[kLanes] = {};
@@ -66,7 +66,7 @@ void differentiate(const FlashAttentionBackwardParams& p, int64_t batch, int64_t
       const int64_t end = f.causal ? std::min<int64_t>(f.seq_kv, i + diagonal + 1) : f.seq_kv;
       const int64_t begin = f.window > 0 ? std::max<int64_t>(i + diagonal + 1 - f.window, 0) : 0;
       for (int64_t j = begin; j < end; ++j) {
-        // The difference in fp64: a large score, scaled in fp32, is rounded by more than scores differ.
+        // Subtract in fp64: scaling a large score in fp32 rounds by more than the difference between scores.
         const double score = dot(query.data(), &keys[j * dim], dim);
         const float weight = std::exp(static_cast<float>(f.scale * score - lse));
         const float d_score = weight * (dot(d_out.data(), &values[j * dim], dim) - delta);

@@ -1,6 +1,6 @@
-// The kernels of flash_attention_backward in fp32.
+// The fp32 kernels of flash_attention_backward, on the FP32 cores.
 //
-// Every tile is waited for; blocks beside each other on the SM fill the gaps.
+// No software pipeline: a block waits for each tile. Other blocks on the same SM hide that latency.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,32 +16,34 @@
 
 namespace warpwatch {
 
-// What a block of flash_attention_backward does in fp32: the FP32 cores, two matrix products in registers as in
+// One block of flash_attention_backward in fp32: two register-tiled matrix products on the FP32 cores, as in
 // flash_attention_fp32_sm80.cu.
 //
-// A block owns rows, queries for dq and keys for dk and dv, and walks over tiles of columns, which are the others.
-// `Sharing` warps have the same 4 Rows rows: each scores its part of a tile's columns, and then works out its part of
-// head_dim over all of them. Lane 8 y + x of a warp has rows y + 4 r, r = 0 .. Rows - 1, columns x + 8 j of its part of the
-// tile, and of head_dim 4 x + 32 c .. 4 x + 32 c + 3 of its part.
-// For 4 of head_dim that is Rows + Columns reads of 16 bytes for 4 Rows Columns products, and for 4 columns Rows + 4 Chunks
-// reads for 16 Rows Chunks. Weights and ds pass from the lanes that scored them to those that need them through shared
-// memory, where a lane keeps its weights until it has d_out v^T.
-// Rows of q, k, v and d_out are 4 floats longer than they must be, so that 8 rows read at the same column hit 8 x 4 banks;
-// rows of weights are 8 floats longer, so that 4 rows x 8 columns written together hit 4 x 8.
+// A block owns rows (queries for dq, keys for dk and dv) and loops over tiles of columns (keys for dq, queries for dk and dv).
+// `Sharing` warps own the same 4 Rows rows. Each computes the scores of its share of a tile's columns, then accumulates its
+// share of head_dim over all columns of the tile.
+// Layout: lane 8 y + x of a warp holds rows y + 4 r, r = 0 .. Rows - 1, columns x + 8 j of the warp's share of the tile, and
+// elements 4 x + 32 c .. 4 x + 32 c + 3 of its share of head_dim.
+// Shared-memory traffic: 4 elements of head_dim take Rows + Columns reads of 16 bytes for 4 Rows Columns FMAs; 4 columns take
+// Rows + 4 Chunks reads for 16 Rows Chunks FMAs.
+// Weights and ds are exchanged through shared memory between the lanes that computed them and those that need them. The
+// weights stay there until d_out v^T is ready.
+// Padding against bank conflicts: rows of q, k, v and d_out are 4 floats longer, so 8 rows read at one column hit 8 x 4 banks;
+// rows of weights are 8 floats longer, so 4 rows x 8 columns written together hit 4 x 8 banks.
 
 namespace {
 
-// With Async, rows arrive by cp.async: sm_80 and newer.
+// Async: rows are copied by cp.async (sm_80 and newer).
 template <int HeadDim, int Warps, int Sharing, int Rows, int Columns, bool Async>
 struct Fp32Gradient {
-  static constexpr int kLanes = 8;  // that share a row
+  static constexpr int kLanes = 8;  // lanes per row
   static constexpr int kThreads = 32 * Warps;
   static constexpr int kWarpRows = 4 * Rows;
   static constexpr int kOwned = Warps / Sharing * kWarpRows;
   static constexpr int kWarpColumns = kLanes * Columns;
   static constexpr int kStep = Sharing * kWarpColumns;
-  static constexpr int kWidth = HeadDim / 4;                 // of a row, in 16 bytes
-  static constexpr int kChunks = kWidth / kLanes / Sharing;  // of 4 of head_dim, per lane and row
+  static constexpr int kWidth = HeadDim / 4;                 // 16-byte vectors per row
+  static constexpr int kChunks = kWidth / kLanes / Sharing;  // of 4 elements of head_dim, per lane and row
   static_assert(kChunks * kLanes * Sharing == kWidth && Warps % Sharing == 0, "warps have the same share");
 
   using Owned = float4[kOwned][kWidth + 1];
@@ -50,7 +52,7 @@ struct Fp32Gradient {
     Owned first, second;              // queries and d_out, or keys and values
     Step first_step, second_step;     // keys and values, or queries and d_out
     float weights[kOwned][kStep + 8];
-    Shift shift[kStep];  // of queries, where those are columns
+    Shift shift[kStep];  // of queries, if those are the columns
     float delta[kStep];
   };
   using Shape = LaunchShape<kThreads, sizeof(Shared)>;
@@ -58,18 +60,18 @@ struct Fp32Gradient {
   using Sums = float4[Rows][kChunks];
 
   int x, part, first_row, first_column;
-  int first_chunk;  // of head_dim, in 16 bytes
+  int first_chunk;  // of head_dim, in 16-byte units
 
   __device__ __forceinline__ Fp32Gradient() {
     const int warp = threadIdx.x / 32;
     x = threadIdx.x % kLanes;
     part = warp % Sharing;
-    first_row = warp / Sharing * kWarpRows + threadIdx.x % 32 / kLanes;  // this lane's are 4 apart
-    first_column = part * kWarpColumns + x;                              // this lane's are 8 apart
+    first_row = warp / Sharing * kWarpRows + threadIdx.x % 32 / kLanes;  // the lane's rows are 4 apart
+    first_column = part * kWarpColumns + x;                              // the lane's columns are 8 apart
     first_chunk = part * kChunks * kLanes + x;
   }
 
-  // Copies rows of global memory to shared memory; rows from live_rows on become zeros.
+  // Copies rows from global to shared memory; rows from live_rows on are filled with zeros.
   template <int TileRows>
   static __device__ __forceinline__ void start(float4 (&tile)[TileRows][kWidth + 1], const float* global,
                                                int64_t row_stride, int live_rows) {
@@ -87,14 +89,14 @@ struct Fp32Gradient {
     if constexpr (Async) cp_async_commit();
   }
 
-  // What was started has landed, up to the last Pending tiles, for every warp.
+  // Waits until all copies but the newest Pending tiles have landed, in every warp.
   template <int Pending>
   static __device__ __forceinline__ void wait() {
     if constexpr (Async) cp_async_wait<Pending>();
     __syncthreads();
   }
 
-  // Lanes of one row have written what others of it read.
+  // Makes what one lane of a row wrote to shared memory visible to the row's other lanes.
   static __device__ __forceinline__ void exchange() {
     if constexpr (Sharing > 1) {
       __syncthreads();
@@ -103,7 +105,7 @@ struct Fp32Gradient {
     }
   }
 
-  // scores = rows columns^T, over head_dim.
+  // scores = rows columns^T, summed over head_dim.
   __device__ __forceinline__ void score(Scores& scores, const Owned& rows, const Step& columns) const {
 #pragma unroll
     for (int r = 0; r < Rows; ++r) {
@@ -127,7 +129,7 @@ struct Fp32Gradient {
     }
   }
 
-  // sums += weights columns, over the tile's columns.
+  // sums += weights columns, summed over the tile's columns.
   __device__ __forceinline__ void add(Sums& sums, const float (&weights)[kOwned][kStep + 8], const Step& columns) const {
 #pragma unroll 1
     for (int column = 0; column < kStep; column += 4) {
@@ -153,7 +155,7 @@ struct Fp32Gradient {
     }
   }
 
-  // The lane's rows of a head whose first row is `to`, times factor.
+  // Stores the lane's rows times factor; `to` is the first row of the head.
   __device__ __forceinline__ void store(const Sums& sums, float factor, float* to, int64_t row_stride,
                                         int live_rows) const {
 #pragma unroll
@@ -174,12 +176,12 @@ struct Fp32Gradient {
 
 namespace {
 
-// Whether a query sees a key that is `behind` its newest one; both are there.
+// Whether a query sees the key `behind` places before its newest one. Both exist.
 __device__ __forceinline__ bool seen(const FlashAttentionParams& f, int behind) {
   return !f.causal || (behind >= 0 && (f.window == 0 || behind < f.window));
 }
 
-// dq: rows are queries, columns keys.
+// dq: rows are queries, columns are keys.
 template <int HeadDim, int Warps, int Sharing, int Rows, int Columns, bool Async, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, 1)
     flash_attention_dq_fp32_kernel(const FlashAttentionBackwardParams p, const FlashAttentionSchedule schedule) {
@@ -211,10 +213,10 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   }
   typename Gradient::Sums dq = {};
   for (int first_key = work.first_key; first_key < work.keys; first_key += Gradient::kStep) {
-    __syncthreads();  // every warp has left the tile before
+    __syncthreads();  // all warps are done with the previous tile
     Gradient::start(shared.first_step, k + first_key * f.k_strides.row, f.k_strides.row, f.seq_kv - first_key);
     Gradient::start(shared.second_step, v + first_key * f.v_strides.row, f.v_strides.row, f.seq_kv - first_key);
-    Gradient::template wait<1>();  // for queries, d_out and keys
+    Gradient::template wait<1>();  // queries, d_out and keys have landed
     typename Gradient::Scores weights;
     lane.score(weights, shared.first, shared.first_step);
 #pragma unroll
@@ -245,7 +247,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   lane.store(dq, f.scale, to + work.first_query * p.dq_strides.row, p.dq_strides.row, live_queries);
 }
 
-// dk and dv: rows are keys, columns the queries of all heads that share them.
+// dk and dv: rows are keys, columns are the queries of all heads that share them.
 template <int HeadDim, int Warps, int Sharing, int Rows, int Columns, bool Async, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, 1)
     flash_attention_dkdv_fp32_kernel(const FlashAttentionBackwardParams p) {
@@ -269,7 +271,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     const float* d_out = head_pointer(static_cast<const float*>(p.d_out), p.d_out_strides, work.batch, head);
     const int64_t first_of_head = (int64_t{work.batch} * f.heads_q + head) * f.seq_q;
     for (int first_query = work.begin; first_query < work.end; first_query += Gradient::kStep) {
-      __syncthreads();  // every warp has left the tile before
+      __syncthreads();  // all warps are done with the previous tile
       const int live = f.seq_q - first_query;
       Gradient::start(shared.first_step, q + first_query * f.q_strides.row, f.q_strides.row, live);
       Gradient::start(shared.second_step, d_out + first_query * p.d_out_strides.row, p.d_out_strides.row, live);
@@ -277,7 +279,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
         shared.shift[i] = i < live ? Shift(f.lse[first_of_head + first_query + i]) : Shift();
         shared.delta[i] = i < live ? p.delta[first_of_head + first_query + i] : 0.0f;
       }
-      Gradient::template wait<1>();  // for keys, values, queries and what belongs to them
+      Gradient::template wait<1>();  // keys, values, queries and the queries' shifts and deltas have landed
       typename Gradient::Scores scores;
       lane.score(scores, shared.first, shared.first_step);
 #pragma unroll
@@ -286,16 +288,16 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
         const Shift shift = shared.shift[column];
 #pragma unroll
         for (int r = 0; r < Rows; ++r) {
-          // Keys that are not there need no mask: their rows are not stored.
+          // Keys past the end need no mask: their rows are not stored.
           const int behind = first_query + column + work.diagonal - work.first_key - lane.first_row - 4 * r;
           shared.weights[lane.first_row + 4 * r][column] =
               seen(f, behind) ? exp2f(shift.exponent(scores[r][j], f.scale)) : 0.0f;
         }
       }
-      Gradient::template wait<0>();  // for d_out, and for the weights of others
+      Gradient::template wait<0>();  // d_out has landed, and the other lanes' weights are visible
       lane.add(dv, shared.weights, shared.second_step);
       lane.score(scores, shared.second, shared.second_step);
-      Gradient::exchange();  // every lane has left the weights
+      Gradient::exchange();  // all lanes have read the weights
 #pragma unroll
       for (int j = 0; j < Columns; ++j) {
         const int column = lane.first_column + Gradient::kLanes * j;
@@ -343,7 +345,7 @@ cudaError_t launch_backward_fp32_head_dim(const FlashAttentionBackwardParams& p,
   return launch_dkdv_fp32<HeadDim, dkdv.warps, dkdv.sharing, dkdv.rows, dkdv.columns, Async>(p, stream);
 }
 
-// DqTile and DkdvTile are functions of flash_attention_backward_tiles.h: head_dim's tile of each kernel.
+// DqTile and DkdvTile: functions of flash_attention_backward_tiles.h that give each kernel's tile for a head_dim.
 template <auto DqTile, auto DkdvTile, bool Async>
 cudaError_t launch_backward_fp32(const FlashAttentionBackwardParams& p, cudaStream_t stream) {
   if (p.forward.dtype != Dtype::kFloat32) return cudaErrorInvalidValue;

@@ -1,4 +1,4 @@
-// flash_attention_backward in fp32 for sm_75: no cp.async, and tiles for the 64 KB that a block may take.
+// flash_attention_backward in fp32 for sm_75: no cp.async; tiles fit the 64 KB of shared memory per block.
 #include "flash_attention/flash_attention_backward_fp32.cuh"
 
 namespace warpwatch {

@@ -1,4 +1,4 @@
-// flash_attention_backward in fp32 for sm_80 and newer: rows by cp.async, tiles for the 99 KB that every GPU gives a block.
+// flash_attention_backward in fp32 for sm_80 and newer: cp.async; tiles fit the 99 KB of shared memory per block of any GPU.
 #include "flash_attention/flash_attention_backward_fp32.cuh"
 
 namespace warpwatch {

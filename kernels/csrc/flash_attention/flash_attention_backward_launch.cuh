@@ -1,4 +1,4 @@
-// What the backward passes of all architectures and dtypes share: `delta`, the shift of scores, and how a kernel starts.
+// Shared by the backward passes of all architectures and dtypes: the delta kernel, the shift of scores, and the launch code.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,8 +16,8 @@
 namespace warpwatch {
 namespace {
 
-// A query's log-sum-exp in two parts: `high` in fp32, and what is left of it, in powers of two. A query that is not there or
-// sees no key gets weights 2^-inf.
+// A query's log-sum-exp, split in two: `high` in fp32, and the remainder as a power of two. A query that does not exist or sees
+// no key gets an infinite `high`, so its weights are 2^-inf = 0.
 struct alignas(8) Shift {
   float high = INFINITY;
   float rest = 0.0f;
@@ -28,7 +28,7 @@ struct alignas(8) Shift {
     high = static_cast<float>(lse);
     rest = static_cast<float>(lse - high) * kLog2E;
   }
-  // log2 of the weight. `high` comes off before anything is rounded, so that large scores keep their small differences.
+  // log2 of the weight. `high` is subtracted before anything is rounded, so large scores keep their small differences.
   __device__ __forceinline__ float exponent(float score, float scale) const {
     return fmaf(fmaf(score, scale, -high), kLog2E, -rest);
   }
@@ -39,12 +39,12 @@ inline FlashAttentionBackwardParams with_window(FlashAttentionBackwardParams p) 
   return p;
 }
 
-// delta[row] = sum_d d_out[row, d] out[row, d]; a warp a row, 16 bytes a lane: twice of head_dim 256 in fp32.
+// delta[row] = sum_d d_out[row, d] out[row, d]. One warp per row, 16 bytes per lane; two rounds for head_dim 256 in fp32.
 template <typename Element>
 __global__ void __launch_bounds__(kFlashAttentionDeltaThreads)
     flash_attention_delta_kernel(const FlashAttentionBackwardParams p) {
   constexpr int kEach = 16 / sizeof(Element);
-  constexpr int kTimes = 256 / (32 * kEach);  // a constant, so that the compiler makes no loop of it
+  constexpr int kTimes = 256 / (32 * kEach);  // a compile-time constant, so that the compiler unrolls it
   const FlashAttentionParams& f = p.forward;
   const int64_t row = int64_t{blockIdx.x} * (kFlashAttentionDeltaThreads / 32) + threadIdx.x / 32;
   if (row >= int64_t{f.batch} * f.heads_q * f.seq_q) return;
@@ -94,7 +94,7 @@ cudaError_t launch_shape(Kernel* kernel, int blocks, cudaStream_t stream, const 
   return cudaGetLastError();
 }
 
-// A kernel that takes (FlashAttentionBackwardParams, FlashAttentionSchedule); each block owns `queries` queries.
+// Launches a kernel with parameters (FlashAttentionBackwardParams, FlashAttentionSchedule); each block owns `queries` queries.
 template <typename Shape, typename Kernel>
 cudaError_t launch_query_gradient(Kernel* kernel, const FlashAttentionBackwardParams& p, int queries, int element_bytes,
                                   cudaStream_t stream) {
@@ -105,7 +105,7 @@ cudaError_t launch_query_gradient(Kernel* kernel, const FlashAttentionBackwardPa
   return schedule.blocks == 0 ? cudaSuccess : launch_shape<Shape>(kernel, schedule.blocks, stream, p, schedule);
 }
 
-// A kernel that takes (FlashAttentionBackwardParams); each block owns `keys` keys.
+// Launches a kernel with parameter (FlashAttentionBackwardParams); each block owns `keys` keys.
 template <typename Shape, typename Kernel>
 cudaError_t launch_key_gradient(Kernel* kernel, const FlashAttentionBackwardParams& p, int keys, cudaStream_t stream) {
   const int64_t blocks = ceil_div(p.forward.seq_kv, keys) * p.forward.batch * p.forward.heads_kv;
@@ -113,15 +113,15 @@ cudaError_t launch_key_gradient(Kernel* kernel, const FlashAttentionBackwardPara
   return blocks == 0 ? cudaSuccess : launch_shape<Shape>(kernel, static_cast<int>(blocks), stream, p);
 }
 
-// Which keys a block owns, and which queries see one of them.
+// The keys that a block owns, and the range of queries that see any of them.
 struct KeyWork {
   int batch, head_kv;
   int first_key;
-  int diagonal;    // causal: query i sees keys below i + diagonal + 1
-  int begin, end;  // queries; begin is a multiple of the step
+  int diagonal;    // causal: query i sees keys < i + diagonal + 1
+  int begin, end;  // queries; begin is a multiple of `step`
 };
 
-// Heads run fastest. Under the causal mask the first keys are seen most, and come first.
+// Heads vary fastest. Under the causal mask the first keys are seen by the most queries, so these longest tiles start first.
 __device__ __forceinline__ KeyWork key_work_of_block(const FlashAttentionParams& f, int block, int keys, int step) {
   const int heads = f.batch * f.heads_kv;
   const int tile = block / heads;
@@ -131,7 +131,7 @@ __device__ __forceinline__ KeyWork key_work_of_block(const FlashAttentionParams&
   work.first_key = tile * keys;
   work.diagonal = f.seq_kv - f.seq_q;
   const int last_key = min(work.first_key + keys, f.seq_kv) - 1;
-  // i >= j - diagonal of the first key, i < j - diagonal + window of the last.
+  // i >= j - diagonal for the first key, i < j - diagonal + window for the last key.
   work.begin = f.causal ? max(work.first_key - work.diagonal, 0) / step * step : 0;
   work.end = f.window > 0 ? min(f.seq_q, last_key - work.diagonal + f.window) : f.seq_q;
   return work;

@@ -1,6 +1,6 @@
-// flash_attention_backward for sm_75: mma m16n8k8 on fp16, and no cp.async: tiles pass through registers.
+// flash_attention_backward for sm_75: mma m16n8k8 on fp16. No cp.async, so tiles pass through registers.
 //
-// Three kernels, one after the other on the stream: `delta`, then dq by who owns queries, then dk and dv by who owns keys.
+// Three kernels, in stream order: delta, dq (a block owns queries), then dk and dv (a block owns keys).
 #include <cuda_runtime.h>
 
 #include <cuda_fp16.h>
@@ -13,13 +13,13 @@
 namespace warpwatch {
 namespace {
 
-// TileCopies (flash_attention_tile_copies.cuh) without cp.async: each row is there as soon as it was started.
+// The interface of TileCopies (flash_attention_tile_copies.cuh) without cp.async: start() returns once the rows are stored.
 template <int Rows, int HeadDim, int Threads>
 struct TileLoads {
   using Share = RowShare<HeadDim>;
   static constexpr int kRowsAtOnce = Threads / Share::kAcross;
-  static constexpr int kChunks = Rows / kRowsAtOnce * Share::kEach;  // of 16 bytes, a thread
-  static constexpr int kInFlight = kChunks % 4 == 0 ? 4 : kChunks % 3 == 0 ? 3 : kChunks;  // more would be registers that gradients need
+  static constexpr int kChunks = Rows / kRowsAtOnce * Share::kEach;  // of 16 bytes, per thread
+  static constexpr int kInFlight = kChunks % 4 == 0 ? 4 : kChunks % 3 == 0 ? 3 : kChunks;  // more would spill the gradients
   static_assert(Rows % kRowsAtOnce == 0 && kChunks % kInFlight == 0, "every thread carries the same number of chunks");
   const __half* source;  // the tile's first row
   uint32_t tile;
@@ -27,7 +27,7 @@ struct TileLoads {
   __device__ __forceinline__ TileLoads(const __half* first_row, int64_t row_stride, uint32_t to)
       : source(first_row), tile(to) {}
 
-  // Rows from live_rows on become zeros.
+  // Rows from live_rows on are filled with zeros.
   __device__ __forceinline__ void start(int64_t row_stride, int live_rows) const {
 #pragma unroll
     for (int first = 0; first < kChunks; first += kInFlight) {

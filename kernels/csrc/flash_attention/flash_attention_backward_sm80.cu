@@ -1,6 +1,6 @@
-// flash_attention_backward for sm_80 and newer: mma m16n8k16 on fp16 or bf16, tiles by cp.async.
+// flash_attention_backward for sm_80 and newer: mma m16n8k16 on fp16 or bf16, tiles copied by cp.async.
 //
-// Three kernels, one after the other on the stream: `delta`, then dq by who owns queries, then dk and dv by who owns keys.
+// Three kernels, in stream order: delta, dq (a block owns queries), then dk and dv (a block owns keys).
 #include <cuda_runtime.h>
 
 #include "flash_attention/flash_attention_backward.h"

@@ -1,4 +1,4 @@
-// flash_attention_backward for Hopper, fp16 and bf16. Kernels follow each other on the stream.
+// flash_attention_backward for Hopper, fp16 and bf16: launches its kernels in stream order.
 #include "flash_attention/flash_attention_backward_sm90a.cuh"
 #include "flash_attention/flash_attention_dkdv_sm90a.cuh"
 #include "flash_attention/flash_attention_dq_sm90a.cuh"
@@ -6,11 +6,11 @@
 namespace warpwatch {
 namespace {
 
-// ds takes no more memory than this: 16 heads of 2048 queries and keys, 8 of 4096 under the causal mask.
+// Most memory for ds: 16 heads of 2048 queries and keys, or 8 heads of 4096 under the causal mask.
 constexpr int64_t kMostScoreGradientBytes = int64_t{144} << 20;
 
-// The key heads whose ds is in memory at one time; 0 where dq's kernel works it out anew: of head_dim 64 that takes less time
-// than to write and read it. All that are worked on at one time are about as many.
+// How many key heads keep ds in memory at a time; 0 if the dq kernel recomputes ds. With head_dim 64 recomputing takes less
+// time than writing and reading ds. The heads are split into equal groups of at most that many.
 int key_heads_at_once(const FlashAttentionParams& f) {
   const bool is_square = f.seq_q == f.seq_kv || !f.causal;
   if ((f.head_dim != 96 && f.head_dim != 128) || f.window > 0 || !is_square) return 0;
@@ -50,7 +50,7 @@ cudaError_t launch(const FlashAttentionBackwardParams& p, void* score_gradients,
 template <typename Element>
 cudaError_t launch_head_dim(const FlashAttentionBackwardParams& p, void* score_gradients, int heads_at_once,
                             cudaStream_t stream) {
-  // Columns of head_dim 96 behind the 96th are zeros.
+  // head_dim 96 runs the kernel for 128; TMA fills the columns from 96 on with zeros.
   return p.forward.head_dim == 64 ? launch<Element, 64>(p, score_gradients, heads_at_once, stream)
                                   : launch<Element, 128>(p, score_gradients, heads_at_once, stream);
 }

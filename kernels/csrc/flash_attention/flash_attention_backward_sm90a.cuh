@@ -1,8 +1,9 @@
-// What the backward kernels for Hopper share (fp16 and bf16, by wgmma and TMA; sm_90a alone).
+// Shared by the backward kernels for Hopper (fp16 and bf16, wgmma and TMA; sm_90a only).
 //
-// As on the other architectures, one kernel owns queries and sums dq over the keys, another owns keys and sums dk and dv over
-// the queries of all heads that share them. A block is some consumer warpgroups, which own 64 rows each, and one
-// producer warp, which copies by TMA into rings of shared memory. As many blocks as fit on the GPU share the tiles.
+// As on other architectures, one kernel owns queries and accumulates dq over the keys; the other owns keys and accumulates dk
+// and dv over the queries of all heads that share them. A block has one or more consumer warpgroups, which own 64 rows each,
+// and one producer warp, which copies tiles by TMA into shared-memory rings. The kernels are persistent: the grid has as many
+// blocks as fit on the GPU, and these divide the tiles among themselves.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -26,32 +27,51 @@
 
 namespace warpwatch {
 
-// How much of the problem a block holds.
+// Tile of one block.
 //
-// Registers per thread, in 32 bits: each gradient head_dim / 2, weights and their gradients columns / 2 each, columns / 4 for
-// each of them that is packed, head_dim / 4 for each tensor of owned rows that is held. A thread of two groups has 240.
-// Shared memory, in bytes: 4 * head_dim * (64 * groups * owned_stages + columns * stages), for dk and dv 1 KB a stage more.
+// 32-bit registers per thread: head_dim / 2 per gradient; columns / 2 each for weights and their gradients, columns / 4 for
+// each of these when packed; head_dim / 4 per tensor of owned rows held in registers. With two consumer warpgroups a thread has
+// 240 registers.
+// Shared memory, in bytes: 4 * head_dim * (64 * groups * owned_stages + columns * stages), plus 1 KB per stage in dk/dv.
 struct FlashAttentionBackwardSm90aTile {
-  int groups;        // of four warps, which own 64 rows each: queries for dq, keys for dk and dv
-  int columns;       // of the others in one step
-  int stages;        // of a step's tiles
-  int owned_stages;  // with 2, the next tile's own rows arrive during all of this one's work
-  int blocks;        // on an SM
+  int groups;        // consumer warpgroups; each owns 64 rows: queries for dq, keys for dk and dv
+  int columns;       // per step
+  int stages;        // of the ring of column tiles
+  int owned_stages;  // 2: the next tile's owned rows load during the whole of the current tile
+  int blocks;        // per SM
 };
 
-// One H100, cold L2, us, fp16, head_dim 64, {16 x 32 heads of 512 full, causal; 32 heads of 2048 causal}. Both kernels by three
-// groups, one owned stage, dk and dv waiting for each query tile: 398, 313, 179. dk and dv by two groups, two query tiles under
-// way: 395, 309, 178; two owned stages: 375, 289, 172; rows in registers and dq by two groups, two owned stages: 368, 273, 166.
-// Both by one group, two blocks on an SM: 427, 296, 152. A block's delta kernel with as many lanes a query as it has pieces, and
-// each kernel launched while the one before it ends: 336, 239, 159.
-// Head_dim 128, 32 heads of 2048 full, causal; 4096 causal: 434, 286, 812 before; all of it but for two query tiles under way in
-// dk and dv 432, 272, 810, with them 440, 275, 821. dq without queries in registers 433, 278, 833, with two owned stages alone
-// 435, 277, 816. More columns or groups do not fit: ptxas then waits for each product.
-// Since then, cold L2, us, before / after: dq's tiles of causal problems are one section, those of full ones come in rounds of
-// heads (flash_attention_sm90a_rounds.h): 32 heads of 2048 of 128, causal, 276 / 250, full 430 / 427. ds of head_dim 128 is left
-// in memory for dq's kernel (flash_attention_dkdv_sm90a.cuh): full 431 / 400, causal 274 / 250 (bf16 279 / 256) and of 4096
-// 815 / 785, with dq by tiles of 256 queries alone 871. Stored before dk's product instead of beside it, in another run, 394.
-// Head_dim 256 has kernels of its own, flash_attention_wide_gradient_sm90a.cuh: 16 heads of 2048, causal, 588 by sm_80's, 268.
+// Evidence: one H100, fp16, cold L2, us for the whole backward pass.
+//
+//   head_dim 64; each row keeps the changes above it unless it     16 x 32 heads of 512     32 heads of 2048
+//   says "instead"                                                    full      causal      causal
+//   both kernels 3 warpgroups, 1 owned stage, dk/dv waits for
+//     each query tile                                                  398         313         179
+//   dk/dv 2 warpgroups, 2 query tiles in flight                        395         309         178
+//   dk/dv 2 owned stages                                               375         289         172
+//   dk/dv owned rows in registers; dq 2 warpgroups, 2 owned stages     368         273         166
+//   instead: both kernels 1 warpgroup, 2 blocks per SM                 427         296         152
+//   delta kernel with one lane per 16-byte vector of a query;
+//     each kernel launched while its predecessor drains (PDL)          336         239         159
+//
+//   head_dim 128, 32 heads                                         2048 full   2048 causal   4096 causal
+//   before the changes above                                           434         286         812
+//   all of them except 2 query tiles in flight in dk/dv                432         272         810
+//   all of them                                                        440         275         821
+//   dq without queries in registers                                    433         278         833
+//   dq with 2 owned stages only                                        435         277         816
+//   More columns or warpgroups do not fit: ptxas then serializes the wgmma products.
+//
+//   Later changes, head_dim 128, 32 heads, before / after          2048 full   2048 causal   4096 causal
+//   dq tiles: one section if causal, else rounds of heads
+//     (flash_attention_sm90a_rounds.h)                             430 / 427     276 / 250
+//   dk/dv stores ds for the dq kernel
+//     (flash_attention_dkdv_sm90a.cuh)                             431 / 400     274 / 250     815 / 785
+//     the same, bf16                                                             279 / 256
+//     with dq tiles of 256 queries only                                                              871
+//     ds stored before dk's product instead of during it (another run): 394
+//
+//   head_dim 256, 16 heads of 2048, causal: 588 with sm_80's kernels, 268 with flash_attention_wide_gradient_sm90a.cuh.
 constexpr FlashAttentionBackwardSm90aTile flash_attention_dq_sm90a_tile(int head_dim) {
   if (head_dim == 64) return {2, 64, 4, 2, 1};
   return {2, 64, 3, 2, 1};
@@ -64,9 +84,9 @@ constexpr FlashAttentionBackwardSm90aTile flash_attention_dkdv_sm90a_tile(int he
 
 namespace {
 
-// What both kernels read of a query: its log-sum-exp in two parts, `high` in fp32 and what is left of it in powers of two, and
-// delta. Those of 64 queries lie side by side: highs, then rests, then deltas. A query that is not there or sees no key has
-// the high part infinity, so that its weights are 2^-inf.
+// What both kernels read per query: its log-sum-exp, split into `high` (fp32) and the remainder as a power of two, and delta.
+// Layout: for each 64 queries, 64 highs, 64 remainders, 64 deltas. A query that does not exist or sees no key has an infinite
+// `high`, so its weights are 2^-inf = 0.
 struct QueryNumbers {
   static constexpr int kQueries = kFlashAttentionBackwardTileQueries;
   static constexpr int kBytes = 3 * kQueries * static_cast<int>(sizeof(float));
@@ -77,13 +97,13 @@ struct QueryNumbers {
     return p.delta + ((int64_t{batch} * f.heads_q + head) * tiles + query / kQueries) * (3 * kQueries) + query % kQueries;
   }
 
-  // log2 of the weight. `high` comes off before anything is rounded, so that large scores keep their small differences.
+  // log2 of the weight. `high` is subtracted before anything is rounded, so large scores keep their small differences.
   static __device__ __forceinline__ float exponent(float score, float scale, float high, float rest) {
     return fmaf(fmaf(score, scale, -high), kLog2E, -rest);
   }
 };
 
-// A block 64 queries, as many lanes a query as its head has pieces; tiles are filled up.
+// Computes these numbers. A block handles 64 queries, with one lane per 16-byte vector of a query; partial tiles are padded.
 template <typename Element, int kHeadDim>
 __global__ void __launch_bounds__(kFlashAttentionDeltaThreads)
     flash_attention_numbers_sm90a_kernel(const FlashAttentionBackwardParams p) {
@@ -129,20 +149,20 @@ __global__ void __launch_bounds__(kFlashAttentionDeltaThreads)
   }
 }
 
-// What both kernels have in common. A block owns `groups` * 64 rows and walks over `columns` others at a time.
+// Shared by both kernels. A block owns `groups` * 64 rows and loops over tiles of `columns` columns.
 template <typename Element, int kHeadDim, FlashAttentionBackwardSm90aTile kTile>
 struct BackwardSm90a {
   static constexpr int kGroups = kTile.groups;
   static constexpr int kOwned = 64 * kGroups;
   static constexpr int kColumns = kTile.columns;
   static constexpr int kColumnTiles = kColumns / 8;
-  static constexpr int kCopier = 128 * kGroups;  // the first thread of the warps that copy
+  static constexpr int kCopier = 128 * kGroups;  // first thread of the producer warpgroup
   static constexpr int kThreads = kCopier + 128;
   static constexpr int kSlabs = kHeadDim / 64;
   static constexpr int kRowBytes = 2 * kHeadDim;
   static constexpr int kGroupBytes = 64 * kRowBytes;
-  static constexpr int kOwnedBytes = kOwned * kRowBytes;      // of one tensor
-  static constexpr int kColumnBytes = kColumns * kRowBytes;  // of one tensor
+  static constexpr int kOwnedBytes = kOwned * kRowBytes;      // per tensor
+  static constexpr int kColumnBytes = kColumns * kRowBytes;  // per tensor
   using OwnedRing = TmaRing<kTile.owned_stages, 2 * kOwnedBytes, 4 * kGroups>;
   using Wgmma = HeadWgmma<Element>;
 
@@ -151,7 +171,7 @@ struct BackwardSm90a {
   static constexpr int kLeft = (kAtLaunch * (kGroups + 1) - kOfCopier) / kGroups / 8 * 8;
   static constexpr int kOfGroups = kLeft > 240 ? 240 : kLeft;
 
-  // The rows that a block owns, of two tensors: 64 of each group, slab after slab.
+  // Copies the owned rows of two tensors: per consumer warpgroup 64 rows, one slab of head_dim after the other.
   static __device__ __forceinline__ void copy_owned(const OwnedRing& ring, int round, const CUtensorMap& first,
                                                     const CUtensorMap& second, int row, int head, int batch) {
     ring.producer_acquire(round);
@@ -177,7 +197,7 @@ struct BackwardSm90a {
     }
   }
 
-  // Sets to -inf what is hidden where rows are keys from first_key on and columns queries from first_query on.
+  // Sets masked scores to -inf; rows are keys from first_key on, columns are queries from first_query on.
   static __device__ __forceinline__ void mask_keys(float (&scores)[1][kColumnTiles][4], int first_key, int first_query,
                                                    int diagonal, int window) {
     const bool all_new_seen = first_key + 15 <= first_query + diagonal;
@@ -188,15 +208,14 @@ struct BackwardSm90a {
     for (int n = 0; n < kColumnTiles; ++n) {
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
-        // How many keys this one is behind the newest that the query sees.
+        // Distance of this key from the newest key that the query sees.
         const int behind = first_query + 8 * n + 2 * (lane % 4) + c % 2 + diagonal - first_key - lane / 4 - 8 * (c / 2);
         if (behind < 0 || behind >= window) scores[0][n][c] = -INFINITY;
       }
     }
   }
 
-  // Scores become weights, and weights the gradients of scores. Columns are queries; `numbers` points to those of the lane's
-  // first two.
+  // Turns scores into weights p, and dp into ds. Columns are queries; `numbers` points to the numbers of the lane's first two.
   static __device__ __forceinline__ void weigh_columns(float (&scores)[1][kColumnTiles][4], const float* numbers,
                                                        float scale) {
 #pragma unroll
@@ -221,7 +240,7 @@ struct BackwardSm90a {
     }
   }
 
-  // The same of rows that are queries: `high`, `rest` and `delta` are those of the lane's two rows.
+  // The same where rows are queries: `high`, `rest` and `delta` belong to the lane's two rows.
   static __device__ __forceinline__ void weigh_rows(float (&scores)[1][kColumnTiles][4], const float (&high)[2],
                                                     const float (&rest)[2], float scale) {
 #pragma unroll
@@ -243,7 +262,7 @@ struct BackwardSm90a {
     }
   }
 
-  // A warp's 16 of a group's 64 rows, as A operands.
+  // A operand from registers: a warp's 16 of its warpgroup's 64 rows.
   struct Rows {
     uint32_t a[kHeadDim / 16][4];
 
@@ -256,14 +275,14 @@ struct BackwardSm90a {
     }
   };
 
-  // A group's 64 rows where they are.
+  // A operand from shared memory: a warpgroup's 64 rows.
   struct RowsInShared {
     uint32_t rows;
 
     __device__ __forceinline__ void load(uint32_t at) { rows = at; }
   };
 
-  // scores = (64 rows) (columns)^T over head_dim. Out of shared memory, rows and columns are as many bytes as it has time for.
+  // scores = (64 rows) (columns)^T over head_dim. With both operands in shared memory, its bandwidth just keeps up with wgmma.
   static __device__ __forceinline__ void multiply_rows(float (&scores)[1][kColumnTiles][4], const Rows& rows,
                                                        uint32_t columns) {
 #pragma unroll
@@ -285,7 +304,7 @@ struct BackwardSm90a {
     wgmma_commit();
   }
 
-  // sums += weights (64 x columns) of the columns' rows (columns x head_dim).
+  // sums += weights (64 x columns) times the columns' rows (columns x head_dim).
   static __device__ __forceinline__ void add_product(float (&sums)[1][kHeadDim / 8][4],
                                                      const PackedWeights<kColumnTiles>& weights, uint32_t columns) {
     const uint64_t b = wgmma_columns(columns, kColumns * 128);
@@ -295,7 +314,7 @@ struct BackwardSm90a {
   }
 };
 
-// The key tiles of some neighbouring heads, in sections of heads as FlashAttentionSchedule has those of queries.
+// Orders the key tiles of a range of heads, in sections of heads, as FlashAttentionSchedule orders query tiles.
 struct KeySchedule {
   int first_head;  // of the batch * heads_kv key heads
   int tiles_of_head;
@@ -303,7 +322,7 @@ struct KeySchedule {
   int tiles;
   int blocks;
 
-  // Without a mask, in rounds of as many heads as the blocks have the tiles of; else all heads are one section.
+  // Without a mask: rounds of as many heads as give every block a tile. With a mask: all heads are one section.
   static cudaError_t make(const FlashAttentionParams& f, int first_head, int heads, int keys, int most_blocks,
                           KeySchedule& schedule) {
     const int64_t tiles_of_head = ceil_div(f.seq_kv, keys);
@@ -329,7 +348,7 @@ struct KeySchedule {
   }
 };
 
-// The tensor maps of q, d_out, k and v in boxes of so many rows.
+// TMA tensor maps of q, d_out, k and v, with boxes of the given number of rows.
 struct BackwardMaps {
   CUtensorMap q, d_out, k, v;
 
@@ -344,7 +363,7 @@ struct BackwardMaps {
   }
 };
 
-// Launches the kernels behind launch_numbers_sm90a: each may begin while the one before it still runs.
+// Launches a kernel that follows launch_numbers_sm90a, with programmatic dependent launch.
 template <typename Shape, typename... Parameters, typename... Arguments>
 cudaError_t launch_behind(void (*kernel)(Parameters...), int blocks, cudaStream_t stream, const Arguments&... arguments) {
   const cudaError_t status = allow_dynamic_shared_bytes(kernel, Shape::kDynamicSharedBytes);

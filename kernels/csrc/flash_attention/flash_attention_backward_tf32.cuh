@@ -1,8 +1,8 @@
-// The kernels of flash_attention_backward in fp32 by way of tensor cores. flash_attention_tf32_products.cuh has the products,
-// flash_attention_tf32.cuh says for which GPUs and how exact.
+// The fp32 kernels of flash_attention_backward on tensor cores. flash_attention_tf32_products.cuh has the matrix products;
+// flash_attention_tf32.cuh says on which GPUs they are used and how accurate they are.
 //
-// Every tile is waited for; the block beside it on the SM fills the gaps. Gradients that are not finite are worked out again
-// on the FP32 cores.
+// No software pipeline: a block waits for each tile, and the other block on the SM hides that latency. Gradient rows that come
+// out non-finite are recomputed on the FP32 cores.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,8 +19,9 @@
 
 namespace warpwatch {
 
-// The gradients of one query or one key by one warp on the CUDA cores, for rows in which the tensor cores met what is
-// not finite. Lane l has the others l, l + 32, ... and head_dim's l + 32 c. Slow: it is there for infinities and NaN alone.
+// Gradients of one query or one key, computed by one warp on the CUDA cores: the fallback for rows where the tensor cores met a
+// non-finite value. Lane l handles the columns l, l + 32, ... and elements l + 32 c of head_dim. Slow, but only infinities and
+// NaN reach it.
 
 namespace {
 
@@ -32,7 +33,7 @@ __device__ __forceinline__ float dot_of_rows(const float* a, const float* b) {
   return sum;
 }
 
-// `to` is the query's row of dq.
+// `to`: the query's row of dq.
 template <int HeadDim>
 __device__ __forceinline__ void query_gradient_of_row(const FlashAttentionBackwardParams& p, const FlashAttentionWork& work,
                                                       int query, float* to) {
@@ -63,12 +64,12 @@ __device__ __forceinline__ void query_gradient_of_row(const FlashAttentionBackwa
       for (int c = 0; c < HeadDim / 32; ++c) dq[c] = fmaf(of_key, k[(first + j) * f.k_strides.row + lane + 32 * c], dq[c]);
     }
   }
-  __syncwarp();  // what other lanes stored there comes first
+  __syncwarp();  // orders the other lanes' stores to this row before ours
 #pragma unroll
   for (int c = 0; c < HeadDim / 32; ++c) to[lane + 32 * c] = dq[c] * f.scale;
 }
 
-// The key's rows of dk and dv, over the queries of all heads that share it.
+// Recomputes the key's rows of dk and dv, over the queries of all heads that share it.
 template <int HeadDim>
 __device__ __forceinline__ void key_gradients_of_row(const FlashAttentionBackwardParams& p, int batch, int head_kv, int key,
                                                      float* dk_to, float* dv_to) {
@@ -106,7 +107,7 @@ __device__ __forceinline__ void key_gradients_of_row(const FlashAttentionBackwar
       }
     }
   }
-  __syncwarp();  // what other lanes stored there comes first
+  __syncwarp();  // orders the other lanes' stores to these rows before ours
 #pragma unroll
   for (int c = 0; c < HeadDim / 32; ++c) {
     dk_to[lane + 32 * c] = dk[c] * f.scale;
@@ -116,8 +117,8 @@ __device__ __forceinline__ void key_gradients_of_row(const FlashAttentionBackwar
 
 }  // namespace
 
-// What a block of flash_attention_backward holds in fp32 on tensor cores: the rows it owns, queries for dq and keys for dk and
-// dv, and a tile of columns, which are the others.
+// Shared memory of a block of the fp32 backward pass on tensor cores: the owned rows (queries for dq, keys for dk and dv) and a
+// tile of columns (the other side).
 
 namespace {
 
@@ -132,27 +133,27 @@ struct Tf32Gradient {
   struct Shared {
     Owned first, second;             // queries and d_out, or keys and values
     Step first_step, second_step;    // keys and values, or queries and d_out
-    Shift shift[Columns];  // of queries, where those are columns
+    Shift shift[Columns];  // of queries, if those are the columns
     float delta[Columns];
   };
   using Shape = LaunchShape<kThreads, sizeof(Shared)>;
 
   template <int Rows>
   using Copies = RowCopies<HeadDim, kThreads, Rows>;
-  // Of a block's own rows: starts them at once.
+  // Starts the copies of the block's owned rows.
   static __device__ __forceinline__ void start_owned(Owned& tile, const float* first_row, int64_t row_stride,
                                                      int live_rows) {
     Copies<kOwned>(first_row, row_stride, tile).start(row_stride, live_rows);
   }
 
-  // What was started has landed, up to the last Pending tiles, for every warp.
+  // Waits until all copies but the newest Pending tiles have landed, in every warp.
   template <int Pending>
   static __device__ __forceinline__ void wait() {
     cp_async_wait<Pending>();
     __syncthreads();
   }
 
-  // The warp's rows, times factor; `to` is their first. Bits of rows that are not finite: 2 r + half of this lane's.
+  // Stores the warp's rows times factor; `to` is the first. Returns a bit mask of non-finite rows: bit 2 r + half per lane.
   static __device__ __forceinline__ unsigned store(const typename Products::Sums& sums, float factor, float* to,
                                                    int64_t row_stride, int live_rows) {
     const int lane = threadIdx.x % 32;
@@ -163,7 +164,7 @@ struct Tf32Gradient {
       for (int half = 0; half < 2; ++half) {
         const int row = 16 * r + 8 * half + lane / 4;
         if (row >= live_rows) continue;
-        float nothing = 0.0f;  // NaN if anything in the row is not finite
+        float nothing = 0.0f;  // becomes NaN if any element of the row is not finite
 #pragma unroll
         for (int f = 0; f < Products::kFours; ++f) {
 #pragma unroll
@@ -180,7 +181,7 @@ struct Tf32Gradient {
     return not_finite;
   }
 
-  // Calls again(row) for each of the warp's rows that a lane has a bit for.
+  // Calls again(row) for each of the warp's rows whose bit is set in any lane.
   template <typename Again>
   static __device__ __forceinline__ void each_not_finite(unsigned not_finite, const Again& again) {
     if (!__any_sync(0xffffffffu, not_finite != 0)) return;
@@ -196,12 +197,12 @@ struct Tf32Gradient {
 
 namespace {
 
-// Whether a query sees a key that is `behind` its newest one; both are there.
+// Whether a query sees the key `behind` places before its newest one. Both exist.
 __device__ __forceinline__ bool sees(const FlashAttentionParams& f, int behind) {
   return !f.causal || (behind >= 0 && (f.window == 0 || behind < f.window));
 }
 
-// dq: rows are queries, columns keys.
+// dq: rows are queries, columns are keys.
 template <int HeadDim, int Warps, int RowTiles, int Columns, int Steps, int Blocks, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Blocks)
     flash_attention_dq_tf32_kernel(const FlashAttentionBackwardParams p, const FlashAttentionSchedule schedule) {
@@ -228,7 +229,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Blocks)
   const uint32_t keys = Products::lane_columns(shared.first_step[0]);
   const uint32_t values = Products::lane_columns(shared.second_step[0]);
 
-  const int first_query = work.first_query + warp_row + lane / 4;  // this lane's others are 8, 16, 24 behind it
+  const int first_query = work.first_query + warp_row + lane / 4;  // the lane's other rows are 8, 16, 24 further on
   Shift shift[RowTiles][2];
   float delta[RowTiles][2];
 #pragma unroll
@@ -247,12 +248,12 @@ __global__ void __launch_bounds__(Shape::kThreads, Blocks)
                                                        shared.second_step);
   typename Products::Sums dq = {};
   for (int first_key = work.first_key; first_key < work.keys; first_key += Columns) {
-    __syncthreads();  // every warp has left the tile before
+    __syncthreads();  // all warps are done with the previous tile
     k_copies.start(f.k_strides.row, f.seq_kv - first_key);
     cp_async_commit();
     v_copies.start(f.v_strides.row, f.seq_kv - first_key);
     cp_async_commit();
-    Gradient::template wait<1>();  // for queries, d_out and keys
+    Gradient::template wait<1>();  // queries, d_out and keys have landed
     typename Products::Scores weights;
     Products::score(weights, queries, keys);
 #pragma unroll
@@ -265,8 +266,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Blocks)
         }
       }
     }
-    // Most tiles lie before what any of the warp's queries must not see.
-    const int newest = work.first_query + warp_row + work.diagonal;  // key of the warp's first query
+    // Most tiles are visible to all of the warp's queries and need no mask.
+    const int newest = work.first_query + warp_row + work.diagonal;  // newest key that the warp's first query sees
     const bool all_new_seen = first_key + Columns <= (f.causal ? min(f.seq_kv, newest + 1) : f.seq_kv);
     if (!all_new_seen || (f.window > 0 && first_key <= newest + Gradient::kWarpRows - 1 - f.window)) {
 #pragma unroll
@@ -311,7 +312,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Blocks)
   });
 }
 
-// dk and dv: rows are keys, columns the queries of all heads that share them.
+// dk and dv: rows are keys, columns are the queries of all heads that share them.
 template <int HeadDim, int Warps, int RowTiles, int Columns, int Steps, int Blocks, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Blocks)
     flash_attention_dkdv_tf32_kernel(const FlashAttentionBackwardParams p) {
@@ -347,7 +348,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Blocks)
     typename Gradient::template Copies<Columns> d_out_copies(d_out + work.begin * p.d_out_strides.row, p.d_out_strides.row,
                                                              shared.second_step);
     for (int first_query = work.begin; first_query < work.end; first_query += Columns) {
-      __syncthreads();  // every warp has left the tile before
+      __syncthreads();  // all warps are done with the previous tile
       const int live = f.seq_q - first_query;
       q_copies.start(f.q_strides.row, live);
       cp_async_commit();
@@ -357,7 +358,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Blocks)
         shared.shift[i] = i < live ? Shift(f.lse[first_of_head + first_query + i]) : Shift();
         shared.delta[i] = i < live ? p.delta[first_of_head + first_query + i] : 0.0f;
       }
-      Gradient::template wait<1>();  // for keys, values, queries and what belongs to them
+      Gradient::template wait<1>();  // keys, values, queries and the queries' shifts and deltas have landed
       typename Products::Scores weights;
       Products::score(weights, keys, queries);
 #pragma unroll
@@ -372,9 +373,9 @@ __global__ void __launch_bounds__(Shape::kThreads, Blocks)
           }
         }
       }
-      // Most tiles lie behind what all of the warp's keys are seen by. Keys that are not there need no mask: their rows are
+      // Most tiles hold only queries that see all of the warp's keys and need no mask. Nor do keys past the end, whose rows are
       // not stored.
-      const int ahead = first_query + work.diagonal - work.first_key - warp_row;  // first query's newest key less first key
+      const int ahead = first_query + work.diagonal - work.first_key - warp_row;  // newest key of the first query - first key
       if (f.causal && (ahead < Gradient::kWarpRows - 1 || (f.window > 0 && ahead + Columns > f.window))) {
 #pragma unroll
         for (int r = 0; r < RowTiles; ++r) {
@@ -396,7 +397,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Blocks)
           for (int e = 0; e < 4; ++e) weights[r][n][e] = exp2f(weights[r][n][e]);
         }
       }
-      Gradient::template wait<0>();  // for d_out
+      Gradient::template wait<0>();  // d_out has landed
       Products::add(dv, weights, shared.second_step[0]);
       typename Products::Scores d_weights;
       Products::score(d_weights, values, d_outs);

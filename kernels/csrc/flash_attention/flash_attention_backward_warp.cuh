@@ -1,14 +1,14 @@
-// What a block of the backward pass does on tensor cores; shared by sm_75 and sm_80.
+// The backward pass on mma tensor cores; shared by sm_75 and sm_80.
 //
-// `QueryGradient` is the forward pass over again: a block owns queries and walks over keys. `KeyGradient` is its mirror
-// image: a block owns keys and walks over the queries of all heads that share them, with scores transposed (rows are keys),
-// so that weights and ds are A operands as they are.
-// All have a window: without one it holds every key.
-// Every tile is waited for; blocks beside each other on the SM fill the gaps.
+// `QueryGradient` has the structure of the forward pass: a block owns queries and loops over keys. `KeyGradient` mirrors it: a
+// block owns keys and loops over the queries of all heads that share them. There the scores are transposed (rows are keys), so
+// weights and ds are already laid out as A operands.
+// Every problem has a window; without one the window spans all keys.
+// No software pipeline: a block waits for each tile. Other blocks on the same SM hide that latency.
 //
-// Family says how an architecture does it: Element; Mma, as in flash_attention_warp.cuh; Copies<Rows, HeadDim, Threads>, a
-// thread's share of bringing tiles to shared memory, as TileCopies in flash_attention_tile_copies.cuh; wait(), after which
-// the thread's own share of what was started is there.
+// Family is an architecture's policy: Element; Mma, as in flash_attention_warp.cuh; Copies<Rows, HeadDim, Threads>, a thread's
+// share of copying tiles to shared memory, as TileCopies in flash_attention_tile_copies.cuh; wait(), which returns when the
+// copies that the thread started have landed.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -23,7 +23,7 @@
 namespace warpwatch {
 namespace {
 
-// In the place of store_out's softmax: all rows by one factor.
+// Takes the place of the softmax in store_out: multiplies all rows by one factor.
 struct Factor {
   float value;
   __device__ __forceinline__ float normalizer(int, int) const { return value; }
@@ -54,7 +54,7 @@ struct QueryGradient {
 
     const FlashAttentionWork work = work_of_block<true>(f, schedule, blockIdx.x, kQueries);
     const int first_query = work.first_query + warp_row;
-    int first_key = ((work.keys + Keys - 1) / Keys - 1) * Keys;  // negative when no key is seen
+    int first_key = ((work.keys + Keys - 1) / Keys - 1) * Keys;  // negative if no key is seen
     const int stop = work.first_key / Keys * Keys;
     const Element* q = head_pointer(static_cast<const Element*>(f.q), f.q_strides, work.batch, work.head);
     const Element* k = head_pointer(static_cast<const Element*>(f.k), f.k_strides, work.batch, work.head_kv);
@@ -90,13 +90,13 @@ struct QueryGradient {
 
     float dq[1][HeadDim / 8][4] = {};
     for (; first_key >= stop; first_key -= Keys) {
-      __syncthreads();  // every warp has left the tile before
+      __syncthreads();  // all warps are done with the previous tile
       k_copies.start(f.k_strides.row, f.seq_kv - first_key);
       v_copies.start(f.v_strides.row, f.seq_kv - first_key);
       k_copies.to_previous_tile(f.k_strides.row);
       v_copies.to_previous_tile(f.v_strides.row);
       Family::wait();
-      __syncthreads();  // this tile has landed, and with the first one the queries
+      __syncthreads();  // this tile has landed, and before the first one the queries
 
       float scores[1][Keys / 8][4];
       multiply_keys<Mma, HeadDim>(scores, queries, lane_keys);
@@ -116,13 +116,13 @@ struct QueryGradient {
 
     Element* to = head_pointer(static_cast<Element*>(p.dq), p.dq_strides, work.batch, work.head) +
                   first_query * p.dq_strides.row;
-    __syncwarp();  // the rows of queries that this warp writes over were read by this warp alone
+    __syncwarp();  // only this warp has read the rows of queries that it overwrites
     store_out<Element, HeadDim>(dq, Factor{f.scale}, shared + warp_row * kRowBytes, to, p.dq_strides.row,
                                 f.seq_q - first_query);
   }
 };
 
-// Which of dk and dv a block works out. Together they are 2 * HeadDim registers a thread: too many of head_dim 256.
+// Which of dk and dv a block computes. Both together take 2 * HeadDim registers per thread: too many at head_dim 256.
 enum class KeyGradients { kBoth, kKeys, kValues };
 
 template <typename Family, int HeadDim, int Warps, int Queries, KeyGradients Which>
@@ -130,7 +130,7 @@ struct KeyGradient {
   static constexpr int kThreads = 32 * Warps;
   static constexpr int kKeys = 16 * Warps;
   static constexpr int kRowBytes = 2 * HeadDim;
-  // Keys, values, queries, d_out, and of each query the shift and delta.
+  // Keys, values, queries, d_out; shift and delta of each query.
   static constexpr int kSharedBytes = 2 * (kKeys + Queries) * kRowBytes + Queries * int(sizeof(Shift) + sizeof(float));
   static constexpr bool kWithKeys = Which != KeyGradients::kValues;
   static constexpr bool kWithValues = Which != KeyGradients::kKeys;
@@ -141,8 +141,8 @@ struct KeyGradient {
   template <int TileRows>
   using Copies = typename Family::template Copies<TileRows, HeadDim, kThreads>;
 
-  // Sets to -inf what is hidden: rows are keys from first_key on, columns queries from first_query on. Keys and queries
-  // that are not there need no mask: the former's rows are not stored, the latter's shift is infinite.
+  // Sets masked scores to -inf; rows are keys from first_key on, columns are queries from first_query on. Keys past the
+  // end need no mask, as their rows are not stored; nor do queries past the end, whose shift is infinite.
   static __device__ __forceinline__ void mask(float (&scores)[1][Queries / 8][4], int first_key, int first_query,
                                               int diagonal, int window) {
     const bool all_new_seen = first_key + 15 <= first_query + diagonal;
@@ -153,7 +153,7 @@ struct KeyGradient {
     for (int n = 0; n < Queries / 8; ++n) {
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
-        // How many keys this one is behind the newest that the query sees.
+        // Distance of this key from the newest key that the query sees.
         const int behind = first_query + 8 * n + 2 * (lane % 4) + c % 2 + diagonal - first_key - lane / 4 - 8 * (c / 2);
         if (unsigned(behind) >= unsigned(window)) scores[0][n][c] = -INFINITY;
       }
@@ -192,7 +192,7 @@ struct KeyGradient {
     values.take(values_at + warp_row * kRowBytes);
     const uint32_t lane_queries = lane_address_chunks_first<HeadDim>(queries_at);
     const uint32_t lane_query_rows = lane_address_rows_first<HeadDim>(queries_at);
-    constexpr uint32_t kToDOut = Queries * kRowBytes;  // from a place in the tile of queries to that in d_out's
+    constexpr uint32_t kToDOut = Queries * kRowBytes;  // byte offset from the tile of queries to that of d_out
 
     float dk[1][kWithKeys ? HeadDim / 8 : 1][4] = {};
     float dv[1][kWithValues ? HeadDim / 8 : 1][4] = {};
@@ -201,7 +201,7 @@ struct KeyGradient {
       const Element* d_out = head_pointer(static_cast<const Element*>(p.d_out), p.d_out_strides, batch, head);
       const int64_t first_row = (int64_t{batch} * f.heads_q + head) * f.seq_q;
       for (int first_query = work.begin; first_query < work.end; first_query += Queries) {
-        __syncthreads();  // every warp has left the tile before
+        __syncthreads();  // all warps are done with the previous tile
         const Copies<Queries> q_copies(q + first_query * f.q_strides.row,
                                                                       f.q_strides.row, queries_at);
         q_copies.start(f.q_strides.row, f.seq_q - first_query);
@@ -214,7 +214,7 @@ struct KeyGradient {
           delta[threadIdx.x] = query < f.seq_q ? p.delta[first_row + query] : 0.0f;
         }
         Family::wait();
-        __syncthreads();  // this tile has landed, and with the first one the keys and values
+        __syncthreads();  // this tile has landed, and before the first one the keys and values
 
         float weights[1][Queries / 8][4];
         multiply_keys<Mma, HeadDim>(weights, keys, lane_queries);
@@ -245,7 +245,7 @@ struct KeyGradient {
     }
 
     Family::wait();
-    __syncthreads();  // where no query came by, the keys still had to land before their rows are written over
+    __syncthreads();  // without any query tile, the copies of keys must still land before their rows are overwritten
     const int live_rows = f.seq_kv - first_key - warp_row;
     if constexpr (kWithKeys) {
       Element* to = head_pointer(static_cast<Element*>(p.dk), p.dk_strides, batch, head_kv) +

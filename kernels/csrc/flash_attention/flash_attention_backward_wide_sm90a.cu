@@ -1,4 +1,4 @@
-// flash_attention_backward for Hopper, fp16 and bf16, head_dim 256: four kernels, one after the other on the stream.
+// flash_attention_backward for Hopper, fp16 and bf16, head_dim 256: four kernels, launched in stream order.
 #include "flash_attention/flash_attention_wide_gradient_sm90a.cuh"
 
 namespace warpwatch {

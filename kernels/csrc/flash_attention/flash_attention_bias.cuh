@@ -1,5 +1,5 @@
-// The bias of a warp's score fragments (layout: flash_attention_softmax.cuh), read as it lies in memory: the four lanes of a
-// quad read 16 bytes (of fp32, 32) of a row side by side, and the next eight keys find theirs in L1.
+// Adds the bias to a warp's score fragments (layout: flash_attention_softmax.cuh). It is read directly from global memory: the
+// four lanes of a quad read 16 contiguous bytes of a row (fp32: 32), and the next eight keys hit the same line in L1.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ __device__ __forceinline__ float2 pair_at(const Element* at) {
 
 __device__ __forceinline__ float2 pair_at(const float* at) { return __ldg(reinterpret_cast<const float2*>(at)); }
 
-// scores = scale scores + bias; `bias` is where the fragment's element (0, 0) has its own. Rows from live_rows on and keys
-// from live_keys on have none: what they score is hidden or not stored.
+// scores = scale scores + bias. `bias` points to the value of the fragment's element (0, 0). Rows from live_rows on and keys
+// from live_keys on are not read: their scores are masked or not stored.
 template <typename Element, int RowTiles, int KeyTiles>
 __device__ __forceinline__ void add_bias(float (&scores)[RowTiles][KeyTiles][4], const Element* bias, int64_t row_stride,
                                          int live_rows, int live_keys, bool in_pairs, float scale) {
@@ -43,7 +43,7 @@ __device__ __forceinline__ void add_bias(float (&scores)[RowTiles][KeyTiles][4],
     });
   } else {
     each_row([&](int r, int half, const Element* at, bool live) {
-      const int keys = live ? live_keys - 2 * (lane % 4) : 0;  // from this lane's first one on
+      const int keys = live ? live_keys - 2 * (lane % 4) : 0;  // live keys, counted from the lane's first
 #pragma unroll
       for (int n = 0; n < KeyTiles; ++n) {
 #pragma unroll
@@ -56,7 +56,7 @@ __device__ __forceinline__ void add_bias(float (&scores)[RowTiles][KeyTiles][4],
   }
 }
 
-// Asks for a whole tile of a warp's rows, which is wanted a tile later, to come to L2: a lane a row.
+// Prefetches the next tile's bias of a warp's rows into L2, one row per lane.
 template <int Keys, typename Element>
 __device__ __forceinline__ void prefetch_bias(const Element* bias, int64_t row_stride, int live_rows) {
   const int row = threadIdx.x % 32;

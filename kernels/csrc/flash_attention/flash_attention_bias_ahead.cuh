@@ -1,4 +1,4 @@
-// The bias of a warp's score fragments beside asynchronous products: it arrives while they run. 16-bit elements.
+// Prefetches the bias of a warp's score fragments into registers while wgmma computes the scores. 16-bit elements.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 namespace warpwatch {
 namespace {
 
-// The bias of a warp's 16 rows by 8 * kKeyTiles keys in registers, asked for before the scores are there, where pairs of it may
-// be read and all the keys have some; else it is read when it is added. In its place, of params without a bias, nothing.
+// The bias of a warp's 16 rows by 8 * kKeyTiles keys. It is loaded before the scores are ready if it can be read in pairs and
+// all keys of the tile exist; otherwise add_to reads it. Empty for params without a bias.
 template <typename Params, typename Element, int kKeyTiles>
 class BiasAhead {
  public:
@@ -57,7 +57,7 @@ class BiasAhead {
 
  private:
   static_assert(sizeof(Element) == 2);
-  // More would spill. The others are in the L1 by then: a row's last line is asked for.
+  // Loading more ahead would spill. The rest hits L1: each row's last line is prefetched.
   static constexpr int kAhead = kKeyTiles * 3 / 4;
   const Params& p_;
   const FlashAttentionWork& work_;
@@ -65,7 +65,7 @@ class BiasAhead {
   const Element* rows_;
   uint32_t pairs_[2][kAhead];
 
-  // The lane's first of its row. Rows behind the last are not stored, and take its bias.
+  // The lane's first pair of its row. Rows past the last one read the last row's bias; they are not stored.
   __device__ __forceinline__ const Element* pair(int half, int first_key) const {
     const int lane = threadIdx.x % 32, row = min(lane / 4 + 8 * half, work_.seq_q - 1 - first_query_);
     return rows_ + row * p_.bias_strides.row + first_key + 2 * (lane % 4);

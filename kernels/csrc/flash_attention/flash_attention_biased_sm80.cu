@@ -1,4 +1,4 @@
-// flash_attention for sm_80 and newer, fp16 and bf16: with a bias added to the scores.
+// flash_attention for sm_80 and newer, fp16 and bf16, with a bias added to the scores.
 #include "flash_attention/flash_attention_sm80.cuh"
 
 namespace warpwatch {

@@ -1,4 +1,4 @@
-// flash_attention for Hopper, fp16 and bf16: with a bias added to the scores.
+// flash_attention for Hopper, fp16 and bf16, with a bias added to the scores.
 #include "flash_attention/flash_attention_sm90a.cuh"
 
 namespace warpwatch {
@@ -8,7 +8,7 @@ template <typename Element>
 cudaError_t launch_head_dim(const FlashAttentionBiasedParams& p, cudaStream_t stream) {
   switch (p.head_dim) {
     case 64: return launch_sm90a<Element, 64, kFlashAttentionSm90aBiasedTile64, true>(p, stream);
-    case 96:  // columns behind the 96th are zeros
+    case 96:  // TMA fills the columns from 96 on with zeros
     case 128: return launch_sm90a<Element, 128, kFlashAttentionSm90aTile128, true>(p, stream);
     default: return cudaErrorInvalidValue;
   }

@@ -1,7 +1,7 @@
-// flash_attention on the CPU: blocks of queries shared among PyTorch's threads, each walking over blocks of keys.
+// flash_attention on the CPU: blocks of queries are distributed over PyTorch's threads; each block loops over blocks of keys.
 //
-// All arithmetic is in fp32. Keys are held transposed, so that the inner loop of the scores runs over keys and that of
-// the values over columns: both add along a row, in an order that a compiler may vectorize without changing a sum.
+// All arithmetic is in fp32. Keys are stored transposed, so the inner loop over scores runs along keys and that over values
+// along columns: both add along a row, in an order that the compiler can vectorize without changing a sum.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,7 +11,7 @@
 #include "framework/parallel.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-// The loader picks the widest vectors that the machine has.
+// The dynamic loader picks the clone with the widest vectors that the machine supports.
 #define WIDEST_VECTORS __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
 #else
 #define WIDEST_VECTORS
@@ -29,7 +29,7 @@ WIDEST_VECTORS void add_scaled(float* __restrict__ sum, float factor, const floa
   for (int i = 0; i < count; ++i) sum[i] += factor * row[i];
 }
 
-// What one thread holds: a block of queries with their running maximum, sum and output, and one block of keys and values.
+// Working set of one thread: a block of queries with running maximum, sum and output, and one block of keys and values.
 struct Block {
   std::vector<float> q, keys, values, out;  // (queries, head_dim), (head_dim, keys), (keys, head_dim), as q
   float row_max[kQueries];
@@ -39,22 +39,22 @@ struct Block {
       : q(kQueries * head_dim), keys(head_dim * kKeys), values(kKeys * head_dim), out(kQueries * head_dim) {}
 };
 
-// Adds keys first .. end - 1 of the block to row r. bias[j] is key j's, converted; null without one.
+// Adds keys first .. end - 1 of the block to row r. bias[j]: key j's bias in fp32; null without a bias.
 template <class Element>
 void add_keys(Block& block, int r, int first, int end, int head_dim, float scale, const Element* bias) {
   float scores[kKeys] = {};
   for (int d = 0; d < head_dim; ++d) {
     add_scaled(scores, block.q[r * head_dim + d], &block.keys[d * kKeys], kKeys);
   }
-  // Without a bias scores stay raw, and the maximum comes off before the scale goes on: multiplied first, large scores are
-  // rounded by more than they differ.
+  // Without a bias, scores stay unscaled and the maximum is subtracted before scaling: scaling first would round large scores
+  // by more than they differ.
   if (bias != nullptr) {
     for (int j = first; j < end; ++j) scores[j] = scores[j] * scale + static_cast<float>(bias[j]);
     scale = 1.0f;
   }
   float top = block.row_max[r];
   for (int j = first; j < end; ++j) top = std::max(top, scores[j]);
-  // Where a bias of -inf has hidden all keys so far, subtracting 0 gives weights 0, not -inf + inf.
+  // If a bias of -inf has hidden all keys so far, subtracting 0 gives weights 0 instead of exp(-inf + inf).
   const float base = top == kNothing ? 0.0f : top;
   const float factor = std::exp((block.row_max[r] - base) * scale);  // 0 for the first keys: exp(-inf)
   float* out = &block.out[r * head_dim];
@@ -69,7 +69,7 @@ void add_keys(Block& block, int r, int first, int end, int head_dim, float scale
   block.row_sum[r] = sum;
 }
 
-// Rows of a bias, and where the log-sum-exp of rows goes; null where there is none.
+// Rows of the bias and of the log-sum-exp; null if there is none.
 template <class Element>
 struct Rows {
   const Element* bias;
@@ -77,7 +77,7 @@ struct Rows {
   double* lse;
 };
 
-// Queries first_query .. first_query + rows - 1 of one head, from loading to storing; `beside` begins at the first of them.
+// Computes queries first_query .. first_query + rows - 1 of one head; `beside` points to the bias and lse of the first one.
 template <class Element>
 void attend(const FlashAttentionParams& p, Block& block, int64_t batch, int64_t head, int first_query, int rows,
             const Rows<Element>& beside) {
@@ -98,7 +98,7 @@ void attend(const FlashAttentionParams& p, Block& block, int64_t batch, int64_t 
   std::fill_n(block.row_max, kQueries, kNothing);
   std::fill_n(block.row_sum, kQueries, 0.0f);
 
-  // Row r sees the keys from first_seen_by(r) on, below seen_by(r); both may be negative.
+  // Row r sees keys first_seen_by(r) .. seen_by(r) - 1; both bounds may be negative.
   const auto seen_by = [&](int r) {
     return p.causal ? std::min(p.seq_kv, first_query + r + (p.seq_kv - p.seq_q) + 1) : p.seq_kv;
   };
@@ -134,7 +134,7 @@ void attend(const FlashAttentionParams& p, Block& block, int64_t batch, int64_t 
   }
 }
 
-// beside(batch, head, query) are the Rows that begin there.
+// beside(batch, head, query): the Rows that start at that query.
 template <class Element, class Beside>
 void attend_all(const FlashAttentionParams& p, const Beside& beside) {
   const int64_t query_blocks = (int64_t{p.seq_q} + kQueries - 1) / kQueries;
@@ -172,7 +172,7 @@ void attend_whole(const FlashAttentionBiasedParams& p) {
   });
 }
 
-// A sequence after the other, each as a batch of one.
+// Runs one sequence after the other, each as a batch of one.
 template <class Element>
 void attend_whole(const FlashAttentionPackedParams& p) {
   for (int b = 0; b < p.batch; ++b) {

@@ -1,5 +1,5 @@
-// dk and dv for Hopper: a block owns keys and walks over the tiles of queries that see them, of all heads that share them.
-// Scores are transposed (rows are keys), so that weights and ds are A operands in registers.
+// dk and dv for Hopper: a block owns keys and loops over the query tiles that see them, of all heads that share the keys.
+// The scores are transposed (rows are keys), so weights and ds are wgmma A operands in registers.
 #pragma once
 
 #include <algorithm>
@@ -11,25 +11,26 @@
 
 namespace warpwatch {
 
-// dq out of ds, which the kernel of dk and dv leaves in memory: one product instead of three. Hopper, head_dim 128.
+// dq = ds k, from the ds that the dk/dv kernel has stored: one product instead of three. Hopper, head_dim 128.
 //
-// ds lies as dq's A operands: for each head its tiles of 64 queries and 64 keys, of each tile 4 x 4 pieces of 16 queries and 16
-// keys, of each piece the four registers of each lane. Under the causal mask only the tiles that have a visible pair are there.
-// A block owns 256 queries, or 128 where those would leave some blocks without work: two tiles or one of each of two groups of
-// four warps. One warp copies keys by TMA, and each warp reads its own pieces of ds, three steps ahead.
+// Layout of ds in memory: A fragments of this product. Per head there are tiles of 64 queries x 64 keys; per tile 4 x 4 pieces
+// of 16 queries x 16 keys; per piece the four registers of each lane. Under the causal mask only tiles with a visible pair are
+// stored.
+// A block owns 256 queries, or 128 if 256 would leave blocks without work: two or one tile for each of its two consumer
+// warpgroups. A producer warp copies keys by TMA; each consumer warp loads its own pieces of ds, three steps ahead.
 
 namespace {
 
-// Where the tiles of ds lie, of the query heads from `first_head` on.
+// Addresses the stored tiles of ds of the query heads from `first_head` on.
 struct ScoreGradients {
   static constexpr int kTileBytes = 64 * 64 * 2;
   static constexpr int kPieceBytes = 16 * 16 * 2;
 
   unsigned char* memory;
   int first_head;  // of the batch * heads_q query heads
-  int key_tiles;   // of 64
+  int key_tiles;   // of 64 keys
   int tiles_of_head;
-  bool causal;  // with as many keys as queries
+  bool causal;  // implies seq_q == seq_kv
 
   static ScoreGradients of_shape(const FlashAttentionParams& f) {
     const int query_tiles = static_cast<int>(ceil_div(f.seq_q, 64)), key_tiles = static_cast<int>(ceil_div(f.seq_kv, 64));
@@ -37,7 +38,7 @@ struct ScoreGradients {
     return {nullptr, 0, key_tiles, tiles > INT_MAX ? INT_MAX : static_cast<int>(tiles), f.causal};
   }
 
-  // Key tiles that queries of this tile see.
+  // Number of key tiles that this query tile sees.
   __device__ __forceinline__ int seen(int query_tile) const { return causal ? min(query_tile + 1, key_tiles) : key_tiles; }
   __device__ __forceinline__ unsigned char* tile(int head, int query_tile, int key_tile) const {
     const int row = causal ? query_tile * (query_tile + 1) / 2 : query_tile * key_tiles;
@@ -45,7 +46,7 @@ struct ScoreGradients {
   }
 };
 
-// The transposed 8 x 8 matrix of 16-bit numbers that a warp holds in one register each.
+// Transposes an 8 x 8 matrix of 16-bit elements that a warp holds in one register per lane.
 __device__ __forceinline__ uint32_t transposed(uint32_t matrix) {
   uint32_t out;
   asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\n" : "=r"(out) : "r"(matrix));
@@ -55,11 +56,11 @@ __device__ __forceinline__ uint32_t transposed(uint32_t matrix) {
 template <typename Element, int kParts>
 struct QueryGradientOfScores {
   static constexpr int kHeadDim = 128, kGroups = 2, kQueries = 64 * kParts * kGroups, kKeys = 64, kStages = 6;
-  static constexpr int kSteps = kParts;               // of a key tile
-  static constexpr int kPieces = kKeys / 16 / kSteps;  // of 16 keys of one part in a step
+  static constexpr int kSteps = kParts;               // per key tile
+  static constexpr int kPieces = kKeys / 16 / kSteps;  // pieces of 16 keys, per part and step
   static constexpr int kCopier = 128 * kGroups;
   static constexpr int kThreads = kCopier + 128;
-  static constexpr int kOfCopier = 24, kOfGroups = 240;  // registers of a thread: at launch 168
+  static constexpr int kOfCopier = 24, kOfGroups = 240;  // registers per thread after setmaxnreg; 168 at launch
   static constexpr int kRowBytes = 2 * kHeadDim;
   using KeyRing = TmaRing<kStages, kKeys * kRowBytes, 4 * kGroups>;
   static constexpr int kRingBytes = (KeyRing::kBytes + 1023) / 1024 * 1024;
@@ -71,7 +72,7 @@ struct QueryGradientOfScores {
     int first_query;
     int key_tiles;  // that the last of its queries sees
 
-    // Long ones first, heads fastest.
+    // Longest tiles first; heads vary fastest.
     __device__ __forceinline__ Tile(const FlashAttentionParams& f, const ScoreGradients& ds, int heads, int tiles_of_head,
                                     unsigned number) {
       const int of_head = static_cast<int>(number) / heads;
@@ -89,7 +90,7 @@ struct QueryGradientOfScores {
     const KeyRing keys(shared);
     const FlashAttentionParams& f = p.forward;
     const auto tiles = static_cast<unsigned>(heads * tiles_of_head);
-    grid_dependency_wait();  // for ds
+    grid_dependency_wait();  // ds is written by the previous kernel
     launch_dependents();
     int use = 0;
     if (threadIdx.x >= kCopier) {
@@ -109,11 +110,11 @@ struct QueryGradientOfScores {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(kOfGroups));
     const int warp = threadIdx.x / 32;
     const int lane = threadIdx.x % 32;
-    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // known to be the same in the warp
+    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // the shuffle makes it warp-uniform for the compiler
     for (int round = 0; tile_of_round(round) < tiles; ++round) {
       const Tile tile(f, ds, heads, tiles_of_head, tile_of_round(round));
       const int query_tile = tile.first_query / 64 + kParts * group;
-      // Key tiles that the group's queries see, of each part; the last part sees most, but may not be there.
+      // Number of key tiles that each of the warpgroup's parts sees. The last part sees most, but may lie past the end.
       int seen[kParts], here = 0;
 #pragma unroll
       for (int part = 0; part < kParts; ++part) {
@@ -179,7 +180,7 @@ struct QueryGradientOfScores {
         if (i + 3 == kSteps * here) break;
         step(shares[3], shares[2], i + 3);
       }
-      for (int key_tile = here; key_tile < tile.key_tiles; ++key_tile) {  // what the other group reads
+      for (int key_tile = here; key_tile < tile.key_tiles; ++key_tile) {  // key tiles that only the other warpgroup reads
         keys.consumer_wait(use);
         keys.consumer_release(use++);
       }
@@ -188,7 +189,7 @@ struct QueryGradientOfScores {
         const int first_row = (query_tile + part) * 64 + 16 * (warp % 4);
         Element* to = head_pointer(static_cast<Element*>(p.dq), p.dq_strides, tile.batch,
                                    tile.head - tile.batch * f.heads_q) + first_row * p.dq_strides.row;
-        __syncwarp();  // all lanes have stored what lay there
+        __syncwarp();  // all lanes have written; the previous content was read
         store_out<Element, kHeadDim>(dq[part], Factor{f.scale}, shared + kRingBytes + warp * 16 * kRowBytes, to,
                                      p.dq_strides.row, f.seq_q - first_row, f.head_dim);
       }
@@ -203,7 +204,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   QueryGradientOfScores<Element, kParts>::run(p, ds, heads, tiles_of_head, k);
 }
 
-// Of `heads` query heads from ds.first_head on.
+// Launches dq for `heads` query heads from ds.first_head on.
 template <typename Element, int kParts>
 cudaError_t launch_dq_of_ds_sm90a(const FlashAttentionBackwardParams& p, const ScoreGradients& ds, int heads, int processors,
                                   const CUtensorMap& k, cudaStream_t stream) {
@@ -214,7 +215,7 @@ cudaError_t launch_dq_of_ds_sm90a(const FlashAttentionBackwardParams& p, const S
                               std::min(heads * tiles_of_head, processors), stream, p, ds, heads, tiles_of_head, k);
 }
 
-// With tiles of 256 queries under the causal mask two rounds of them even out, which one does not.
+// Under the causal mask, two rounds of tiles of 256 queries balance the blocks' loads; a single round does not.
 template <typename Element>
 cudaError_t launch_dq_of_ds_sm90a(const FlashAttentionBackwardParams& p, const ScoreGradients& ds, int heads,
                                   cudaStream_t stream) {
@@ -233,7 +234,7 @@ cudaError_t launch_dq_of_ds_sm90a(const FlashAttentionBackwardParams& p, const S
 
 namespace {
 
-// kLeavesScores: the gradients of scores are left in memory for dq's kernel, which then comes next.
+// kLeavesScores: stores ds in memory; the dq kernel runs next and reads it.
 template <typename Element, int kHeadDim, FlashAttentionBackwardSm90aTile kTile, bool kLeavesScores>
 struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
   using Base = BackwardSm90a<Element, kHeadDim, kTile>;
@@ -245,8 +246,8 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
   using QueryRing = TmaRing<kTile.stages, kStageBytes, 4 * kGroups, 2 * kColumnBytes + QueryNumbers::kBytes>;
   static constexpr int kRingBytes = (QueryRing::kBytes + 1023) / 1024 * 1024;
   using Shape = LaunchShape<Base::kThreads, kRingBytes + OwnedRing::kBytes>;
-  // Whether ds^T q of one query tile is under way while a group works on the weights of the next. Of head_dim 128 a tile is work
-  // enough for the tensor cores, and it is slower: flash_attention_backward_sm90a.cuh has the figures.
+  // Whether ds^T q of one query tile stays in flight while the warpgroup computes the weights of the next. At head_dim 128 a
+  // single tile keeps the tensor cores busy, and deferring is slower: figures in flash_attention_backward_sm90a.cuh.
   static constexpr bool kDefers = kHeadDim == 64;
 
   static __device__ __forceinline__ void run(const FlashAttentionBackwardParams& p, const KeySchedule& schedule,
@@ -256,7 +257,7 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
     const QueryRing queries(shared);
     const OwnedRing keys(shared + kRingBytes);
     if constexpr (kLeavesScores) {
-      grid_dependency_wait();  // for the numbers, or until dq's kernel has read what the heads before these ones left
+      grid_dependency_wait();  // for the numbers; or until dq's kernel has read the previous heads' ds
       launch_dependents();
     }
     if (threadIdx.x >= Base::kCopier) {
@@ -265,8 +266,8 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
     } else {
       asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(Base::kOfGroups));
       differentiate(p, schedule, left, queries, keys, shared, shared + kRingBytes);
-      // The kernel before this one, dq's, began behind the numbers, and nothing of it is read here. But what comes next on the
-      // stream may read dq once this kernel has ended.
+      // The dq kernel may still be running (it was launched behind the numbers), and this kernel reads nothing that it writes.
+      // But the next kernel in the stream may read dq once this one has ended, so this one must not end first.
       if constexpr (!kLeavesScores) grid_dependency_wait();
     }
   }
@@ -289,12 +290,12 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
     }
   }
 
-  // A warp's 16 keys of a step's 64 queries, as dq's kernel reads them: transposed, rows are queries.
+  // Stores the ds of a warp's 16 keys and 64 queries in the layout that dq's kernel loads: transposed, rows are queries.
   static __device__ __forceinline__ void leave(const ScoreGradients& left, const PackedWeights<kColumnTiles>& d_scores, int head,
                                                int first_query, int first_key, int seq_kv) {
     const int query_tile = first_query / 64, key_tile = first_key / 64, lane = threadIdx.x % 32;
     if (key_tile >= left.seen(query_tile)) return;
-    // What is computed of keys that are not there may be infinite.
+    // ds of keys past the end may be infinite; store zeros instead.
     const bool is_there[2] = {first_key + lane / 4 < seq_kv, first_key + lane / 4 + 8 < seq_kv};
     unsigned char* const to =
         left.tile(head, query_tile, key_tile) + first_key / 16 % 4 * ScoreGradients::kPieceBytes + lane * 16;
@@ -315,7 +316,7 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
     const FlashAttentionParams& f = p.forward;
     const int warp = threadIdx.x / 32;
     const int lane = threadIdx.x % 32;
-    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // known to be the same in the warp
+    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // the shuffle makes it warp-uniform for the compiler
     const int sharing = f.heads_q / f.heads_kv;
     int use = 0;
     for (int round = 0; tile_of_round(round) < static_cast<unsigned>(schedule.tiles); ++round) {
@@ -324,7 +325,7 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
       float dk[1][kHeadDim / 8][4] = {};
       float dv[1][kHeadDim / 8][4] = {};
       keys.consumer_wait(round);
-      // Of head_dim 64 in registers; of 128 there are none left for them.
+      // Keys are held in registers at head_dim 64 only; at 128 no registers are left.
       const uint32_t keys_at_group = keys.stage(round) + group * kGroupBytes;
       std::conditional_t<kHeadDim == 64, typename Base::Rows, typename Base::RowsInShared> key_rows, value_rows;
       key_rows.load(keys_at_group);
@@ -371,7 +372,7 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
           wgmma_fence();
           Base::add_product(dk, d_scores, queries_here);
         }
-        if constexpr (kLeavesScores) {  // while the products are under way, so out of other registers
+        if constexpr (kLeavesScores) {  // overlaps the running products, so it needs its own registers
           warpgroup_fence_operand(weights[0]);
           PackedWeights<kColumnTiles> leaving;
           leaving.template take<Element>(weights);
@@ -411,7 +412,7 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
         queries.consumer_release(use - 1);
       }
 
-      // All of the group have read its keys and values; each warp writes its rows over a quarter of them.
+      // Named barrier: the whole warpgroup has read its keys and values. Each warp overwrites a quarter with output.
       asm volatile("bar.sync %0, 128;\n" ::"r"(1 + group) : "memory");
       unsigned char* staged = keys_at + round % kTile.owned_stages * (2 * kOwnedBytes) + warp * 16 * kRowBytes;
       const int live_rows = f.seq_kv - first_key;
@@ -423,14 +424,14 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
       store_out<Element, kHeadDim>(dk, Factor{f.scale}, staged, dk_to, p.dk_strides.row, live_rows, columns);
       store_out<Element, kHeadDim>(dv, Factor{1.0f}, staged + kOwnedBytes, dv_to, p.dv_strides.row, live_rows,
                                    columns);
-      asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // TMA writes there next
+      asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // before TMA writes to the stage again
       __syncwarp();
       keys.consumer_release(round);
     }
   }
 };
 
-// The tile in pieces: nvcc (13.0) declares no kernel that has a struct for a template argument.
+// The tile's fields as separate template arguments: nvcc 13.0 cannot declare a kernel with a struct as template argument.
 template <typename Element, int kHeadDim, int kGroups, int kColumns, int kStages, int kOwnedStages, int kBlocks,
           bool kLeavesScores, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
@@ -442,7 +443,7 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
   KeyGradientSm90a<Element, kHeadDim, kTile, kLeavesScores>::run(p, schedule, left, q, d_out, k, v);
 }
 
-// Of `heads` key heads from first_head on.
+// Launches dk and dv for `heads` key heads from first_head on.
 template <typename Element, int kHeadDim, FlashAttentionBackwardSm90aTile kTile, bool kLeavesScores>
 cudaError_t launch_dkdv_sm90a(const FlashAttentionBackwardParams& p, int first_head, int heads, const ScoreGradients& left,
                               cudaStream_t stream) {

@@ -1,5 +1,5 @@
-// dq for Hopper: a block owns queries and walks over the key tiles that they see, from the last to the first. While the tensor
-// cores add ds k of one key tile, a group works on the weights of the next.
+// dq for Hopper: a block owns queries and loops over the key tiles that they see, from the last to the first. While the tensor
+// cores add ds k of one key tile, the warpgroup computes the weights of the next.
 #pragma once
 
 #include <algorithm>
@@ -55,7 +55,7 @@ struct QueryGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
       const auto copy_keys = [&](int tile) {
         Base::copy_columns(keys, use++, k, v, tile * kColumns, work.head_kv, work.batch);
       };
-      if (last >= first) copy_keys(last);  // these may have a stage to go to before the queries have
+      if (last >= first) copy_keys(last);  // the first keys' stage may be free before the queries' stage
       Base::copy_owned(queries, round, q, d_out, work.first_query, work.head, work.batch);
       for (int tile = last - 1; tile >= first; --tile) copy_keys(tile);
     }
@@ -67,7 +67,7 @@ struct QueryGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
     const FlashAttentionParams& f = p.forward;
     const int warp = threadIdx.x / 32;
     const int lane = threadIdx.x % 32;
-    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // known to be the same in the warp
+    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // the shuffle makes it warp-uniform for the compiler
     int use = 0;
     for (int round = 0; tile_of_round(round) < static_cast<unsigned>(schedule.blocks); ++round) {
       const FlashAttentionWork work = work_of_block<true>(f, schedule, tile_of_round(round), Base::kOwned);
@@ -84,7 +84,7 @@ struct QueryGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
       }
       float dq[1][kHeadDim / 8][4] = {};
       queries.consumer_wait(round);
-      // For both of head_dim 128 there are not registers enough.
+      // At head_dim 128 there are not enough registers to hold both q and d_out.
       typename Base::Rows q_rows;
       std::conditional_t<kHeadDim == 64, typename Base::Rows, typename Base::RowsInShared> d_out_rows;
       q_rows.load(queries.stage(round) + group * kGroupBytes);
@@ -132,21 +132,21 @@ struct QueryGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
         keys.consumer_release(use - 1);
       }
 
-      // All of the group have read its queries; each warp writes its rows over a quarter of them.
+      // Named barrier: the whole warpgroup has read its queries. Each warp overwrites a quarter with output.
       asm volatile("bar.sync %0, 128;\n" ::"r"(1 + group) : "memory");
       Element* to = head_pointer(static_cast<Element*>(p.dq), p.dq_strides, work.batch, work.head) +
                     first_query * p.dq_strides.row;
       unsigned char* staged = queries_at + round % kTile.owned_stages * (2 * kOwnedBytes) + warp * 16 * kRowBytes;
       store_out<Element, kHeadDim>(dq, Factor{f.scale}, staged, to, p.dq_strides.row, work.seq_q - first_query,
                                    kHeadDim == 128 ? f.head_dim : kHeadDim);
-      asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // TMA writes there next
+      asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // before TMA writes to the stage again
       __syncwarp();
       queries.consumer_release(round);
     }
   }
 };
 
-// The tile in pieces: nvcc (13.0) declares no kernel that has a struct for a template argument.
+// The tile's fields as separate template arguments: nvcc 13.0 cannot declare a kernel with a struct as template argument.
 template <typename Element, int kHeadDim, int kGroups, int kColumns, int kStages, int kOwnedStages, int kBlocks,
           typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
@@ -168,7 +168,7 @@ cudaError_t launch_dq_sm90a(const FlashAttentionBackwardParams& p, cudaStream_t 
   if (status == cudaSuccess) status = maps.encode(p, 64, K::kColumns);
   if (status == cudaSuccess) status = device_attribute(cudaDevAttrMultiProcessorCount, processors);
   if (status != cudaSuccess) return status;
-  // One H100, cold L2, causal, 32 heads of 128, all of the pass: 4096 queries, 8 rounds, 819 us in sections, 831 as one.
+  // Evidence: one H100, cold L2, whole pass, causal, 32 heads of 4096, head_dim 128, 8 rounds: 819 us in sections, 831 as one.
   const int blocks = share_out(p.forward, processors, processors * kTile.blocks, schedule, 8);
   return launch_behind<Shape>(
       flash_attention_dq_sm90a_kernel<Element, kHeadDim, kTile.groups, kTile.columns, kTile.stages, kTile.owned_stages,

@@ -1,9 +1,9 @@
-// flash_attention in fp32 for sm_75, where a block may take 64 KB: one buffer for keys and values, a pair of rows a lane.
+// flash_attention in fp32 for sm_75, with 64 KB of shared memory per block: keys and values share one buffer.
 //
-// Lanes 8 y .. 8 y + 7 of a block share query rows 2 y and 2 y + 1. Lane x of them scores keys x, x + 8, x + 16, ... of a
-// tile and then holds output columns 4 x + 32 c .. 4 x + 32 c + 3. Keys, then values, pass through one buffer; weights
-// pass from the lanes that scored them to those that need them through shared memory.
-// Rows in shared memory are 4 floats longer than they must be, so that 8 rows read at the same column hit 8 x 4 banks.
+// Lanes 8 y .. 8 y + 7 of a block own query rows 2 y and 2 y + 1. Lane x of them computes the scores of keys x, x + 8,
+// x + 16, ... of a tile, then output columns 4 x + 32 c .. 4 x + 32 c + 3. The buffer holds the tile's keys, then its values.
+// Weights are exchanged through shared memory between the lanes that computed them and those that need them.
+// Rows in shared memory are padded by 4 floats, so that 8 rows read at one column hit 8 x 4 banks.
 #include <cuda_runtime.h>
 
 #include "flash_attention/flash_attention.h"
@@ -16,7 +16,7 @@ namespace warpwatch {
 namespace {
 
 constexpr int kQueries = kFlashAttentionFp32Sm75Queries;
-constexpr int kLanes = 8;                           // that share a pair of rows
+constexpr int kLanes = 8;                           // lanes per pair of rows
 constexpr int kThreads = kQueries / 2 * kLanes;
 
 template <int HeadDim>
@@ -27,7 +27,7 @@ struct Shared {
   float weights[kQueries][kKeys + 4];
 };
 
-// Copies rows of global memory to shared memory; rows from live_rows on become zeros.
+// Copies rows from global to shared memory; rows from live_rows on are filled with zeros.
 template <int Rows, int Padded>
 __device__ __forceinline__ void load_rows(float4 (&tile)[Rows][Padded], const float* global, int64_t row_stride,
                                           int live_rows) {
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
   extern __shared__ __align__(16) unsigned char raw[];
   auto& shared = *reinterpret_cast<Shared<HeadDim>*>(raw);
   const int x = threadIdx.x % kLanes;
-  const int rows = 2 * (threadIdx.x / kLanes);  // this lane's are rows and rows + 1
+  const int rows = 2 * (threadIdx.x / kLanes);  // the lane owns rows `rows` and `rows + 1`
 
   const FlashAttentionWork work = work_of_block<true>(p, schedule, blockIdx.x, kQueries);
   if constexpr (kPacked<Params>) {
@@ -72,7 +72,8 @@ __global__ void __launch_bounds__(Shape::kThreads)
   const float* v = key_rows(static_cast<const float*>(p.v), p.v_strides, work);
   load_rows(shared.queries, q + work.first_query * p.q_strides.row, p.q_strides.row, work.seq_q - work.first_query);
 
-  // How far the lane's first key, counted from the tile's, is behind the newest one that its first query sees. Behind the last key lie zeros, which no live query sees.
+  // Distance of the lane's first key from the newest key that its first query sees. Keys past the last one are zeros, and no
+  // live query sees them.
   int newest = (p.causal ? work.first_query + rows + work.diagonal : work.seq_kv - 1) - x;
   asm volatile("" : "+r"(newest));
   const auto exponents = exponents_of(p);
@@ -80,7 +81,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
   float row_sum[2] = {0.0f, 0.0f};
   float4 out[2][kChunks] = {};
   for (int first_key = work.first_key; first_key < work.keys; first_key += kKeys) {
-    __syncthreads();  // queries are stored, and nobody reads the values of the tile before
+    __syncthreads();  // queries are stored, and all warps have read the previous tile's values
     load_rows(shared.keys_or_values, k + first_key * p.k_strides.row, p.k_strides.row, work.seq_kv - first_key);
     __syncthreads();
     float scores[2][kKeysPerLane] = {};
@@ -115,7 +116,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
         top = fmaxf(top, scores[r][j]);
       }
       for (int step = kLanes / 2; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
-      const float factor = exp2f(exponents.rescaling(row_max[r], top));  // exactly 1 while the maximum stays
+      const float factor = exp2f(exponents.rescaling(row_max[r], top));  // exactly 1 if the maximum has not risen
       const ExponentLine line = exponents.line(top);
       row_max[r] = top;
       row_sum[r] *= factor;
@@ -133,7 +134,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
         out[r][c].w *= factor;
       }
     }
-    __syncthreads();  // weights are stored, and nobody reads the keys
+    __syncthreads();  // weights are stored, and all warps have read the keys
     load_rows(shared.keys_or_values, v + first_key * p.v_strides.row, p.v_strides.row, work.seq_kv - first_key);
     __syncthreads();
 #pragma unroll 4
@@ -149,7 +150,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
     }
   }
 
-  // Worked out again rather than kept in registers through the loop.
+  // Recomputed: keeping it across the loop would cost registers.
   int block = blockIdx.x;
   asm volatile("" : "+r"(block));
   const FlashAttentionWork done = work_of_block<true>(p, schedule, block, kQueries);

@@ -1,4 +1,4 @@
-// flash_attention in fp32 on the CUDA cores of sm_86 and newer: rows by cp.async, tiles within the 99 KB of a block.
+// flash_attention in fp32 on the CUDA cores of sm_86 and newer: cp.async, tiles within 99 KB of shared memory per block.
 #include <cuda_runtime.h>
 
 #include "flash_attention/flash_attention.h"
@@ -11,37 +11,38 @@
 
 namespace warpwatch {
 
-// flash_attention in fp32 on the CUDA cores, for GPUs whose tensor cores make too few products of tf32 to replace them:
-// compute capability 8.6, 8.9 and 12.0 (flash_attention_tf32.cuh has the others).
+// flash_attention in fp32 on the CUDA cores, for GPUs whose TF32 rate is too low for the three-product emulation: compute
+// capability 8.6, 8.9 and 12.0 (flash_attention_tf32.cuh covers 8.0 and 9.0).
 //
-// Two matrix products in registers. `Sharing` warps have the same 4 Rows queries: each scores its part of a tile's keys, and
-// then works out its part of the output's columns over all of them. A lane has a place y of 4 and a place x of 8: its query
-// rows are 4 y + 16 f .. 4 y + 16 f + 3, f = 0 .. Rows / 4 - 1, its keys x + 8 j, and its columns 4 x + 32 c .. 4 x + 32 c + 3
-// of the warp's part. For 4 of head_dim that is Rows + KeysPerLane reads of 16 bytes for 4 Rows KeysPerLane products, and for
-// 4 keys Rows + 4 Chunks reads for 16 Rows Chunks.
-// Neighbouring lanes have one x, and lanes two apart one y: whatever is read, half a warp's 16 lanes then want 128 bytes at
-// most, and a read of 16 bytes a lane takes 2 cycles of the SM. With all x side by side and then all y it takes 4.
-// Queries and weights are stored with the rows of a lane side by side, so that a read brings four rows' factor of one column
-// or key: they lie in all banks of the register file, where four columns of one query would meet four of one key in theirs.
-// Keys and values have a buffer each: values arrive while scores are computed, the next keys while softmax and values are.
-// Weights pass from the lanes that scored them to those that need them through shared memory.
-// Rows in shared memory are 4 floats longer than they must be, so that 8 rows read or written at one column hit 8 x 4 banks.
+// Two register-tiled matrix products. `Sharing` warps own the same 4 Rows queries: each computes the scores of its share of a
+// tile's keys, then its share of the output columns over all keys of the tile.
+// Layout: a lane has coordinates y in 0 .. 3 and x in 0 .. 7. Its query rows are 4 y + 16 f .. 4 y + 16 f + 3,
+// f = 0 .. Rows / 4 - 1; its keys x + 8 j; its output columns 4 x + 32 c .. 4 x + 32 c + 3 of the warp's share.
+// Shared-memory traffic: 4 elements of head_dim take Rows + KeysPerLane reads of 16 bytes for 4 Rows KeysPerLane FMAs; 4 keys
+// take Rows + 4 Chunks reads for 16 Rows Chunks FMAs.
+// Two neighbouring lanes share x, and lanes two apart share y: the 16 lanes of a half-warp then read at most 128 distinct
+// bytes, so a 16-byte read takes 2 cycles of the SM instead of the 4 that a row-major lane order would take.
+// Queries and weights are stored transposed, a lane's rows contiguous: one read returns the factors of four rows for one column
+// or key. These fall into different register banks; four columns of one query would conflict with four columns of a key.
+// Keys and values have a buffer each: values load during the scores; the next keys load during softmax and values.
+// Weights are exchanged through shared memory between the lanes that computed them and those that need them.
+// Rows in shared memory are padded by 4 floats, so that 8 rows accessed at one column hit 8 x 4 banks.
 
 namespace {
 
 template <int HeadDim, int Warps, int Sharing, int Rows, int KeysPerLane, typename Params>
 struct Fp32Attention {
-  static constexpr int kLanes = 8;  // that share a row
+  static constexpr int kLanes = 8;  // lanes per row
   static constexpr int kThreads = 32 * Warps;
   static constexpr int kWarpRows = 4 * Rows;
   static constexpr int kQueries = Warps / Sharing * kWarpRows;
   static constexpr int kWarpKeys = kLanes * KeysPerLane;
   static constexpr int kKeys = Sharing * kWarpKeys;
-  static constexpr int kFours = Rows / 4;                    // of query rows, of a lane
-  static constexpr int kWidth = HeadDim / 4;                 // of a row, in 16 bytes
+  static constexpr int kFours = Rows / 4;                    // groups of 4 query rows, per lane
+  static constexpr int kWidth = HeadDim / 4;                 // 16-byte vectors per row
   static constexpr int kChunks = kWidth / kLanes / Sharing;  // of 4 output columns, per lane and row
-  static constexpr int kUnrolled = 32 / Rows;                // loads of the next columns pass the products of these
-  static constexpr int kAcross = kWidth & -kWidth;           // threads that copy neighbouring 16 bytes: a power of two
+  static constexpr int kUnrolled = 32 / Rows;                // the next columns' loads overlap these columns' FMAs
+  static constexpr int kAcross = kWidth & -kWidth;           // threads across a row when copying: a power of two
   static constexpr int kRowsAtOnce = kThreads / kAcross;
   static_assert(kChunks * kLanes * Sharing == kWidth && Warps % Sharing == 0, "warps have the same share");
   static_assert(kFours * 4 == Rows && kKeys % kRowsAtOnce == 0, "lanes have whole fours, threads whole rows to copy");
@@ -50,11 +51,11 @@ struct Fp32Attention {
     float4 keys[kKeys][kWidth + 1];
     float4 values[kKeys][kWidth];
     float weights[kKeys][kQueries + 4];
-    float part[kQueries][Sharing];  // of a row: each warp's maximum, in the end each warp's sum
+    float part[kQueries][Sharing];  // per row: each warp's maximum, at the end each warp's sum
   };
   using Shape = LaunchShape<kThreads, sizeof(Shared)>;
 
-  // Copies rows of global memory to shared memory; rows from live_rows on become zeros.
+  // Copies rows from global to shared memory; rows from live_rows on are filled with zeros.
   template <int Padded>
   static __device__ __forceinline__ void start_rows(float4 (&tile)[kKeys][Padded], const float* global,
                                                     int64_t row_stride, int live_rows) {
@@ -73,7 +74,7 @@ struct Fp32Attention {
     cp_async_commit();
   }
 
-  // The same of queries, which turn from rows into columns.
+  // The same for queries, stored transposed.
   static __device__ __forceinline__ void copy_queries(Shared& shared, const float* global, int64_t row_stride,
                                                       int live_rows) {
 #pragma unroll 4
@@ -89,10 +90,10 @@ struct Fp32Attention {
     }
   }
 
-  // Of row r of the lane, counted from the lane's first.
+  // Row r of the lane, relative to the lane's first row.
   static __device__ __forceinline__ constexpr int row_of(int r) { return r / 4 * 16 + r % 4; }
 
-  // What a lane's rows have in one row of `fours`, from the lane's first on.
+  // Loads the elements of a lane's rows in one row of `fours`, starting at the lane's first.
   static __device__ __forceinline__ void load_fours(const float* fours, float (&to)[Rows]) {
 #pragma unroll
     for (int f = 0; f < kFours; ++f) {
@@ -100,7 +101,7 @@ struct Fp32Attention {
     }
   }
 
-  // Over the lanes of a row.
+  // Reduces over the lanes of a row.
   template <typename Combine>
   static __device__ __forceinline__ float combined(float value, Combine combine) {
 #pragma unroll
@@ -115,11 +116,11 @@ struct Fp32Attention {
     const int x = lane / 2 % kLanes;
     const int y = lane % 2 + lane / 16 * 2;
     const int warp = threadIdx.x / 32;
-    const int part = warp % Sharing;  // of keys and columns
+    const int part = warp % Sharing;  // of keys and of output columns
     const int warp_row = warp / Sharing * kWarpRows;
     const int first_row = warp_row + 4 * y;
     const int lane_key = part * kWarpKeys + x;
-    const int lane_column = part * kChunks * kLanes + x;  // in 16 bytes
+    const int lane_column = part * kChunks * kLanes + x;  // in 16-byte units
 
     const FlashAttentionWork work = work_of_block<true>(p, schedule, blockIdx.x, kQueries);
     if constexpr (kPacked<Params>) {
@@ -137,13 +138,13 @@ struct Fp32Attention {
 
     const auto exponents = exponents_of(p);
     float row_max[Rows];
-    float row_sum[Rows] = {};  // of this lane's weights alone
+    float row_sum[Rows] = {};  // of this lane's weights only
     float4 out[Rows][kChunks] = {};
 #pragma unroll
     for (int r = 0; r < Rows; ++r) row_max[r] = -INFINITY;
     for (; first_key < work.keys; first_key += kKeys) {
       cp_async_wait<0>();
-      __syncthreads();  // this tile's keys have landed, and every warp has left the values of the tile before
+      __syncthreads();  // this tile's keys have landed, and all warps have read the previous tile's values
       start_rows(shared.values, v + first_key * p.v_strides.row, p.v_strides.row, work.seq_kv - first_key);
 
       float scores[Rows][KeysPerLane] = {};
@@ -178,7 +179,7 @@ struct Fp32Attention {
           }
         }
       }
-      // Most tiles lie before what any of the warp's queries must not see.
+      // Most tiles are visible to all of the warp's queries and need no mask.
       const int warp_query = work.first_query + warp_row;
       const bool all_new_seen = first_key + kKeys <= keys_seen(warp_query, work.seq_kv, work.diagonal, p.causal);
       if (!all_new_seen || first_key < first_key_seen(warp_query + kWarpRows - 1, work.diagonal, p.window)) {
@@ -186,7 +187,7 @@ struct Fp32Attention {
         for (int r = 0; r < Rows; ++r) {
           const int query = work.first_query + first_row + row_of(r);
           const int seen = keys_seen(query, work.seq_kv, work.diagonal, p.causal) - first_key - lane_key;
-          // How far the lane's first key is behind the query's newest one.
+          // Distance of the lane's first key from the query's newest key.
           const int behind = query + work.diagonal - first_key - lane_key;
 #pragma unroll
           for (int j = 0; j < KeysPerLane; ++j) {
@@ -205,7 +206,7 @@ struct Fp32Attention {
         if (Sharing > 1 && x == 0) shared.part[first_row + row_of(r)][part] = top[r];
       }
       cp_async_wait<0>();
-      __syncthreads();  // this tile's values and maxima are there, and every warp has left its keys
+      __syncthreads();  // this tile's values have landed, all maxima are written, and all warps have read the keys
       const int next_key = first_key + kKeys;
       if (next_key < work.keys) {
         start_rows(shared.keys, k + next_key * p.k_strides.row, p.k_strides.row, work.seq_kv - next_key);
@@ -217,7 +218,7 @@ struct Fp32Attention {
 #pragma unroll
           for (int other = 0; other < Sharing; ++other) top[r] = fmaxf(top[r], shared.part[first_row + row_of(r)][other]);
         }
-        const float factor = exp2f(exponents.rescaling(row_max[r], top[r]));  // exactly 1 while the maximum stays
+        const float factor = exp2f(exponents.rescaling(row_max[r], top[r]));  // exactly 1 if the maximum has not risen
         const ExponentLine line = exponents.line(top[r]);
         row_max[r] = top[r];
         row_sum[r] *= factor;
@@ -243,7 +244,7 @@ struct Fp32Attention {
         }
       }
       if constexpr (Sharing > 1) {
-        __syncthreads();  // the weights are stored by all who share the rows
+        __syncthreads();  // all warps that share these rows have stored their weights
       } else {
         __syncwarp();
       }
@@ -254,7 +255,7 @@ struct Fp32Attention {
 #pragma unroll
         for (int c = 0; c < kChunks; ++c) {
           const float4 value = shared.values[key][lane_column + kLanes * c];
-          // Column by column, so that a value stays in its place while the rows pass.
+          // Column by column, so that a value stays in its register while the rows go by.
 #pragma unroll
           for (int r = 0; r < Rows; ++r) out[r][c].x = fmaf(weight[r], value.x, out[r][c].x);
 #pragma unroll
@@ -267,7 +268,7 @@ struct Fp32Attention {
       }
     }
 
-    // Worked out again rather than kept in registers through the loop.
+    // Recomputed: keeping it across the loop would cost registers.
     int block = blockIdx.x;
     asm volatile("" : "+r"(block));
     const FlashAttentionWork done = work_of_block<true>(p, schedule, block, kQueries);

@@ -1,5 +1,5 @@
-// flash_attention for sm_90 and sm_100, fp16 and bf16: sm_80's kernel with tiles that only their shared memory has room for,
-// of head_dim 96 and 128. What flash_attention_sm90a takes never comes here.
+// flash_attention for sm_90 and sm_100, fp16 and bf16, head_dim 96 and 128: sm_80's kernel with larger tiles, which need their
+// shared memory. On Hopper it runs only what flash_attention_sm90a does not support.
 #include "flash_attention/flash_attention_sm80.cuh"
 
 namespace warpwatch {

@@ -1,4 +1,4 @@
-// flash_attention for sm_80 and newer, fp16 and bf16: sequences of different lengths, packed.
+// flash_attention for sm_80 and newer, fp16 and bf16, packed sequences of different lengths.
 #include "flash_attention/flash_attention_sm80.cuh"
 
 namespace warpwatch {

@@ -1,7 +1,7 @@
-// flash_attention for sm_75: mma m16n8k8 on fp16, and no cp.async. Keys and values pass through registers on their way to
-// shared memory: values are loaded while scores are computed, the next keys while softmax and values are.
+// flash_attention for sm_75: mma m16n8k8 on fp16. No cp.async: keys and values pass through registers to shared memory. Values
+// are loaded while the scores are computed, the next keys during softmax and values.
 //
-// A block walks its keys from the last tile to the first, so that the masked ones come first.
+// A block loops over its keys from the last tile to the first, so the masked tiles come first.
 #include <cuda_runtime.h>
 
 #include "flash_attention/flash_attention.h"
@@ -23,7 +23,7 @@ struct Mma16x8x16 {
   }
 };
 
-// A thread's share of Rows rows, on their way from global memory to a swizzled tile.
+// A thread's share of copying Rows rows from global memory, through registers, to a swizzled tile.
 template <int Rows, int HeadDim, int Threads>
 struct TileInFlight {
   using Share = RowShare<HeadDim>;
@@ -31,7 +31,7 @@ struct TileInFlight {
   static_assert(Rows % kRowsAtOnce == 0, "every thread carries the same number of chunks");
   uint4 held[Rows / kRowsAtOnce][Share::kEach];
 
-  // `global` is the tile's first row; rows from live_rows on become zeros.
+  // `global` is the tile's first row; rows from live_rows on are filled with zeros.
   __device__ __forceinline__ void load(const __half* global, int64_t row_stride, int live_rows) {
     const int first = threadIdx.x / Share::kAcross;
     const __half* from = global + first * row_stride + threadIdx.x % Share::kAcross * 8;
@@ -64,8 +64,8 @@ struct Kernel {
   static constexpr int kQueries = Warps * RowsPerWarp;
   static constexpr int kRowTiles = RowsPerWarp / 16;
   static constexpr int kRowBytes = 2 * HeadDim;
-  // Keys, then values, then queries that do not go to registers. Queries that do stay where keys and values will, before
-  // the first of them come; the output is there after the last of them.
+  // Shared memory: keys, values, then the queries unless they are held in registers. In that case the queries pass through the
+  // space of keys and values before the first tile. The output is staged there after the last tile.
   static constexpr int kQueriesFrom = QInRegisters ? 0 : 2 * Keys;
   static constexpr int kRows = kQueries + kQueriesFrom > 2 * Keys ? kQueries + kQueriesFrom : 2 * Keys;
   static constexpr int kSharedBytes = kRows * kRowBytes;
@@ -83,12 +83,12 @@ struct Kernel {
       zero_uncovered_rows<__half>(p, schedule, work, kQueries);
       if (work.first_query >= work.seq_q) return;
     }
-    const int first_query = work.first_query + warp_row;  // of this warp
+    const int first_query = work.first_query + warp_row;  // of the warp
     const __half* q = query_rows(static_cast<const __half*>(p.q), p.q_strides, work);
     const __half* k = key_rows(static_cast<const __half*>(p.k), p.k_strides, work);
     const __half* v = key_rows(static_cast<const __half*>(p.v), p.v_strides, work);
-    int first_key = ((work.keys + Keys - 1) / Keys - 1) * Keys;  // negative when no key is seen
-    const int stop = Windowed ? work.first_key / Keys * Keys : 0;  // the last tile walked
+    int first_key = ((work.keys + Keys - 1) / Keys - 1) * Keys;  // negative if no key is seen
+    const int stop = Windowed ? work.first_key / Keys * Keys : 0;  // first key of the last tile in the loop
 
     float out[kRowTiles][HeadDim / 8][4] = {};
     OnlineSoftmax<kRowTiles> softmax;
@@ -99,7 +99,7 @@ struct Kernel {
 
     TileInFlight<Keys, HeadDim, kThreads> in_flight;
     if (first_key >= stop) {
-      // Queries that stay in shared memory are many registers beside a large output: they come a few rows at a time.
+      // Beside a large output, staging all queries at once takes too many registers: they are copied a few rows at a time.
       constexpr int kAtOnce = QInRegisters ? kQueries : Keys;
       static_assert(kQueries % kAtOnce == 0, "whole pieces");
 #pragma unroll 1
@@ -112,11 +112,11 @@ struct Kernel {
       in_flight.load(k + first_key * p.k_strides.row, p.k_strides.row, work.seq_kv - first_key);
       __syncthreads();
       queries.take(shared_address(shared) + (kQueriesFrom + warp_row) * kRowBytes);
-      if constexpr (QInRegisters) __syncthreads();  // every warp has its queries: keys may take their place
+      if constexpr (QInRegisters) __syncthreads();  // all warps hold their queries: keys may overwrite them
       in_flight.store(key_tile);
     }
     for (; first_key >= stop; first_key -= Keys) {
-      __syncthreads();  // this tile's keys are stored, and every warp has left the values of the tile before
+      __syncthreads();  // this tile's keys are stored, and all warps have read the previous tile's values
       in_flight.load(v + first_key * p.v_strides.row, p.v_strides.row, work.seq_kv - first_key);
 
       float scores[kRowTiles][Keys / 8][4];
@@ -130,7 +130,7 @@ struct Kernel {
       mask_scores<Windowed>(scores, first_query, first_key, work.seq_kv, work.diagonal, p.causal, p.window);
 
       in_flight.store(value_tile);
-      __syncthreads();  // this tile's values are stored, and every warp has left its keys
+      __syncthreads();  // this tile's values are stored, and all warps have read its keys
       const int next_key = first_key - Keys;
       if (next_key >= stop) in_flight.load(k + next_key * p.k_strides.row, p.k_strides.row, Keys);
       softmax.step(scores, out, exponents);
@@ -138,7 +138,7 @@ struct Kernel {
       if (next_key >= stop) in_flight.store(key_tile);
     }
 
-    __syncthreads();  // every warp has left the last values: the output may take their place
+    __syncthreads();  // all warps have read the last values: the output may overwrite them
     __half* to = query_rows(static_cast<__half*>(p.out), p.out_strides, work) +
                  first_query * p.out_strides.row;
     store_out<__half, HeadDim>(out, softmax, shared + warp_row * kRowBytes, to, p.out_strides.row,

@@ -1,4 +1,4 @@
-// flash_attention for sm_80 and newer, fp16 and bf16: all sequences of one length, with a window and without.
+// flash_attention for sm_80 and newer, fp16 and bf16: sequences of one length, with or without a window.
 #include "flash_attention/flash_attention_sm80.cuh"
 
 namespace warpwatch {

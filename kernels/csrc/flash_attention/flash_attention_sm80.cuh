@@ -1,8 +1,8 @@
 // flash_attention for sm_80 and newer: mma m16n8k16 on fp16 or bf16, keys and values by cp.async.
 //
-// A block walks its keys from the last tile to the first, so that the masked ones come first. With one stage, keys and
-// values have a buffer each: values arrive while scores are computed, the next keys while softmax and values are. With two
-// there are two of each: a whole tile arrives while the one before is worked on, and warps wait for each other once a tile.
+// A block loops over its keys from the last tile to the first, so the masked tiles come first. With one stage, keys and values
+// have one buffer each: values load during the scores, the next keys during softmax and values. With two stages there are two
+// buffers of each: a whole tile loads while the previous one is computed, and the warps synchronise once per tile.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -45,7 +45,7 @@ struct Kernel {
       if (work.first_query >= work.seq_q) return;
     }
     const int key_tiles = (work.keys + Keys - 1) / Keys;
-    const int origin = Windowed ? work.first_key / Keys * Keys : 0;  // of the last tile walked; keys are counted from there
+    const int origin = Windowed ? work.first_key / Keys * Keys : 0;  // first key of the last tile; keys count from it
     const int keys_there = work.seq_kv - origin;
     int first_key = (key_tiles - 1) * Keys - origin;
     const Element* q = query_rows(static_cast<const Element*>(p.q), p.q_strides, work);
@@ -63,7 +63,7 @@ struct Kernel {
     uint32_t lane_keys = lane_address_chunks_first<HeadDim>(keys_at);
     uint32_t lane_values = lane_address_rows_first<HeadDim>(values_at);
 
-    // What mask_seen takes: one register where mask_scores wants three, and none is spare.
+    // Bound for mask_seen: it takes one register where mask_scores takes three, and none is spare.
     int limit = (p.causal ? work.first_query + warp_row + work.diagonal + 1 : work.seq_kv) - origin;
     if constexpr (Windowed) asm volatile("" : "+r"(limit));
 
@@ -75,15 +75,15 @@ struct Kernel {
       queries.take(queries_at + warp_row * kRowBytes);
       if constexpr (Stages == 2) v_copies.start(p.v_strides.row, keys_there - first_key);
     }
-    uint32_t stage = 0;  // in which this tile's keys and values lie
+    uint32_t stage = 0;  // byte offset of the stage that holds this tile's keys and values
     for (; first_key >= 0; first_key -= Keys) {
       cp_async_wait<0>();
-      __syncthreads();  // this tile's keys have landed (of two stages its values too), every warp has left the tile before
+      __syncthreads();  // this tile's keys (2 stages: and values) have landed; all warps are done with the previous tile
       if constexpr (Stages == 2) {
         k_copies.to_previous_tile(p.k_strides.row);
         v_copies.to_previous_tile(p.v_strides.row);
         const uint32_t next = stage ^ 1;
-        if (first_key > 0) {  // only the first tile walked can be cut short
+        if (first_key > 0) {  // only the first tile of the loop can be partial
           k_copies.start(p.k_strides.row, Keys, next * kStageBytes);
           v_copies.start(p.v_strides.row, Keys, next * kStageBytes);
         }
@@ -92,7 +92,7 @@ struct Kernel {
         v_copies.to_previous_tile(p.v_strides.row);
       }
 
-      // The compiler shall not see that these stay: it would keep all the addresses derived from them, in 16 registers.
+      // Hides from the compiler that these are loop-invariant: it would keep all derived addresses in 16 registers.
       asm volatile("" : "+r"(lane_keys), "+r"(lane_values));
       float scores[kRowTiles][Keys / 8][4];
       multiply_keys<Mma16x8x16<Element>, HeadDim>(scores, queries, lane_keys + stage * kStageBytes);
@@ -111,7 +111,7 @@ struct Kernel {
 
       if constexpr (Stages == 1) {
         cp_async_wait<0>();
-        __syncthreads();  // this tile's values have landed, and every warp has left its keys
+        __syncthreads();  // this tile's values have landed, and all warps have read its keys
         k_copies.to_previous_tile(p.k_strides.row);
         if (first_key > 0) k_copies.start(p.k_strides.row, Keys);
       }
@@ -120,14 +120,14 @@ struct Kernel {
       if constexpr (Stages == 2) stage ^= 1;
     }
 
-    // Worked out again rather than kept in registers through the loop, which has none to spare.
+    // Recomputed: the loop has no register to spare for it.
     int block = blockIdx.x;
     asm volatile("" : "+r"(block));
     const FlashAttentionWork done = work_of_block<Windowed>(p, schedule, block, kQueries);
     const int first_query = done.first_query + warp_row;
     Element* to = query_rows(static_cast<Element*>(p.out), p.out_strides, done) +
                   first_query * p.out_strides.row;
-    __syncwarp();  // the rows of queries that this warp writes over were read by this warp alone
+    __syncwarp();  // only this warp has read the rows of queries that it overwrites
     store_out<Element, HeadDim>(out, softmax, shared + warp_row * kRowBytes, to, p.out_strides.row,
                                 done.seq_q - first_query);
     if (p.lse != nullptr) {

@@ -1,49 +1,96 @@
-// The tuner's file for Hopper's wgmma kernel: how much of the problem a block holds, and when which tile is taken.
+// Tile sizes of Hopper's wgmma kernel and the rules that choose among them: the file to edit when tuning it.
 //
-// `groups` of four warps own 64 queries each and walk over `keys` keys at a time. Shared memory, in bytes:
-// 2 * head_dim * (2 * stages * keys + query_stages * 64 * groups). Registers per thread, in 32 bits: the output head_dim / 2,
-// the scores keys / 2, the weights, packed, keys / 4. A thread of one group has 216 where two blocks share an SM and 120 where
-// three do, of two groups 240, of three 160.
-// Evidence: one H200, fp16, CUDA graphs of some calls, the tiles in turns and the best of seven, us:
-//   head_dim 128, causal, 32 heads of 1024 / 2048 / 8192: {2, 128, 2, 2} 22.3 / 66.6 / 932; groups that wait for each other's
-//   products, as FlashAttention-3 has it, 22.0 / 67.1 / 960; 176 keys, three groups of 64 keys and 96 keys were slower
-//   head_dim 64: 32 heads of 4096, causal: {3, 128, 2, 2} 158, {1, 64, 3, 2, 3} 177, {1, 128, 2, 2, 2} 175;
-//   8 x 12 of 1024, causal: 51.0, 44.9, 47.6; 12 of 1024, causal: 19.5, 14.7, 13.5; 32 of 1024, full: 32.5, 31.3, 27.1
-//   16 x 32 of 512, full: {3, 128, 2, 2} 108 though its last tile is two thirds empty, {2, 128, 3, 2} 112, {1, 64, 3, 2, 3} 114,
-//   {1, 128, 2, 2, 2} 117; causal: {1, 64, 3, 2, 3} 78, {2, 128, 3, 2} 84, {1, 128, 2, 2, 2} 86, {3, 128, 2, 2} 92
-//   head_dim 96 in the tile of 128: 32 heads of 2048, causal, 72 (sm_80's kernel 95); 8 x 16 of 1024, full, 132 (175)
-//   head_dim 256: 16 heads of 2048, causal, 71 (sm_80's kernel 124); 2 x 16 of 1024, full, 69 (123)
-//   Since then the softmax rescales seldom and what is of one key head is worked on at one time. One H100, before / after, the
-//   same tiles: head_dim 128, causal, 32 heads of 1024 24.0 / 22.5, 2048 70.8 / 67.5, 4096 242 / 229, full, 1024 34.8 / 33.2;
-//   head_dim 64: 16 x 32 of 512, full, {3, 128, 2, 2} 108 / 95, {2, 128, 3, 2} - / 97, {1, 64, 3, 2, 3} 119 / 100,
-//   {1, 128, 2, 2, 2} 117 / 101; causal 91 / 88, - / 78, 76 / 72, 85 / 83; 32 of 2048, causal, 53 / 48, - / 48, 55 / 47,
-//   54 / 48; 32 of 4096, causal, 168 / 151, - / 158, 194 / 167, 193 / 177; head_dim 256: 16 heads of 2048, causal, 71 / 63,
-//   2 x 16 of 1024, full, 66 / 61
-//   Tried on it and dropped: one pipeline over the tiles of queries and of keys, where the next queries' first product is under
-//   way with the last values: head_dim 128, causal, 32 heads of 2048 72.6 instead of 71.2, full, 1024 35.7 instead of 34.2. Two
-//   groups already fill each other's gaps.
-//   16 packed sequences of 32 to 4096, causal: 32 heads of 128 over 8 key heads 1464 (sm_80's kernel 2404), as one block a
-//   tile instead of a share of them 1647; 16 heads of 64 {3, 128, 2, 2} 553 (698), {2, 128, 2, 2} 614
-//   One H200, behind an L2 flush, the same lengths, 32 heads of 128, over 32 and 8 key heads: equal shares of the tiles in a fixed
-//   order 680 and 652, tiles fetched one after the other 556 and 550, those of a kernel without a window 545 and 534,
-//   FlashAttention 3 553 and 529
-//   One H100, behind an L2 flush, of problems that the windowed kernel works on though they have none (head_dim 256, a bias),
-//   their tiles as one section or in rounds of heads, before / after: 16 heads of 2048 of 256, causal, 107.7 / 68.3;
-//   4 x 32 heads of 1024 of 128, full, with a bias, 227.9 / 214.5
-//   One H100, behind an L2 flush, problems as batch x heads of queries:
-//   head_dim 64, full, 16 x 32 of 512: {3, 128, 2, 2} 101.3, {4, 64, 4, 1} 98.6, {4, 64, 4, 2} 87.5, {4, 64, 6, 2} 86.7,
-//   {3, 64, 4, 2} 104; {3, 128, 2, 2} / {4, 64, 6, 2}: 8 x 16 of 1024 90.5 / 78.8, 32 of 2048 81.8 / 74.1, 32 of 4096 284 / 260,
-//   4 x 32 of 640 45.8 / 42.6; 32 of 1024 {1, 128, 2, 2, 2} 28.3, {4, 64, 6, 2} 26.1
-//   head_dim 64, causal: {3, 128, 2, 2} / {4, 64, 6, 2}: 32 of 2048 52.7 / 49.5, 32 of 4096 163 / 154;
-//   {1, 64, 3, 2, 3} / {4, 64, 6, 2}: 16 x 32 of 512 77.5 / 82.6, 8 x 12 of 1024 45.4 / 48.2, 8 x 16 of 1024 61.9 / 58.7;
-//   16 x 32 of 512 {1, 64, 4, 1, 3} 82.5, {1, 64, 6, 2, 2} 120
-//   head_dim 128, full, {2, 128, 2, 2} / {2, 64, 4, 2} / {2, 64, 5, 2}: 32 of 512 17.0 / 16.6 / 16.6, of 1024 38.1 / 36.8 /
-//   36.3, of 2048 115 / 119 / 119, 4 x 32 of 1024 127 / 129 / 130
-//   head_dim 128, causal, {2, 128, 2, 2} / {1, 64, 2, 2, 2}: 8, 16, 32 of 512 15.2 / 12.5, 16.3 / 13.8, 19.0 / 17.5, 8 of 1024
-//   21.6 / 18.1, 4 of 2048 31.8 / 26.9, 32 of 1024 29.4 / 31.0, where {2, 64, 5, 2} takes 28.9; 32 of 512 {1, 64, 3, 1, 2} 20.2,
-//   {1, 128, 1, 1, 2} 18.5, tiles paired so that an SM has a long and a short one 17.9
-//   Tried and dropped: fetching keys and values of this round and the next into the L2 ahead, {2, 128, 2, 1}, 32 heads of 1024 of
-//   128, full, 38.8 / 41.6
+// A block has `groups` consumer warpgroups of 64 queries each and loops over the keys, `keys` at a time.
+// Shared memory, in bytes: 2 * head_dim * (2 * stages * keys + query_stages * 64 * groups).
+// 32-bit registers per thread: output head_dim / 2, scores keys / 2, packed weights keys / 4. Available: three consumer
+// warpgroups 160; two 240; one, with two blocks per SM 216, with three 120.
+//
+// Evidence, in us. Tiles are {groups, keys, stages, query_stages, blocks}; problems are batch x heads x queries.
+//
+// 1. First choice of tiles. One H200, fp16, CUDA graphs of several calls, tiles alternated, best of seven.
+//      head_dim 64      {3, 128, 2, 2}  {1, 64, 3, 2, 3}  {1, 128, 2, 2, 2}  {2, 128, 3, 2}
+//      32 x 4096 causal      158              177                175
+//      8 x 12 x 1024 causal   51.0             44.9               47.6
+//      12 x 1024 causal       19.5             14.7               13.5
+//      32 x 1024 full         32.5             31.3               27.1
+//      16 x 32 x 512 full    108              114                117               112     (last 192-query tile 2/3 empty)
+//      16 x 32 x 512 causal   92               78                 86                84
+//
+//      head_dim 128, causal                                   32 x 1024   32 x 2048   32 x 8192
+//      {2, 128, 2, 2}                                            22.3        66.6        932
+//      the same, warpgroups ping-pong as in FlashAttention-3     22.0        67.1        960
+//      176 keys; three warpgroups with 64 keys; 96 keys: slower
+//
+//      wider heads                  this kernel   sm_80's kernel
+//      96 (in the tile of 128), 32 x 2048 causal   72      95
+//      96, 8 x 16 x 1024 full                     132     175
+//      256, 16 x 2048 causal                       71     124
+//      256, 2 x 16 x 1024 full                     69     123
+//
+//      16 packed sequences of 32 to 4096, causal
+//      32 heads of 128 over 8 key heads   1464 (one block per tile: 1647; sm_80's kernel: 2404)
+//      16 heads of 64                     {3, 128, 2, 2} 553, {2, 128, 2, 2} 614 (sm_80's kernel: 698)
+//
+// 2. Lazy rescaling in the softmax, and all tiles of one key head at the same time. One H100, before / after, same tiles.
+//      head_dim 64            {3, 128, 2, 2}  {2, 128, 3, 2}  {1, 64, 3, 2, 3}  {1, 128, 2, 2, 2}
+//      16 x 32 x 512 full       108 /  95         - /  97        119 / 100         117 / 101
+//      16 x 32 x 512 causal      91 /  88         - /  78         76 /  72          85 /  83
+//      32 x 2048 causal          53 /  48         - /  48         55 /  47          54 /  48
+//      32 x 4096 causal         168 / 151         - / 158        194 / 167         193 / 177
+//
+//      head_dim 128   32 x 1024 causal 24.0 / 22.5   32 x 2048 causal 70.8 / 67.5   32 x 4096 causal 242 / 229
+//                     32 x 1024 full   34.8 / 33.2
+//      head_dim 256   16 x 2048 causal 71 / 63       2 x 16 x 1024 full 66 / 61
+//
+//    Tried on top and dropped: one software pipeline across query tiles, which issues the next queries' first product together
+//    with the last values. head_dim 128: 32 x 2048 causal 72.6 against 71.2; 32 x 1024 full 35.7 against 34.2. The two
+//    warpgroups already fill each other's gaps.
+//
+// 3. Dynamic scheduling of packed sequences. One H200, cold L2, the lengths above, 32 heads of 128.
+//                                                32 key heads   8 key heads
+//      equal shares of the tiles, static order        680           652
+//      tiles fetched from a counter                   556           550
+//      the same, kernel built without a window        545           534
+//      FlashAttention-3                               553           529
+//
+// 4. Tile order of problems that run in the windowed kernel without having a window (head_dim 256, or a bias).
+//    One H100, cold L2.                                 one section   rounds of heads
+//      head_dim 256, 16 x 2048 causal                      107.7           68.3
+//      head_dim 128 with a bias, 4 x 32 x 1024 full        227.9          214.5
+//
+// 5. Tiles chosen now. One H100, cold L2.
+//      head_dim 64, full   {3, 128, 2, 2}  {4, 64, 6, 2}   other tiles
+//      16 x 32 x 512           101.3           86.7        {4, 64, 4, 1} 98.6, {4, 64, 4, 2} 87.5, {3, 64, 4, 2} 104
+//      8 x 16 x 1024            90.5           78.8
+//      32 x 2048                81.8           74.1
+//      32 x 4096               284            260
+//      4 x 32 x 640             45.8           42.6
+//      32 x 1024                               26.1        {1, 128, 2, 2, 2} 28.3
+//
+//      head_dim 64, causal  {3, 128, 2, 2}  {1, 64, 3, 2, 3}  {4, 64, 6, 2}   other tiles
+//      32 x 2048                 52.7                              49.5
+//      32 x 4096                163                               154
+//      16 x 32 x 512                              77.5             82.6       {1, 64, 4, 1, 3} 82.5, {1, 64, 6, 2, 2} 120
+//      8 x 12 x 1024                              45.4             48.2
+//      8 x 16 x 1024                              61.9             58.7
+//
+//      head_dim 128, full   {2, 128, 2, 2}  {2, 64, 4, 2}  {2, 64, 5, 2}
+//      32 x 512                  17.0            16.6           16.6
+//      32 x 1024                 38.1            36.8           36.3
+//      32 x 2048                115             119            119
+//      4 x 32 x 1024            127             129            130
+//
+//      head_dim 128, causal  {2, 128, 2, 2}  {1, 64, 2, 2, 2}   other tiles
+//      8 x 512                    15.2             12.5
+//      16 x 512                   16.3             13.8
+//      32 x 512                   19.0             17.5         {1, 64, 3, 1, 2} 20.2, {1, 128, 1, 1, 2} 18.5, and 17.9 with
+//                                                               tiles paired so that each SM has a long and a short one
+//      8 x 1024                   21.6             18.1
+//      4 x 2048                   31.8             26.9
+//      32 x 1024                  29.4             31.0         {2, 64, 5, 2} 28.9
+//
+//    Tried and dropped: prefetching keys and values of this round and the next into L2 ({2, 128, 2, 1}, head_dim 128,
+//    32 x 1024 full): 41.6 against 38.8.
 #pragma once
 
 namespace warpwatch {
@@ -51,9 +98,9 @@ namespace warpwatch {
 struct FlashAttentionSm90aTile {
   int groups;
   int keys;
-  int stages;        // of keys, and of values
-  int query_stages;  // with 2, the next tile's queries arrive during all of this one's work
-  int blocks = 1;    // on an SM
+  int stages;        // of the rings of keys and of values, each
+  int query_stages;  // 2: the next tile's queries load during the whole of the current tile
+  int blocks = 1;    // per SM
 };
 
 constexpr FlashAttentionSm90aTile kFlashAttentionSm90aTile128{2, 128, 2, 2};         // 192 KB
@@ -66,13 +113,14 @@ constexpr FlashAttentionSm90aTile kFlashAttentionSm90aBiasedTile64{2, 128, 2, 2}
 constexpr FlashAttentionSm90aTile kFlashAttentionSm90aShortTile64{1, 64, 3, 2, 3};   // 64 KB
 constexpr FlashAttentionSm90aTile kFlashAttentionSm90aFewTile64{1, 128, 2, 2, 2};    // 80 KB
 
-// Few: tiles of 64 queries that two blocks on each SM have done in one round; of head_dim 64 and under its causal mask in two.
+// Few: the tiles of 64 queries run in one round of two blocks per SM; at head_dim 64 and causal, in two rounds.
 constexpr int kFlashAttentionSm90aFewTilesAnSm = 2;
 constexpr int kFlashAttentionSm90aFewCausalTilesAnSm64 = 4;
-// Deep: no more rounds than this of tiles of 128 queries, and no more keys: those that come from memory are asked for earlier.
+// Deep: at most this many rounds of tiles of 128 queries, and at most this many keys. Such a problem is short, and first loads
+// from DRAM dominate; more stages issue them earlier.
 constexpr int kFlashAttentionSm90aDeepRounds128 = 2;
 constexpr int kFlashAttentionSm90aDeepKeys128 = 1024;
-// Short: causal sequences of fewer keys than this, whose masked corners weigh more, the more queries a tile has.
+// Short: causal sequences with fewer keys than this. The larger a tile, the larger its masked share of them.
 constexpr int kFlashAttentionSm90aLongKeys64 = 2048;
 
 }  // namespace warpwatch

@@ -1,12 +1,12 @@
-// flash_attention in fp32 by way of tensor cores, for GPUs on which three of their products take less time than one of the
-// CUDA cores: compute capability 8.0 and 9.0 (A100, H100, H200), where they make 5 to 8 products of tf32 in that time. On
-// 8.6, 8.9 and 12.0 they make one or two, and the CUDA cores are used.
+// flash_attention in fp32 on tensor cores, where three TF32 products take less time than one fp32 product on the CUDA cores:
+// compute capability 8.0 and 9.0 (A100, H100, H200), with 5 to 8 times the rate. On 8.6, 8.9 and 12.0 the rate is one to two
+// times that of the CUDA cores, which are used there.
 //
-// Products are of two pieces a value (primitives/mma_tf32.cuh), sums of fp32. A warp owns 16 RowTiles queries and keeps
-// scores, weights and output in registers. Keys and values have a buffer each: values arrive while scores are computed, the
-// next keys while softmax and values are.
-// An infinity makes NaN of every sum that it is in. Rows that come out not finite are worked out again on the ordinary
-// units, one at a time, so that they say what fp32 says.
+// Each operand is split into two TF32 parts (primitives/mma_tf32.cuh) and accumulated in fp32. A warp owns 16 RowTiles queries
+// and keeps scores, weights and output in registers. Keys and values have a buffer each: values load during the scores, the
+// next keys during softmax and values.
+// The split turns an infinity into NaN in every sum it enters. Output rows that are not finite are therefore recomputed on the
+// FP32 cores, one at a time, so that they equal the fp32 result.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,10 +24,10 @@
 
 namespace warpwatch {
 
-// One query's attention by one warp on the CUDA cores, for a row in which the tensor cores met what is not finite.
+// Attention of one query by one warp on the CUDA cores: the fallback for rows where the tensor cores met a non-finite value.
 //
-// Lane l scores keys l, l + 32, ... and sums output columns l + 32 c. Slow: it is there for infinities and NaN alone, and
-// ends where nothing but NaN can come of it.
+// Lane l computes the scores of keys l, l + 32, ... and output columns l + 32 c. Slow, but only infinities and NaN reach it,
+// and it stops as soon as the result can only be NaN.
 
 namespace {
 
@@ -38,7 +38,7 @@ __device__ __forceinline__ float over_warp(float value, Combine combine) {
   return value;
 }
 
-// `to` is the row of the output; lse may be null.
+// `to`: the row of the output; lse may be null.
 template <int HeadDim, bool Windowed, typename Params>
 __device__ __forceinline__ void attend_row(const Params& p, const FlashAttentionWork& work, int query, float* to,
                                            double* lse) {
@@ -79,11 +79,11 @@ __device__ __forceinline__ void attend_row(const Params& p, const FlashAttention
         out[c] = fmaf(of_key, v[(first + j) * p.v_strides.row + lane + 32 * c], out[c]);
       }
     }
-    // A NaN in a query or in a key that it sees makes NaN of all that follows: whole rows of them are soon done with.
+    // A NaN in the query or in a key that it sees makes the rest NaN too: stop early.
     if (isnan(row_sum)) break;
   }
   const float normalizer = row_sum == 0.0f ? 0.0f : __frcp_rn(row_sum);
-  __syncwarp();  // what other lanes stored there comes first
+  __syncwarp();  // orders the other lanes' stores to this row before ours
 #pragma unroll
   for (int c = 0; c < HeadDim / 32; ++c) to[lane + 32 * c] = out[c] * normalizer;
   if (lse != nullptr && lane == 0) {
@@ -102,8 +102,8 @@ struct Tf32Attention {
   static constexpr int kQueries = Warps * kWarpRows;
   using Products = Tf32Products<HeadDim, RowTiles, Keys, Steps>;
   static constexpr int kPitch = Products::kPitch;
-  // A packed sequence's ends are read anew for each tile of keys: they come from memory, not from the parameters, and
-  // head_dim 128 and 256 leave no registers for them.
+  // The ends of a packed sequence are reloaded for each key tile: they come from memory, not from the kernel's parameters, and
+  // head_dim 128 and 256 leave no registers to keep them.
   struct alignas(16) PackedEnds {
     int seq_kv, diagonal;
   };
@@ -138,7 +138,7 @@ struct Tf32Attention {
     const float* q = query_rows(static_cast<const float*>(p.q), p.q_strides, work);
     const float* k = key_rows(static_cast<const float*>(p.k), p.k_strides, work);
     const float* v = key_rows(static_cast<const float*>(p.v), p.v_strides, work);
-    int first_key = work.first_key / 2 * 2;  // even, as pairs of a bias are
+    int first_key = work.first_key / 2 * 2;  // even, since biases are read in pairs
     RowCopies<HeadDim, kThreads, Keys> k_copies(k + first_key * p.k_strides.row, p.k_strides.row, shared.keys);
     RowCopies<HeadDim, kThreads, Keys> v_copies(v + first_key * p.v_strides.row, p.v_strides.row, shared.values);
     if (first_key < work.keys) {
@@ -161,7 +161,7 @@ struct Tf32Attention {
     typename Products::Sums out = {};
     for (; first_key < work.keys; first_key += Keys) {
       cp_async_wait<0>();
-      __syncthreads();  // this tile's keys have landed, and every warp has left the values of the tile before
+      __syncthreads();  // this tile's keys have landed, and all warps have read the previous tile's values
       v_copies.start(p.v_strides.row, seq_kv(shared, work) - first_key);
       cp_async_commit();
 
@@ -176,7 +176,7 @@ struct Tf32Attention {
                             p.causal, p.window);
 
       cp_async_wait<0>();
-      __syncthreads();  // this tile's values have landed, and every warp has left its keys
+      __syncthreads();  // this tile's values have landed, and all warps have read its keys
       const int next_key = first_key + Keys;
       if (next_key < work.keys) {
         k_copies.start(p.k_strides.row, seq_kv(shared, work) - next_key);
@@ -187,13 +187,13 @@ struct Tf32Attention {
       Products::add(out, scores, shared.values[0]);
     }
 
-    // Worked out again rather than kept in registers through the loop.
+    // Recomputed: keeping it across the loop would cost registers.
     int block = blockIdx.x;
     asm volatile("" : "+r"(block));
     const FlashAttentionWork done = work_of_block<Windowed>(p, schedule, block, kQueries);
     const int first_query = done.first_query + warp_row;
     float* to = query_rows(static_cast<float*>(p.out), p.out_strides, done);
-    unsigned not_finite = 0;  // bit 2 r + half: this lane's row of that number
+    unsigned not_finite = 0;  // bit 2 r + half: that row of the lane is not finite
 #pragma unroll
     for (int r = 0; r < RowTiles; ++r) {
 #pragma unroll
@@ -201,7 +201,7 @@ struct Tf32Attention {
         const float normalizer = softmax.normalizer(r, half);
         const double lse = softmax.log_sum_exp(r, half, p.scale, exponents);
         const int query = first_query + 16 * r + 8 * half + lane / 4;
-        float nothing = 0.0f;  // NaN if anything in the row is not finite
+        float nothing = 0.0f;  // becomes NaN if any element of the row is not finite
         if (query < done.seq_q) {
           if (p.lse != nullptr && lane % 4 == 0) lse_rows(p, done)[query] = lse;
 #pragma unroll

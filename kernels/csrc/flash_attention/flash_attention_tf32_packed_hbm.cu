@@ -1,4 +1,4 @@
-// flash_attention in fp32 on tensor cores, for sm_80 and sm_90, packed: see flash_attention_tf32.cuh.
+// flash_attention in fp32 on tensor cores, sm_80 and sm_90, packed sequences: see flash_attention_tf32.cuh.
 #include "flash_attention/flash_attention_tf32.cuh"
 
 namespace warpwatch {

@@ -1,10 +1,9 @@
-// Two matrix products of a warp in fp32 by way of tensor cores (primitives/mma_tf32.cuh), forward and backward.
+// A warp's two matrix products in fp32 on tensor cores (primitives/mma_tf32.cuh), for the forward and backward passes.
 //
-// A warp owns 16 RowTiles rows and meets tiles of `Columns` columns: queries and keys, or keys and queries. Rows and columns
-// lie in shared memory as (rows, HeadDim), 4 floats longer than they must be: whatever is read, neighbours in it hit
-// different banks.
-// The sum over `Steps` steps of 8 is begun anew in the tensor core, small products before large ones, and then added in
-// fp32, as tensor cores cut sums off.
+// A warp owns 16 RowTiles rows and processes tiles of `Columns` columns (queries and keys, or keys and queries). Both lie in
+// shared memory as (rows, HeadDim), padded by 4 floats per row against bank conflicts.
+// Tensor cores truncate when they accumulate. So each accumulation in the tensor core covers only `Steps` k8 steps, starts from
+// zero and adds the small products before the large ones; its result is then added in fp32.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,15 +20,15 @@ namespace {
 template <int HeadDim, int RowTiles, int Columns, int Steps>
 struct Tf32Products {
   static constexpr int kRows = 16 * RowTiles;
-  static constexpr int kPitch = HeadDim + 4;   // of a row in shared memory, in floats
-  static constexpr int kTiles = Columns / 8;   // of columns
-  static constexpr int kFours = HeadDim / 32;  // of 4 of head_dim, per lane
+  static constexpr int kPitch = HeadDim + 4;   // of a row in shared memory, in floats, padded
+  static constexpr int kTiles = Columns / 8;   // column tiles of 8
+  static constexpr int kFours = HeadDim / 32;  // of 4 elements of head_dim, per lane
   static_assert(Steps == 1 || Steps == 2, "an ldmatrix of columns brings a step of two tiles or two of one");
   using Scores = float[RowTiles][kTiles][4];
-  // Tile 4 f + j has of head_dim 32 f + 4 g + j, g = 0 .. 7: a lane then has 8 neighbours, 32 f + 8 t .. 32 f + 8 t + 7.
+  // Tile 4 f + j holds head_dim 32 f + 4 g + j, g = 0 .. 7, so a lane owns 8 contiguous elements, 32 f + 8 t .. 32 f + 8 t + 7.
   using Sums = float[RowTiles][HeadDim / 8][4];
 
-  // sums += a b over Steps steps of 8, for two tiles from `first` on.
+  // sums += a b over Steps k8 steps, for two tiles from `first` on.
   template <int Tiles>
   static __device__ __forceinline__ void multiply(float (&sums)[RowTiles][Tiles][4], int first,
                                                   const Tf32Pieces<4> (&a)[Steps][RowTiles],
@@ -66,19 +65,19 @@ struct Tf32Products {
     }
   }
 
-  // What a lane hands over to ldmatrix of rows: 0-7 and 8-15 of the first 4 values, then of the second.
+  // The lane's ldmatrix address for rows: rows 0-7 and 8-15 of the first 4 values, then of the second 4.
   static __device__ __forceinline__ uint32_t lane_rows(const float* first_row) {
     const int lane = threadIdx.x % 32;
     return shared_address(first_row + lane % 16 * kPitch + lane / 16 * 4);
   }
-  // The same of columns: the first 4 values and the second of 8, then (Steps 1) of the next 8, or (2) of the next step.
+  // The same for columns: first and second 4 of 8 values, then those of the next 8 columns (Steps 1) or the next k8 step (2).
   static __device__ __forceinline__ uint32_t lane_columns(const float* first_column) {
     const int lane = threadIdx.x % 32;
     return shared_address(Steps == 1 ? first_column + (lane / 16 * 8 + lane % 8) * kPitch + lane / 8 % 2 * 4
                                      : first_column + lane % 8 * kPitch + lane / 8 * 4);
   }
 
-  // scores = rows columns^T, over head_dim.
+  // scores = rows columns^T, summed over head_dim.
   static __device__ __forceinline__ void score(Scores& scores, uint32_t rows, uint32_t columns) {
 #pragma unroll
     for (int r = 0; r < RowTiles; ++r) {
@@ -120,8 +119,8 @@ struct Tf32Products {
     }
   }
 
-  // sums += weights columns, over the tile's columns; the weights lie as score leaves them. Of 8 columns a lane has the
-  // weights of 2 t and 2 t + 1, which the product calls t and t + 4.
+  // sums += weights columns, summed over the tile's columns. The weights stay in score's C layout: of 8 columns a lane holds 2
+  // t and 2 t + 1, which this product uses as its k indices t and t + 4.
   static __device__ __forceinline__ void add(Sums& sums, const Scores& weights, const float* first_column) {
     const float* lane_values = first_column + threadIdx.x % 4 * 2 * kPitch + threadIdx.x % 32 / 4 * 4;
 #pragma unroll
@@ -163,12 +162,12 @@ struct Tf32Products {
   }
 };
 
-// A thread's share of copying tiles of Rows rows of HeadDim floats from global to shared memory, one tile behind the other.
+// A thread's share of copying consecutive tiles of Rows rows of HeadDim floats from global to shared memory by cp.async.
 template <int HeadDim, int Threads, int Rows>
 struct RowCopies {
   static constexpr int kPitch = HeadDim + 4;
-  static constexpr int kWidth = HeadDim / 4;        // of a row, in 16 bytes
-  static constexpr int kAcross = kWidth & -kWidth;  // threads that copy neighbouring 16 bytes: a power of two
+  static constexpr int kWidth = HeadDim / 4;        // 16-byte vectors per row
+  static constexpr int kAcross = kWidth & -kWidth;  // threads across a row when copying: a power of two
   static constexpr int kRowsAtOnce = Threads / kAcross;
   static_assert(Rows % kRowsAtOnce == 0, "threads copy whole rows");
   const float* source;
@@ -178,7 +177,7 @@ struct RowCopies {
       : source(first_row + threadIdx.x / kAcross * row_stride + threadIdx.x % kAcross * 4),
         place(shared_address(&tile[threadIdx.x / kAcross][threadIdx.x % kAcross * 4])) {}
 
-  // Starts a tile, without a commit, and goes on to the next; rows from live_rows on become zeros.
+  // Starts a tile's copies without committing them, and advances to the next; rows from live_rows on are filled with zeros.
   __device__ __forceinline__ void start(int64_t row_stride, int live_rows) {
     const int live = live_rows - static_cast<int>(threadIdx.x) / kAcross;
 #pragma unroll

@@ -1,4 +1,4 @@
-// What forward and backward on sm_80 and newer share: the product of a 16 x 8 tile, and tiles copied by cp.async.
+// Shared by forward and backward on sm_80 and newer: the mma policy, and tile copies by cp.async.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Mma16x8x16 {
   }
 };
 
-// A thread's share of copying tiles of Rows rows, from global memory to the swizzled tile at `tile`.
+// A thread's share of copying tiles of Rows rows from global memory to the swizzled tile at `tile`.
 template <int Rows, int HeadDim, int Threads, typename Element>
 struct TileCopies {
   using Share = RowShare<HeadDim>;
@@ -31,7 +31,7 @@ struct TileCopies {
       : source(first_row + threadIdx.x / Share::kAcross * row_stride + threadIdx.x % Share::kAcross * 8),
         place(tile + swizzled<2 * HeadDim>(threadIdx.x / Share::kAcross, threadIdx.x % Share::kAcross)) {}
 
-  // Rows from live_rows on become zeros; `further` is how many bytes behind the tile it goes to.
+  // Rows from live_rows on are filled with zeros; `further` is a byte offset from the tile to the destination.
   __device__ __forceinline__ void start(int64_t row_stride, int live_rows, uint32_t further = 0) const {
     const Element* from = source;
 #pragma unroll

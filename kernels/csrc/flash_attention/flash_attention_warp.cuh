@@ -1,13 +1,13 @@
-// What one warp does with its queries: scores, weighted values, and the way out; shared by sm_75 and sm_80.
+// One warp's attention on mma: scores, weighted values and the epilogue; shared by sm_75 and sm_80.
 //
-// Tiles in shared memory are (rows, HeadDim) of 16 bits, rows of 2 * HeadDim bytes, chunks of 16 bytes swizzled
-// (primitives/swizzle.cuh), and start on a multiple of their row size. Chunk c of row r then lies at
+// Tiles in shared memory are (rows, HeadDim) of 16-bit elements, rows of 2 * HeadDim bytes, with 16-byte chunks swizzled
+// (primitives/swizzle.cuh), and start on a multiple of their row size. Chunk c of row r lies at
 //   tile + r * row_bytes + ((c ^ (r % 8)) << 4).
-// ldmatrix.x4 reads 16 rows x 2 chunks: lane l hands over row lane_row(l) and chunk 2 i + b(l), b being 0 or 1. As
-// 2 i + b = 2 i ^ b and as the rows of step n begin at 16 n, that address is
+// ldmatrix.x4 reads 16 rows x 2 chunks: lane l passes the address of row lane_row(l) and chunk 2 i + b(l), with b in {0, 1}.
+// As 2 i + b = 2 i ^ b, and as the rows of step n begin at 16 n, that address is
 //   ((tile + lane_row * row_bytes + ((b ^ (lane_row % 8)) << 4)) ^ (i << 5)) + 16 n * row_bytes,
-// one xor away from a value that a lane computes once. Rows of 192 bytes have another swizzle, of chunks within 64 bytes:
-// there 2 i contributes 2 (i % 2) to the xor and 4 (i / 2) to the sum.
+// one xor away from a value that each lane computes once. Rows of 192 bytes are swizzled within 64 bytes: there 2 i contributes
+// 2 (i % 2) to the xor and 4 (i / 2) to the sum.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@
 
 namespace warpwatch {
 
-// From the lane's address of step 0 to that of step i over head_dim.
+// The lane's ldmatrix address for step i along head_dim, from that for step 0.
 template <int HeadDim>
 __device__ __forceinline__ uint32_t at_step(uint32_t lane_address, int i) {
   if constexpr (HeadDim % 64 == 0) return lane_address ^ (i << 5);
   return (lane_address ^ ((i & 1) << 5)) + (i >> 1 << 6);
 }
 
-// How threads that move whole rows, 16 bytes each, share them: kAcross side by side, each taking every kAcross-th chunk.
-// A thread's chunks then lie 16 * kAcross bytes apart, swizzled or not.
+// Distribution of whole rows over threads that move 16 bytes each: kAcross threads across a row, each taking every kAcross-th
+// chunk. A thread's chunks then lie 16 * kAcross bytes apart, swizzled or not.
 template <int HeadDim>
 struct RowShare {
   static constexpr int kChunks = HeadDim / 8;
@@ -35,7 +35,7 @@ struct RowShare {
   static_assert(kAcross * kEach == kChunks, "every thread takes the same number of chunks");
 };
 
-// For queries, an A operand, and for values, a B operand read transposed: matrices 0..3 are rows 0-7 and 8-15 of the
+// Lane address for queries (A operand) and for values (B operand, ldmatrix.trans): matrices 0..3 are rows 0-7 and 8-15 of the
 // first chunk, then of the second.
 template <int HeadDim>
 __device__ __forceinline__ uint32_t lane_address_rows_first(uint32_t tile) {
@@ -43,21 +43,21 @@ __device__ __forceinline__ uint32_t lane_address_rows_first(uint32_t tile) {
   return tile + swizzled<2 * HeadDim>(lane % 16, lane / 16);
 }
 
-// For keys, a B operand: matrices 0..3 are chunks 0 and 1 of rows 0-7, then of rows 8-15.
+// Lane address for keys (B operand): matrices 0..3 are chunks 0 and 1 of rows 0-7, then of rows 8-15.
 template <int HeadDim>
 __device__ __forceinline__ uint32_t lane_address_chunks_first(uint32_t tile) {
   const int lane = threadIdx.x % 32;
   return tile + swizzled<2 * HeadDim>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
 }
 
-// The A fragments of a warp's queries, read from shared memory whenever they are needed.
+// A fragments of a warp's queries, reloaded from shared memory at each use.
 template <int RowTiles, int HeadDim>
 struct QueriesInShared {
-  // Of the steps over head_dim: all 8 of head_dim 128 would read so far ahead on sm_90a that registers spill.
+  // Unroll of the loop over head_dim: unrolling all 8 steps of head_dim 128 hoists so many loads on sm_90a that it spills.
   static constexpr int kUnrolledSteps = 4;
   uint32_t lane_address;
 
-  // `tile` is the warp's first row.
+  // `tile`: the warp's first row.
   __device__ __forceinline__ void take(uint32_t tile) { lane_address = lane_address_rows_first<HeadDim>(tile); }
   __device__ __forceinline__ void fragments(uint32_t (&a)[RowTiles][4], int i) const {
 #pragma unroll
@@ -65,10 +65,10 @@ struct QueriesInShared {
   }
 };
 
-// The same, read once.
+// A fragments of a warp's queries, held in registers.
 template <int RowTiles, int HeadDim>
 struct QueriesInRegisters {
-  static constexpr int kUnrolledSteps = HeadDim / 16;  // a register has no run-time index
+  static constexpr int kUnrolledSteps = HeadDim / 16;  // registers need compile-time indices
   uint32_t held[HeadDim / 16][RowTiles][4];
 
   __device__ __forceinline__ void take(uint32_t tile) {
@@ -95,7 +95,7 @@ struct QueriesChoice<true, RowTiles, HeadDim> {
   using Type = QueriesInRegisters<RowTiles, HeadDim>;
 };
 
-// scores = q k^T. `keys` is lane_address_chunks_first of the key tile. Mma::run is c += a b on 16 x 8 x 16.
+// scores = q k^T. `keys`: lane_address_chunks_first of the key tile. Mma::run is c += a b on 16 x 8 x 16.
 template <typename Mma, int HeadDim, typename Queries, int RowTiles, int KeyTiles>
 __device__ __forceinline__ void multiply_keys(float (&scores)[RowTiles][KeyTiles][4], const Queries& queries,
                                               uint32_t keys) {
@@ -124,7 +124,7 @@ __device__ __forceinline__ void multiply_keys(float (&scores)[RowTiles][KeyTiles
   }
 }
 
-// out += weights v. The weights of two neighbouring key tiles, packed, are an A fragment of 16 keys. `values` is
+// out += weights v. The packed weights of two neighbouring key tiles form an A fragment of 16 keys. `values`:
 // lane_address_rows_first of the value tile.
 template <typename Mma, int HeadDim, int RowTiles, int KeyTiles>
 __device__ __forceinline__ void multiply_values(float (&out)[RowTiles][HeadDim / 8][4],
@@ -155,13 +155,13 @@ __device__ __forceinline__ void multiply_values(float (&out)[RowTiles][HeadDim /
   }
 }
 
-// Normalizes and stores the warp's rows, live_rows of them, by way of its own 16 * RowTiles rows of shared memory at
-// `tile`: there each lane puts 4 bytes where the fragment has them and takes 16 that are neighbours in a row.
+// Epilogue: normalizes the warp's rows and stores live_rows of them. They are staged through the warp's own 16 * RowTiles rows
+// of shared memory at `tile`: lanes write 4-byte fragments there and read 16 contiguous bytes, for coalesced stores.
 template <typename Element, int HeadDim, int RowTiles, typename Softmax>
 __device__ __forceinline__ void store_out(const float (&out)[RowTiles][HeadDim / 8][4], const Softmax& softmax,
                                           unsigned char* tile, Element* global, int64_t row_stride, int live_rows,
                                           int live_columns = HeadDim) {
-  constexpr int kChunks = HeadDim / 8;  // of a row
+  constexpr int kChunks = HeadDim / 8;  // per row
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int r = 0; r < RowTiles; ++r) {
@@ -171,7 +171,7 @@ __device__ __forceinline__ void store_out(const float (&out)[RowTiles][HeadDim /
       const int row = 16 * r + lane / 4 + 8 * half;
 #pragma unroll
       for (int n = 0; n < kChunks; ++n) {
-        // Tile n of 8 columns is chunk n. The 8 rows of a store go to 8 chunks, so to all banks.
+        // Tile n of 8 columns is chunk n. The 8 rows of a store hit 8 different chunks, so all banks.
         *reinterpret_cast<uint32_t*>(tile + swizzled<2 * HeadDim>(row, n) + 4 * (lane % 4)) =
             pack<Element>(out[r][n][2 * half] * normalizer, out[r][n][2 * half + 1] * normalizer);
       }
@@ -194,7 +194,7 @@ __device__ __forceinline__ void store_out(const float (&out)[RowTiles][HeadDim /
   }
 }
 
-// The log-sum-exp of the warp's rows, live_rows of them, to `global`: one lane of a quad stores its row's.
+// Stores the log-sum-exp of the warp's rows, live_rows of them, to `global`: one lane per quad stores its row's.
 template <int RowTiles, typename Softmax, typename Exponents>
 __device__ __forceinline__ void store_log_sum_exp(const Softmax& softmax, float scale, const Exponents& exponents,
                                                   double* global, int live_rows) {

@@ -1,11 +1,13 @@
-// The gradients of head_dim 256 for Hopper, by three kernels: the sums of one gradient alone are half of a thread's registers.
+// Gradients of head_dim 256 on Hopper. One gradient's accumulators take half of a thread's registers, so each gradient has its
+// own kernel:
 //
 //   dq   rows are queries, columns keys:   s = q k^T,  dp = d_out v^T,  dq += ds k
 //   dk   rows are keys, columns queries:   s = k q^T,  dp = v d_out^T,  dk += ds q
 //   dv   rows are keys, columns queries:   s = k q^T,                   dv += p d_out
 //
-// Columns arrive as two tensors: `first`, which scores come from, and `second`. A block owns 128 rows of one or two tensors,
-// 64 of each of two groups, of which one fills the other's gaps: nothing of a step is left under way for the next.
+// The columns are loaded as two tensors: `first`, which gives the scores, and `second`. A block owns 128 rows of one or two
+// tensors, 64 for each of its two consumer warpgroups. No product stays in flight from one step to the next: the other
+// warpgroup fills the gap.
 #pragma once
 
 #include <type_traits>
@@ -27,8 +29,8 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
       Base::kOwnedBytes, Base::kRowBytes, Base::kSlabs;
   static constexpr bool kOfQueries = kWhich == Gradient::kQueries;
   static constexpr bool kOfValues = kWhich == Gradient::kValues;
-  // Shared memory: the stages of `first` and `second`, the owned rows, the numbers of each stage of `second` where columns are
-  // queries, and the barriers of the three rings.
+  // Shared memory: stages of `first` and `second`, the owned rows, the query numbers of each stage of `second` if columns are
+  // queries, and the mbarriers of the three rings.
   static constexpr int kFirstStages = 2, kSecondStages = kOfValues ? 2 : 1;
   static constexpr int kNumberBytes = kOfQueries ? 0 : QueryNumbers::kBytes;
   static constexpr int kSecondAt = kFirstStages * kColumnBytes;
@@ -52,7 +54,7 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
     const Second second(shared + kSecondAt, BeforePublish{});
     const Owned owned(shared + kOwnedAt, BeforePublish{});
     publish_tma_rings();
-    // dq's kernel waits for the numbers, and so dk's and dv's, which begin behind that, find them.
+    // The dq kernel waits for the numbers. The dk and dv kernels start after it, so the numbers are complete for them too.
     if constexpr (kOfQueries) grid_dependency_wait();
     launch_dependents();
     if (threadIdx.x >= Base::kCopier) {
@@ -61,17 +63,17 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
     } else {
       asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(Base::kOfGroups));
       differentiate(p, schedule, first, second, owned, shared);
-      // Nothing that the kernel before this one wrote is read here. But what comes next on the stream may read it once this
-      // kernel has ended.
+      // This kernel reads nothing that the previous kernel writes. But the next kernel in the stream may, as soon as this one
+      // has ended, so this one must not end first.
       if constexpr (!kOfQueries) grid_dependency_wait();
     }
   }
 
  private:
-  // A block's tile: its rows and the columns that they meet, in the order in which both the copier and the groups take them.
+  // A block's tile: its rows and the columns they meet, in the order in which producer and consumers process them.
   struct Tile {
     std::conditional_t<kOfQueries, FlashAttentionWork, KeyWork> work;
-    int row;         // the first of the block's
+    int row;         // the block's first
     int begin, end;  // columns; begin is a multiple of kColumns
 
     __device__ __forceinline__ Tile(const FlashAttentionParams& f, const Schedule& schedule, unsigned tile) {
@@ -97,7 +99,7 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
     }
   }
 
-  // `use` of columns, then `use` + 1 and so on: of queries, those of all heads that share the keys.
+  // Calls step(member, column) for each column tile; where columns are queries, for each query head that shares the keys.
   template <typename Step>
   static __device__ __forceinline__ void for_each_step(const FlashAttentionParams& f, const Tile& tile, const Step& step) {
     const int sharing = kOfQueries ? 1 : f.heads_q / f.heads_kv;
@@ -145,7 +147,7 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
       bool has_owned = false;
       for_each_step(f, tile, [&](int member, int column) {
         const int head = kOfQueries ? tile.work.head_kv : tile.work.head_kv * (f.heads_q / f.heads_kv) + member;
-        first.producer_acquire(use);  // the first columns may have a stage to go to before the rows have
+        first.producer_acquire(use);  // the first columns' stage may be free before the owned rows' stage
         copy_rows(first, use, 0, first_map, column, head, batch);
         if (!has_owned) copy_owned();
         has_owned = true;
@@ -167,12 +169,12 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
     const FlashAttentionParams& f = p.forward;
     const int warp = threadIdx.x / 32;
     const int lane = threadIdx.x % 32;
-    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // known to be the same in the warp
+    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // the shuffle makes it warp-uniform for the compiler
     int use = 0;
     for (int round = 0; tile_of_round(round) < tiles_of(schedule); ++round) {
       const Tile tile(f, schedule, tile_of_round(round));
       const int first_row = tile.row + 16 * warp;
-      float high[2], rest[2], delta[2];  // where rows are queries, of the lane's two
+      float high[2], rest[2], delta[2];  // of the lane's two rows, where rows are queries
       if constexpr (kOfQueries) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
@@ -228,7 +230,7 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
         }
         packed.template take<Element>(scores);
         if constexpr (kWhich == Gradient::kKeys) {
-          packed.fence_operand();  // and with it all that was computed of the numbers
+          packed.fence_operand();  // also orders everything computed from the numbers
           __syncwarp();
           second.consumer_release(use);
         }
@@ -248,7 +250,7 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
         ++use;
       });
 
-      // All of the group have read its rows; each warp writes its own over a quarter of them.
+      // Named barrier: the whole warpgroup has read its rows. Each warp overwrites a quarter of them with its output.
       asm volatile("bar.sync %0, 128;\n" ::"r"(1 + group) : "memory");
       unsigned char* staged = shared + kOwnedAt + warp * 16 * kRowBytes;
       const auto store = [&](void* gradient, const FlashAttentionStrides& strides, int head, int there, float factor) {
@@ -262,7 +264,7 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
       } else {
         store(p.dk, p.dk_strides, tile.work.head_kv, f.seq_kv, f.scale);
       }
-      asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // TMA writes there next
+      asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // before TMA writes to the stage again
       __syncwarp();
       owned.consumer_release(round);
     }

@@ -59,7 +59,7 @@ Tensor empty_like_queries(const Tensor& q) {
 }
 
 FlashAttentionStrides attention_strides(const Tensor& tensor) {
-  // Of a single row the stride may be anything, and kernels work out where rows behind it would be.
+  // A single row may have any stride; the kernels compute addresses of rows past it, so it becomes 0.
   return {.batch = tensor.stride(0), .head = tensor.stride(1), .row = tensor.size(2) > 1 ? tensor.stride(2) : 0};
 }
 

@@ -1,4 +1,4 @@
-// What the bindings of flash_attention share, of sequences of one length, packed or with a bias: checks, params, dispatch.
+// Shared by the bindings of flash_attention (equal lengths, packed, biased): checks, params, dispatch.
 #pragma once
 
 #include <optional>
@@ -10,34 +10,34 @@
 
 namespace warpwatch {
 
-constexpr int64_t kLongestAttention = int64_t{1} << 30;  // sums of two lengths stay within an int
+constexpr int64_t kLongestAttention = int64_t{1} << 30;  // sums of two lengths fit an int
 
-// q, k and v of four dimensions. `op` begins the sentences.
+// Checks q, k and v of four dimensions. `op` is the operator's name in error messages.
 void check_attention(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
                      std::optional<double> scale, std::optional<int64_t> window);
 void check_attention_options(const char* op, bool causal, std::optional<double> scale, std::optional<int64_t> window);
 void check_attention_tensors(const char* op, const Tensor& q, const Tensor& k, const Tensor& v);  // dtype, device, rows
 void check_head_dim_on_cpu(const char* op, int64_t head_dim);
 
-// Of a tensor (batch, heads, rows, head_dim).
+// Strides of a tensor (batch, heads, rows, head_dim).
 FlashAttentionStrides attention_strides(const Tensor& tensor);
 FlashAttentionParams attention_parameters(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out, Tensor* lse,
                                           bool causal, std::optional<double> scale, std::optional<int64_t> window);
 
-// Room for an output like q. Where q is (batch, seq, heads, head_dim) in memory, so is that: what comes next takes a token's
-// heads side by side, and SDPA's outputs lie so too.
+// An uninitialised output of q's shape. If q lies in memory as (batch, seq, heads, head_dim), so does the output, as SDPA's
+// does: the next layer reads a token's heads contiguously.
 Tensor empty_like_queries(const Tensor& q);
 
 #if WARPWATCH_WITH_CUDA
 
 void check_head_dim_on_cuda(const char* op, int64_t head_dim);
 
-// Whether fp32 goes through the tensor cores: on GPUs that make three products of tf32 in less time than the CUDA cores
-// one of fp32, and that have the shared memory (others, told to take the paths of 8.0, have less than an A100's).
+// Whether fp32 runs on the tensor cores: on GPUs where three TF32 products are faster than one fp32 product on the CUDA cores,
+// with enough shared memory. (A GPU that is set to run as 8.0 may have less than an A100.)
 constexpr int kTf32SharedBytes = 163 * 1024;
 cudaError_t takes_tf32(int compute_capability, bool& takes);
 
-// Params is FlashAttentionParams or what is derived of it.
+// Params: FlashAttentionParams or a struct derived from it.
 template <typename Params>
 cudaError_t launch_attention(const char* op, const Params& p, int compute_capability, cudaStream_t stream) {
   const bool fp32 = p.dtype == Dtype::kFloat32;
