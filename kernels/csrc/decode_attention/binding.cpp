@@ -1,5 +1,5 @@
-// torch.ops.warpwatch.decode_attention: checks its tensors, fills DecodeAttentionParams, and calls the CPU's version or the
-// one for this GPU.
+// Binding of torch.ops.warpwatch.decode_attention: checks its tensors, fills DecodeAttentionParams and calls the CPU version or
+// the kernel for this GPU.
 #include "decode_attention/decode_attention.h"
 
 #include <optional>

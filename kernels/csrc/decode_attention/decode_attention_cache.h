@@ -1,9 +1,9 @@
-// Where the keys and values of one head of one sequence lie: what the kernels ask of a cache, and the contiguous answer.
+// How kernels address the keys and values of one head of one sequence: the interface of a cache, and the contiguous cache.
 //
-// A kernel takes the cache's struct and makes of it a Head, which it asks
-//   int page = head.page_of(key);                        may read memory, so it is asked early
-//   const Element* row = head.key_row(page, key);        arithmetic alone; value_row likewise
-// Sixteen neighbours that begin at a multiple of 16 lie on one page, key_stride and value_stride elements apart.
+// A kernel takes the cache's struct and constructs a Head from it, with
+//   int page = head.page_of(key);                        may read memory, so callers issue it early
+//   const Element* row = head.key_row(page, key);        address arithmetic only; value_row likewise
+// Sixteen consecutive keys that start at a multiple of 16 lie on one page, key_stride and value_stride elements apart.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct ContiguousHead {
   WARPWATCH_HOST_DEVICE const Element* value_row(int, int key) const { return values + key * value_stride; }
 };
 
-// HeadOf<Cache, Element>::Type is the Head of a cache.
+// HeadOf<Cache, Element>::Type: the Head of a cache.
 template <typename Cache, typename Element>
 struct HeadOf;
 

@@ -1,9 +1,9 @@
-// The second kernel of decode_attention, on any GPU: each row's parts, weighted by their share of the row's sum.
+// Second kernel of decode_attention, on any GPU: combines the parts of each row, weighted by their share of the row's sum.
 //
-// out = sum over parts of weight part / sum over parts of weight, weight = 2^(scale_log2 (max - top)) sum; one block a row,
-// its warps taking turns at the parts. It reads splits * 4 (head_dim + 2) bytes a row, what the first kernel has just left
-// in L2. Maxima and sums come apart: in one log-sum-exp of large scores, fp32 has no bits left for the sums. Its blocks may
-// begin while the first kernel still runs (dependent_launch.cuh).
+// out = sum over parts of weight part / sum over parts of weight, weight = 2^(scale_log2 (max - top)) sum. One block per row;
+// its warps take the parts round-robin. It reads splits * 4 (head_dim + 2) bytes per row, which the first kernel has just left
+// in L2. Maxima and sums are stored separately: in one log-sum-exp of large scores, fp32 has no bits left for the sums. Its
+// blocks may start while the first kernel still runs (programmatic dependent launch, dependent_launch.cuh).
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -42,11 +42,11 @@ __global__ void __launch_bounds__(32 * kWarps) decode_attention_combine(const De
   const float* part_sums = p.partial_sum + row;
   grid_dependency_wait();
 
-  // Each warp finds the row's maximum and sum by itself.
+  // Each warp computes the row's maximum and sum redundantly.
   float top = -INFINITY;
   for (int s = lane; s < p.splits; s += 32) top = fmaxf(top, maxima[s * rows]);
   for (int step = 16; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
-  const float base = top == -INFINITY ? 0.0f : top;  // no part saw a key: weights 0, not -inf + inf
+  const float base = top == -INFINITY ? 0.0f : top;  // no part saw a key: weights 0 instead of exp2(-inf + inf)
   const auto weight_of = [&](int s) { return exp2f((maxima[s * rows] - base) * scale_log2) * part_sums[s * rows]; };
   float total = 0.0f;
   for (int s = lane; s < p.splits; s += 32) total += weight_of(s);

@@ -1,8 +1,8 @@
-// decode_attention on the CPU, over any cache: the key heads shared among PyTorch's threads, each walking over blocks of keys
+// decode_attention on the CPU, over any cache: key heads are distributed over PyTorch's threads; each loops over blocks of keys
 // with all of its packed queries.
 //
-// All arithmetic is in fp32. Keys are held transposed, so that the inner loop of the scores runs over keys and that of
-// the values over columns: both add along a row, in an order that a compiler may vectorize without changing a sum.
+// All arithmetic is in fp32. Keys are stored transposed, so the inner loop over scores runs along keys and that over values
+// along columns: both add along a row, in an order that the compiler can vectorize without changing a sum.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include "framework/parallel.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-// The loader picks the widest vectors that the machine has.
+// The dynamic loader picks the clone with the widest vectors that the machine supports.
 #define WARPWATCH_WIDEST_VECTORS __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
 #else
 #define WARPWATCH_WIDEST_VECTORS
@@ -33,7 +33,7 @@ WARPWATCH_WIDEST_VECTORS void decode_add_scaled(float* __restrict__ sum, float f
   for (int i = 0; i < count; ++i) sum[i] += factor * row[i];
 }
 
-// What one thread holds: a key head's packed queries with their running maximum, sum and output, and one block of keys and
+// Working set of one thread: a key head's packed queries with running maximum, sum and output, and one block of keys and
 // values.
 struct DecodeCpuBlock {
   std::vector<float> q, out, row_max, row_sum;  // (rows, head_dim), as q, (rows), (rows)
@@ -55,9 +55,9 @@ struct DecodeCpuBlock {
     }
     float top = row_max[r];
     for (int j = 0; j < seen; ++j) top = std::max(top, scores[j]);
-    // A row whose scores are all NaN keeps the maximum -inf; its weights are then NaN too, as they should be.
+    // A row whose scores are all NaN keeps the maximum -inf; its weights become NaN, as they should.
     const float base = top == kDecodeCpuNothing ? 0.0f : top;
-    // The maximum comes off before the scale goes on: multiplied first, large scores are rounded by more than they differ.
+    // The maximum is subtracted before scaling: scaling first would round large scores by more than they differ.
     const float factor = std::exp((row_max[r] - base) * scale);  // 0 for the first keys: exp(-inf)
     float* row = &out[size_t(r) * head_dim];
     for (int d = 0; d < head_dim; ++d) row[d] *= factor;
@@ -72,7 +72,7 @@ struct DecodeCpuBlock {
   }
 };
 
-// All new tokens of one key head of one sequence, from loading to storing.
+// Computes all new tokens of one key head of one sequence.
 template <class Element, class Cache>
 void decode_on_cpu(const DecodeAttentionParams& p, const Cache& cache, DecodeCpuBlock& block, int batch, int head_kv) {
   const int rows = p.group * p.seq_q;
@@ -93,7 +93,7 @@ void decode_on_cpu(const DecodeAttentionParams& p, const Cache& cache, DecodeCpu
     const int live = std::min(kDecodeCpuKeys, length - first_key);
     for (int j = 0; j < live; ++j) {
       const int page = head.page_of(first_key + j);
-      const auto key = head.key_row(page, first_key + j);  // a pointer, or what has one element after the other
+      const auto key = head.key_row(page, first_key + j);  // a pointer, or a type with operator[] over the elements
       const auto value = head.value_row(page, first_key + j);
       for (int d = 0; d < head_dim; ++d) {
         block.keys[d * kDecodeCpuKeys + j] = key[d];

@@ -1,9 +1,9 @@
-// decode_attention for fp32 on the FP32 cores, any GPU: keys and values go straight to registers.
+// decode_attention in fp32 on the FP32 cores of any GPU: keys and values are loaded straight into registers.
 //
-// kLanes neighbours of a warp share a key: lane x of them holds columns 4 x + 4 kLanes c .. of the queries, of a key, of a
-// value and of the output. So a warp takes 32 / kLanes keys at once, each of its groups with a maximum, sums and output of
-// its own, and loads two rounds of them before it computes. Scores are summed by shuffles within a group; groups, then
-// warps, are put together at the end.
+// kLanes neighbouring lanes of a warp share a key; lane x of them holds columns 4 x + 4 kLanes c .. of the queries, the key,
+// the value and the output. A warp thus processes 32 / kLanes keys at once, one per lane group, and loads two rounds of keys
+// before it computes. Each lane group has its own running maximum, sums and output. Scores are reduced by shuffles within a
+// group; groups, then warps, are merged at the end.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,11 +24,11 @@ struct DecodeAttentionFp32 {
   static constexpr int kRows = kDecodeAttentionFp32Rows;
   static constexpr int kWarps = kDecodeAttentionFp32Warps;
   static constexpr int kLanes = HeadDim == 256 ? 16 : 8;
-  static constexpr int kFours = HeadDim / 4 / kLanes;  // of columns, per lane and row
+  static constexpr int kFours = HeadDim / 4 / kLanes;  // groups of 4 columns, per lane and row
   static constexpr int kGroups = 32 / kLanes;
   static constexpr int kRounds = 2;
   static_assert(HeadDim % (4 * kLanes) == 0, "each lane holds whole fours");
-  using Shape = LaunchShape<32 * kWarps, 0>;  // the space is static
+  using Shape = LaunchShape<32 * kWarps, 0>;  // shared memory is static
   static constexpr float scale_log2(const DecodeAttentionParams& p) { return p.scale * kLog2E; }
   using Space = MergeSpace<kWarps, kRows, HeadDim>;
   using Head = typename HeadOf<Cache, float>::Type;
@@ -63,7 +63,7 @@ struct DecodeAttentionFp32 {
       }
       row_max[r] = -INFINITY;
       row_sum[r] = 0.0f;
-      seen[r] = min(keys_seen_by_row(p, work, r), work.end_key);  // of another part's keys none
+      seen[r] = min(keys_seen_by_row(p, work, r), work.end_key);  // this part's keys only
     }
 
     constexpr int kWarpKeys = kRounds * kGroups;
@@ -99,7 +99,7 @@ struct DecodeAttentionFp32 {
           if (first + j * kGroups + group >= seen[r]) scores[j] = -INFINITY;
           top = fmaxf(top, scores[j]);
         }
-        const float factor = exp2f(exponents.rescaling(row_max[r], top));  // exactly 1 while the maximum stays
+        const float factor = exp2f(exponents.rescaling(row_max[r], top));  // exactly 1 if the maximum has not risen
         const ExponentLine line = exponents.line(top);
         row_max[r] = top;
         row_sum[r] *= factor;

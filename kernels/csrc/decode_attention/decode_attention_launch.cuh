@@ -1,4 +1,4 @@
-// How a decode kernel is launched, and what follows it.
+// Work distribution and launch of the decode kernels, including the combine kernel behind them.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -14,16 +14,16 @@
 
 namespace warpwatch {
 
-// Which packed queries and which keys a thread block owns.
+// The packed queries and keys that a thread block owns.
 //
-// Blocks that share keys and values, those of one part's row blocks, are neighbours in the grid.
+// Blocks that read the same keys and values (row blocks of one split) are neighbours in the grid, so they share them in L2.
 
 struct DecodeAttentionWork {
   int batch, head_kv, split;
-  int first_row, rows;     // of the packed queries of this key head
-  int64_t out_row;         // first_row among all batch * heads_q * seq_q
+  int first_row, rows;     // among the packed queries of this key head
+  int64_t out_row;         // first_row among all batch * heads_q * seq_q rows
   int length;              // keys of the sequence
-  int first_key, end_key;  // first_key is a multiple of PartKeys, and so is end_key unless it is `length`
+  int first_key, end_key;  // first_key is a multiple of PartKeys; so is end_key unless it is `length`
 };
 
 __host__ __device__ constexpr int decode_attention_rows(const DecodeAttentionParams& p) {
@@ -48,11 +48,11 @@ __device__ __forceinline__ DecodeAttentionWork decode_attention_work_of_block(co
   work.length = p.lengths == nullptr ? p.capacity : min(max(p.lengths[work.batch], 0), p.capacity);
   const int part_keys = ((work.length + p.splits - 1) / p.splits + PartKeys - 1) / PartKeys * PartKeys;
   work.first_key = work.split * part_keys;
-  work.end_key = min(work.length, work.first_key + part_keys);  // may lie before first_key: nothing to do
+  work.end_key = min(work.length, work.first_key + part_keys);  // <= first_key: the split is empty
   return work;
 }
 
-// The query in row `row` of the block's.
+// Pointer to the query in row `row` of the block.
 template <typename Element>
 __device__ __forceinline__ const Element* query_row(const DecodeAttentionParams& p, const DecodeAttentionWork& work,
                                                     int row) {
@@ -62,14 +62,14 @@ __device__ __forceinline__ const Element* query_row(const DecodeAttentionParams&
          packed % p.seq_q * p.q_row_stride;
 }
 
-// Row `row` of the block's sees the keys below this, which may be negative. As it never passes `length`, it also hides
-// what lies behind the last key.
+// Row `row` of the block sees the keys below this bound, which may be negative. It never exceeds `length`, so it also masks the
+// keys past the end.
 __device__ __forceinline__ int keys_seen_by_row(const DecodeAttentionParams& p, const DecodeAttentionWork& work,
                                                 int row) {
   return work.length - p.seq_q + 1 + (work.first_row + row) % p.seq_q;
 }
 
-// cudaErrorInvalidValue when the grid would pass 2**31 - 1 blocks.
+// Grid size; cudaErrorInvalidValue if it exceeds 2**31 - 1 blocks.
 inline cudaError_t decode_attention_blocks(const DecodeAttentionParams& p, int block_rows, int* blocks) {
   const int64_t row_blocks = (int64_t{decode_attention_rows(p)} + block_rows - 1) / block_rows;
   const int64_t key_heads = int64_t{p.batch} * p.heads_kv;
@@ -80,8 +80,8 @@ inline cudaError_t decode_attention_blocks(const DecodeAttentionParams& p, int b
   return cudaSuccess;
 }
 
-// `kernel` takes (DecodeAttentionParams, Cache). Its Kernel has the packed queries of a block (kRows), its Shape,
-// and what turns its maxima into exponents of 2 (scale_log2).
+// Launches `kernel`, whose parameters are (DecodeAttentionParams, Cache), and the combine kernel. Kernel provides kRows (packed
+// queries per block), Shape, and scale_log2 (turns its maxima into exponents of 2).
 template <typename Kernel, typename Cache>
 cudaError_t launch_decode_attention(void (*kernel)(DecodeAttentionParams, Cache), const DecodeAttentionParams& p,
                                     const Cache& cache, cudaStream_t stream) {
@@ -97,7 +97,7 @@ cudaError_t launch_decode_attention(void (*kernel)(DecodeAttentionParams, Cache)
   return decode_attention_combine_parts(p, Kernel::scale_log2(p), stream);
 }
 
-// Calls `launch` with the template arguments <HeadDim, RowTiles> of this problem.
+// Calls `launch` with the template arguments <HeadDim, RowTiles> for this problem.
 template <typename Launch>
 cudaError_t with_head_dim(const DecodeAttentionParams& p, const Launch& launch) {
   const bool two = decode_attention_row_tiles(decode_attention_rows(p), p.head_dim) == 2;
@@ -110,7 +110,7 @@ cudaError_t with_head_dim(const DecodeAttentionParams& p, const Launch& launch) 
   }
 }
 
-// Calls `launch` with the template argument <Element> of a dtype of 16 bits.
+// Calls `launch` with the template argument <Element> for a 16-bit dtype.
 template <typename Launch>
 cudaError_t with_16_bit_element(const DecodeAttentionParams& p, const Launch& launch) {
   switch (p.dtype) {

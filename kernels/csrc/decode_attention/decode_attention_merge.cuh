@@ -1,7 +1,7 @@
-// The end of a block: its warps, each with its own keys, put their maxima, sums and outputs together.
+// Epilogue of a block: merges the maxima, sums and outputs of its warps, each of which has processed its own keys.
 //
-// Outputs pass through shared memory some columns at a time, as [warp][row][Columns + 8] floats: the 8 spare ones put the
-// rows that a half-warp writes, two columns a lane, into different banks.
+// Outputs are exchanged through shared memory, some columns at a time, as [warp][row][Columns + 8] floats. The padding of 8
+// puts the rows that a half-warp writes, two columns per lane, into different banks.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -16,14 +16,14 @@
 
 namespace warpwatch {
 
-// Columns that pass at once: some 20 KB, which sm_75 can spare.
+// Columns exchanged at a time: about 20 KB, which also fits sm_75.
 template <int HeadDim, int RowTiles>
 constexpr int kMergeColumns = HeadDim % 64 == 0 && RowTiles == 1 ? 64 : 32;
 
 template <int Warps, int Rows, int Columns>
 struct MergeSpace {
   float out[Warps][Rows][Columns + 8];  // not normalized
-  float row_max[Warps][Rows];           // of raw scores, -inf where a warp saw no key
+  float row_max[Warps][Rows];           // of the raw scores, -inf if the warp saw no key
   float row_sum[Warps][Rows];           // of weights relative to row_max, as RawScores::line gives them
 };
 
@@ -45,8 +45,8 @@ __device__ __forceinline__ float4 scaled(float factor, float4 x) {
   return make_float4(factor * x.x, factor * x.y, factor * x.z, factor * x.w);
 }
 
-// Stores columns first_column .. of the block's rows: into out, or as a part. All threads of the block call it, between
-// two __syncthreads().
+// Stores columns first_column .. of the block's rows, into out or as a part. All threads of the block call it, between two
+// __syncthreads().
 template <typename Element, int HeadDim, int Warps, int Rows, int Columns>
 __device__ __forceinline__ void merge_columns(const MergeSpace<Warps, Rows, Columns>& space,
                                               const DecodeAttentionParams& p, const DecodeAttentionWork& work,

@@ -1,8 +1,8 @@
-// decode_attention for sm_75: mma m16n8k8 on fp16, and no cp.async. Keys and values pass through registers on their way to
-// shared memory: values are loaded while scores are computed, the next keys while softmax and values are.
+// decode_attention for sm_75: mma m16n8k8 on fp16. No cp.async: keys and values pass through registers to shared memory. Values
+// are loaded while the scores are computed, the next keys during softmax and values.
 //
-// Warp w of a block takes tiles w, w + warps, ... of 16 keys. Each has shared memory of its own for one tile, keys and then
-// values, and so no __syncthreads() before the end.
+// Warp w of a block processes tiles w, w + warps, ... of 16 keys. Each warp has its own shared memory for one tile, first keys
+// and then values, so there is no __syncthreads() before the epilogue.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -26,17 +26,17 @@ struct DecodeMmaTwice16x8x8 {
   }
 };
 
-// A lane's share of a tile, on its way from global memory. Of head_dim 256 the registers hold half a tile beside the output:
-// there the other half is loaded when the first is stored, and waited for.
+// A lane's share of copying a tile from global memory. At head_dim 256 the registers hold only half a tile next to the output:
+// the second half is loaded, and waited for, after the first is stored.
 template <int HeadDim>
 struct DecodeTileInFlight {
-  static constexpr int kChunks = HeadDim / 8;  // of a row
+  static constexpr int kChunks = HeadDim / 8;  // per row
   static constexpr int kParts = HeadDim <= 128 ? 1 : 2;
   static constexpr int kRows = kDecodeKeys / kParts;
   static constexpr int kHeld = kRows * kChunks / 32;
   uint4 held[kHeld];
 
-  // The first part. Rows from live_rows on become zeros.
+  // Loads the first part. Rows from live_rows on are filled with zeros.
   __device__ __forceinline__ void load(const __half* first_row, int64_t stride, int live_rows) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -47,13 +47,13 @@ struct DecodeTileInFlight {
                                 : make_uint4(0, 0, 0, 0);
     }
   }
-  // All of the tile whose first part was loaded.
+  // Stores the whole tile whose first part was loaded.
   __device__ __forceinline__ void store(unsigned char* tile, const __half* first_row, int64_t stride, int live_rows) {
     store_part(tile);
 #pragma unroll
     for (int part = 1; part < kParts; ++part) {
       load(first_row + part * kRows * stride, stride, live_rows - part * kRows);
-      store_part(tile + part * kRows * kDecodeRowBytes<HeadDim>);  // rows of a part keep their place in the swizzle
+      store_part(tile + part * kRows * kDecodeRowBytes<HeadDim>);  // the swizzle repeats, so rows of a part keep their place
     }
   }
 
@@ -81,7 +81,7 @@ struct DecodeAttentionSm75 {
                                      DecodeQueriesInRegisters<__half, HeadDim, RowTiles>,
                                      DecodeQueriesInShared<__half, HeadDim, RowTiles>>;
   using Space = MergeSpace<kWarps, kRows, kMergeColumns<HeadDim, RowTiles>>;
-  static constexpr int kTilesBytes = kWarps * kTileBytes;  // then the queries
+  static constexpr int kTilesBytes = kWarps * kTileBytes;  // followed by the queries
   static constexpr int kSharedBytes = std::max<int>(kTilesBytes + Queries::kSharedBytes, sizeof(Space));
   using Shape = LaunchShape<32 * kWarps, kSharedBytes>;
   static constexpr float scale_log2(const DecodeAttentionParams& p) { return p.scale * kLog2E; }
@@ -95,7 +95,7 @@ struct DecodeAttentionSm75 {
     int batch = work.batch, head_kv = work.head_kv;
     Head head(cache, batch, head_kv);
 
-    constexpr int kStride = kWarps * kDecodeKeys;  // from one of the warp's tiles to its next
+    constexpr int kStride = kWarps * kDecodeKeys;  // between consecutive tiles of a warp
     int key = work.first_key + warp * kDecodeKeys;
     DecodeTileInFlight<HeadDim> in_flight;
     if (key < work.end_key) in_flight.load(head.key_row(head.page_of(key), key), head.key_stride, work.end_key - key);
@@ -104,33 +104,33 @@ struct DecodeAttentionSm75 {
     uint32_t lane_keys = shared_address(tile) + lane_in_key_tile<HeadDim>();
     uint32_t lane_values = shared_address(tile) + lane_in_value_tile<HeadDim>();
     for (; key < work.end_key; key += kStride) {
-      if constexpr (HeadDim == 256) {  // which leaves no registers for where the head begins
+      if constexpr (HeadDim == 256) {  // no registers left to keep the head's base pointers
         asm volatile("" : "+r"(batch), "+r"(head_kv));
         head = Head(cache, batch, head_kv);
       }
-      __syncwarp();  // all lanes have left the values of the tile before
+      __syncwarp();  // all lanes have read the previous tile's values
       const int page = head.page_of(key);
       in_flight.store(tile, head.key_row(page, key), head.key_stride, work.end_key - key);
       const __half* const values = head.value_row(page, key);
       in_flight.load(values, head.value_stride, work.end_key - key);
       __syncwarp();  // this tile's keys are stored
-      // The compiler shall not see that these stay: it would keep all the addresses derived from them in registers.
+      // Hides from the compiler that these are loop-invariant: it would keep all derived addresses in registers.
       asm volatile("" : "+r"(lane_keys), "+r"(lane_values));
       float scores[RowTiles][2][4];
       state.score(scores, lane_keys, key, p, work);
-      __syncwarp();  // all lanes have left the keys
+      __syncwarp();  // all lanes have read the keys
       in_flight.store(tile, values, head.value_stride, work.end_key - key);
       const int next = key + kStride;
       if (next < work.end_key) {
         in_flight.load(head.key_row(head.page_of(next), next), head.key_stride, work.end_key - next);
       }
       __syncwarp();  // this tile's values are stored
-      float log2e = kLog2E;  // multiplied anew for each tile: head_dim 256 leaves no register for the product
+      float log2e = kLog2E;  // multiplied again for each tile: at head_dim 256 no register is left for the product
       if constexpr (HeadDim == 256) asm volatile("" : "+f"(log2e));
       state.add_values(scores, lane_values, RawScores{p.scale * log2e});
     }
 
-    // Worked out again rather than kept in registers through the loop, which has none to spare.
+    // Recomputed: the loop has no register to spare for it.
     int block = blockIdx.x;
     asm volatile("" : "+r"(block));
     state.template finish<kWarps>(shared, p, decode_attention_work_of_block<kRows>(p, block), RawScores{scale_log2(p)});

@@ -1,7 +1,7 @@
 // decode_attention for sm_80 and newer: mma m16n8k16 on fp16 or bf16, keys and values by cp.async.
 //
-// Warp w of a block takes tiles w, w + warps, ... of 16 keys. Each has a ring of `stages` tiles of keys and of values in
-// shared memory and waits for its own copies alone: no __syncthreads() before the end.
+// Warp w of a block processes tiles w, w + warps, ... of 16 keys. Each warp has its own ring of `stages` tiles of keys and of
+// values in shared memory and waits for its own copies only, so there is no __syncthreads() before the epilogue.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -27,9 +27,11 @@ struct DecodeMma16x8x16 {
   }
 };
 
-// A cache streams by with an L2 evict_first hint, so that it does not evict, and have written back, what kernels before this one
-// wrote. On Hopper not where it is larger than this, many times the L2. One H200, behind an L2 flush,
-// with the hint / without, us: 134 MB 43.8 / 46.7, 268 MB 74.5 / 75.3, 537 MB 142.0 / 136.3.
+// A cache is streamed with an L2 evict_first hint, so that it does not evict (and force the write-back of) what earlier kernels
+// wrote. On Hopper, a cache larger than this, many times the L2, is read without the hint. Evidence, one H200, cold L2, us:
+//   cache      134 MB   268 MB   537 MB
+//   hint        43.8     74.5    142.0
+//   no hint     46.7     75.3    136.3
 constexpr int64_t kDecodeAttentionLongCacheBytes = int64_t{400} << 20;
 
 template <typename Element, int HeadDim, int RowTiles, typename Cache>
@@ -49,7 +51,7 @@ struct DecodeAttentionSm80 {
   static constexpr float scale_log2(const DecodeAttentionParams& p) { return p.scale * kLog2E; }
   using Head = typename HeadOf<Cache, Element>::Type;
 
-  // The cache is taken for `batch` times this sequence's.
+  // Estimates the cache's size as `batch` times this sequence's.
   static __device__ __forceinline__ uint64_t policy_of_cache(const DecodeAttentionParams& p,
                                                              const DecodeAttentionWork& work) {
 #if __CUDA_ARCH__ == 900
@@ -59,10 +61,10 @@ struct DecodeAttentionSm80 {
     return evict_first_policy();
   }
 
-  // One warp copies 16 rows; those from live_rows on become zeros.
+  // One warp copies 16 rows; rows from live_rows on are filled with zeros.
   static __device__ __forceinline__ void copy(uint32_t tile, const Element* first_row, int64_t stride, int live_rows,
                                               uint64_t policy) {
-    constexpr int kChunks = HeadDim / 8;  // of a row
+    constexpr int kChunks = HeadDim / 8;  // per row
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int i = 0; i < kDecodeKeys * kChunks / 32; ++i) {
@@ -75,7 +77,7 @@ struct DecodeAttentionSm80 {
 
   static __device__ __forceinline__ void run(const DecodeAttentionParams& p, const Cache& cache) {
     extern __shared__ __align__(1024) unsigned char shared[];
-    launch_dependents();  // the parts' combination, which waits for this one's end
+    launch_dependents();  // the combine kernel, which waits for the end of this one
     const int warp = threadIdx.x / 32;
     const uint32_t ring = shared_address(shared) + warp * kStages * 2 * kTileBytes;
     const DecodeAttentionWork work = decode_attention_work_of_block<kRows>(p, blockIdx.x);
@@ -83,17 +85,17 @@ struct DecodeAttentionSm80 {
     const uint64_t policy = policy_of_cache(p, work);
     const RawScores exponents{scale_log2(p)};
 
-    constexpr int kStride = kWarps * kDecodeKeys;  // from one of the warp's tiles to its next
-    int key = work.first_key + warp * kDecodeKeys;   // of the tile that is computed
-    int page = key < work.end_key ? head.page_of(key) : 0;  // of the tile to be copied next
+    constexpr int kStride = kWarps * kDecodeKeys;  // between consecutive tiles of a warp
+    int key = work.first_key + warp * kDecodeKeys;   // of the tile being computed
+    int page = key < work.end_key ? head.page_of(key) : 0;  // of the next tile to copy
     const auto copy_next = [&](int coming, int stage) {
       if (coming < work.end_key) {
         const uint32_t tile = ring + stage * 2 * kTileBytes;
         copy(tile, head.key_row(page, coming), head.key_stride, work.end_key - coming, policy);
         copy(tile + kTileBytes, head.value_row(page, coming), head.value_stride, work.end_key - coming, policy);
       }
-      cp_async_commit();  // also when empty, so that the number of groups tells which tile has landed
-      if (coming + kStride < work.end_key) page = head.page_of(coming + kStride);  // long before it is needed
+      cp_async_commit();  // committed even if empty, so that the group count tells which tile has landed
+      if (coming + kStride < work.end_key) page = head.page_of(coming + kStride);  // issued early: it may read memory
     };
 #pragma unroll
     for (int stage = 0; stage < kStages - 1; ++stage) copy_next(key + stage * kStride, stage);
@@ -105,9 +107,9 @@ struct DecodeAttentionSm80 {
     int stage = 0;
     for (; key < work.end_key; key += kStride) {
       cp_async_wait<kStages - 2>();
-      __syncwarp();  // the tile has landed for all lanes, and all have left the one that is written over next
+      __syncwarp();  // the tile has landed for all lanes, and all have read the stage that is overwritten next
       copy_next(key + (kStages - 1) * kStride, stage == 0 ? kStages - 1 : stage - 1);
-      // The compiler shall not see that these stay: it would keep the addresses derived from them in registers.
+      // Hides from the compiler that these are loop-invariant: it would keep all derived addresses in registers.
       asm volatile("" : "+r"(lane_keys), "+r"(lane_values));
       const uint32_t tile = ring + stage * 2 * kTileBytes;
       float scores[RowTiles][2][4];
@@ -117,7 +119,7 @@ struct DecodeAttentionSm80 {
     }
     cp_async_wait<0>();
 
-    // Worked out again rather than kept in registers through the loop, which has none to spare.
+    // Recomputed: the loop has no register to spare for it.
     int block = blockIdx.x;
     asm volatile("" : "+r"(block));
     state.template finish<kWarps>(shared, p, decode_attention_work_of_block<kRows>(p, block), exponents);

@@ -1,8 +1,8 @@
-// What one warp does with its packed queries and 16 keys and values in shared memory; shared by sm_75 and sm_80.
+// One warp's attention on mma over 16 keys and values in shared memory; shared by sm_75 and sm_80.
 //
-// A tile in shared memory is 16 rows of kRowBytes, chunks of 16 bytes swizzled (primitives/swizzle.cuh), and starts on a
-// multiple of kRowBytes, a power of two: so the address of the i-th pair of chunks is one xor away from that of the first
-// (flash_attention_warp.cuh derives it), also for head_dim 96, whose rows leave a quarter of their space unused.
+// A tile in shared memory is 16 rows of kRowBytes with 16-byte chunks swizzled (primitives/swizzle.cuh), and starts on a
+// multiple of kRowBytes, a power of two. The address of the i-th pair of chunks is then one xor away from that of the first
+// (derivation in flash_attention_warp.cuh). head_dim 96 leaves a quarter of each row unused to keep the power of two.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace warpwatch {
 
-constexpr int kDecodeKeys = 16;  // of a tile
+constexpr int kDecodeKeys = 16;  // per tile
 
 template <int HeadDim>
 constexpr int kDecodeRowBytes = HeadDim <= 64 ? 128 : HeadDim <= 128 ? 256 : 512;
@@ -24,8 +24,8 @@ constexpr int kDecodeRowBytes = HeadDim <= 64 ? 128 : HeadDim <= 128 ? 256 : 512
 template <int HeadDim>
 constexpr int kDecodeTileBytes = kDecodeKeys * kDecodeRowBytes<HeadDim>;
 
-// Of the ldmatrix.x4 that read two chunks of a tile's 16 rows, this lane's address within the tile: for keys, matrices 0..3
-// are chunks 0 and 1 of rows 0-7, then of rows 8-15; for values, rows 0-7 and 8-15 of chunk 0, then of chunk 1.
+// The lane's address within a tile for the ldmatrix.x4 that reads two chunks of 16 rows. Keys: matrices 0..3 are chunks 0 and 1
+// of rows 0-7, then of rows 8-15. Values: rows 0-7 and 8-15 of chunk 0, then of chunk 1.
 template <int HeadDim>
 __device__ __forceinline__ uint32_t lane_in_key_tile() {
   const int lane = threadIdx.x % 32;
@@ -37,8 +37,8 @@ __device__ __forceinline__ uint32_t lane_in_value_tile() {
   return swizzled<kDecodeRowBytes<HeadDim>>(lane % 16, lane / 16);
 }
 
-// The A fragment of packed queries 16 r .. 16 r + 15, columns 16 i .. 16 i + 15, straight from global memory; rows behind the
-// block's last are zeros.
+// Loads the A fragment of packed queries 16 r .. 16 r + 15, columns 16 i .. 16 i + 15, directly from global memory; rows past
+// the block's last are zeros.
 template <typename Element>
 __device__ __forceinline__ void load_query_fragment(uint32_t (&a)[4], const DecodeAttentionParams& p,
                                                     const DecodeAttentionWork& work, int r, int i) {
@@ -53,7 +53,7 @@ __device__ __forceinline__ void load_query_fragment(uint32_t (&a)[4], const Deco
   }
 }
 
-// The queries of a block, each warp holding all of them.
+// The block's queries in registers: each warp holds all of them.
 template <typename Element, int HeadDim, int RowTiles>
 struct DecodeQueriesInRegisters {
   static constexpr int kSharedBytes = 0;
@@ -72,14 +72,15 @@ struct DecodeQueriesInRegisters {
   }
 };
 
-// The same, once for the block, where registers do not suffice: each lane's 16 bytes of a fragment lie side by side.
+// The block's queries in shared memory, once per block, if registers do not suffice. Each lane's 16-byte fragment is
+// contiguous.
 template <typename Element, int HeadDim, int RowTiles>
 struct DecodeQueriesInShared {
   static constexpr int kFragments = HeadDim / 16 * RowTiles;
   static constexpr int kSharedBytes = kFragments * 512;
   const uint4* held;
 
-  // All of the block call it.
+  // All threads of the block must call it.
   __device__ __forceinline__ void take(unsigned char* shared, const DecodeAttentionParams& p,
                                        const DecodeAttentionWork& work) {
     uint4* space = reinterpret_cast<uint4*>(shared) + threadIdx.x % 32;
@@ -100,7 +101,7 @@ struct DecodeQueriesInShared {
   }
 };
 
-// Mma::run is c += a b on 16 x 8 x 16, of Mma::Element; Queries is one of the two above.
+// Mma::run is c += a b on 16 x 8 x 16, with Mma::Element; Queries is one of the two structs above.
 template <typename Mma, int HeadDim, int RowTiles, typename Queries>
 struct DecodeWarp {
   using Element = typename Mma::Element;
@@ -110,7 +111,7 @@ struct DecodeWarp {
   float out[RowTiles][HeadDim / 8][4] = {};
   OnlineSoftmax<RowTiles> softmax;
 
-  // scores = q k^T, those not seen set to -inf. `keys` is the tile plus lane_in_key_tile.
+  // scores = q k^T, masked scores set to -inf. `keys`: the tile's address plus lane_in_key_tile.
   __device__ __forceinline__ void score(float (&scores)[RowTiles][2][4], uint32_t keys, int first_key,
                                         const DecodeAttentionParams& p, const DecodeAttentionWork& work) const {
 #pragma unroll
@@ -130,13 +131,13 @@ struct DecodeWarp {
         Mma::run(scores[r][1], a, b[2], b[3]);
       }
     }
-    if (first_key + kDecodeKeys <= work.length - p.seq_q + 1) return;  // every row sees all 16, as in most tiles
+    if (first_key + kDecodeKeys <= work.length - p.seq_q + 1) return;  // all rows see all 16 keys, as in most tiles
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int r = 0; r < RowTiles; ++r) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        // Counted from this lane's first key.
+        // Relative to this lane's first key.
         const int seen = keys_seen_by_row(p, work, 16 * r + lane / 4 + 8 * half) - first_key - 2 * (lane % 4);
 #pragma unroll
         for (int n = 0; n < 2; ++n) {
@@ -147,7 +148,7 @@ struct DecodeWarp {
     }
   }
 
-  // Adds the weighted values. `values` is the tile plus lane_in_value_tile.
+  // Adds the weighted values. `values`: the tile's address plus lane_in_value_tile.
   __device__ __forceinline__ void add_values(float (&scores)[RowTiles][2][4], uint32_t values, const RawScores& exponents) {
     softmax.step(scores, out, exponents);
     uint32_t a[RowTiles][4];
@@ -171,7 +172,7 @@ struct DecodeWarp {
     }
   }
 
-  // Puts the block's warps together and stores. All of the block call it, when nobody needs the tiles any more.
+  // Merges the block's warps and stores. All threads of the block must call it, once no tile is needed any more.
   template <int Warps>
   __device__ __forceinline__ void finish(unsigned char* shared, const DecodeAttentionParams& p,
                                          const DecodeAttentionWork& work, const RawScores& exponents) const {
@@ -181,7 +182,7 @@ struct DecodeWarp {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int first = 0; first < HeadDim; first += kColumns) {
-      __syncthreads();  // every warp has left its tiles, or the columns of before
+      __syncthreads();  // all warps are done with their tiles, or with the previous columns
 #pragma unroll
       for (int r = 0; r < RowTiles; ++r) {
 #pragma unroll

@@ -133,7 +133,7 @@ void DecodeAttentionOperands::check_aligned(const Argument& cache) const {
 
 std::optional<Tensor> DecodeAttentionOperands::divide(DecodeAttentionParams& p, const Tensor& q, const OnDeviceOf& gpu,
                                                       std::optional<int64_t> max_length) const {
-  const int rows = p.group * p.seq_q;  // packed, of a key head
+  const int rows = p.group * p.seq_q;  // packed queries per key head
   return divide(p, q, gpu, max_length, decode_attention_block_rows(p.dtype, rows, p.head_dim),
                 decode_attention_division(p.dtype, gpu.compute_capability()));
 }

@@ -1,5 +1,5 @@
-// torch.ops.warpwatch.int4_linear: checks its tensors, fills Int4LinearParams, and calls the CPU's or a GPU's version, or
-// cuBLAS.
+// Binding of torch.ops.warpwatch.int4_linear: checks its tensors, fills Int4LinearParams and calls the CPU version, a GPU
+// kernel or cuBLAS.
 #include "int4_linear/int4_linear.h"
 
 #include <optional>
@@ -17,9 +17,9 @@ constexpr Checks kChecks{"int4_linear"};
 
 struct Operands {
   LinearRows rows;
-  Int4LinearParams params;  // without out
+  Int4LinearParams params;  // `out` not set yet
 
-  // Rows that share memory, as of an expanded tensor, become rows of their own: TMA has no others.
+  // Copies x if its rows overlap (an expanded tensor, for example): TMA cannot encode that.
   void part_rows() {
     if (params.x_stride >= params.k) return;
     Tensor copy = torch::stable::new_empty(rows.x, {params.m, params.k});
@@ -144,7 +144,7 @@ cudaError_t launch(Int4LinearParams& p, const OnDeviceOf& gpu) {
   fail_without_kernel("int4_linear", capability);
 }
 
-// Many rows: a weight of 16 bits, and cuBLAS.
+// Many rows: dequantizes the weight to 16 bits and calls cuBLAS.
 Tensor through_cublas(const Operands& operands, const OnDeviceOf& gpu) {
   Int4LinearParams p = operands.params;
   const Tensor weight = torch::stable::new_empty(operands.rows.x, {p.n, p.k});
@@ -165,7 +165,7 @@ Tensor int4_linear_on_cuda(const Tensor& x, const Tensor& packed_weight, const T
   if (gpu.compute_capability() == 90) operands.part_rows();
   if (p.m > kInt4DirectRows && !goes_to_hopper(p, gpu.compute_capability())) return through_cublas(operands, gpu);
   Tensor out = operands.make_out();
-  std::optional<Tensor> workspace;  // goes back to PyTorch's allocator, which reuses it in the order of the stream
+  std::optional<Tensor> workspace;  // PyTorch's allocator reuses it in stream order
   if (!goes_to_hopper(p, gpu.compute_capability())) {
     const Int4Plan plan = int4_linear_plan(p.m, p.n, p.k, p.group_size, gpu.multiprocessors());
     p.tile = plan.tile;

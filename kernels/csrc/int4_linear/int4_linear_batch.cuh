@@ -1,8 +1,9 @@
-// More rows of x than the decode kernel takes, any number of them.
+// int4_linear before Hopper, for any number of rows of x above the decode kernel's.
 //
-// A block owns 16 * warps outputs of 8 * x_tiles rows of x. Each warp reads its own 16 weight rows, `depth` groups
-// ahead; x goes through shared memory, one group at a time in two buffers. Where the outputs alone do not fill the GPU, blockIdx.z divides k: those blocks leave fp32 sums in the
-// workspace, which int4_linear_sum adds in order, so results are reproducible bit for bit.
+// A block owns 16 * warps outputs for 8 * x_tiles rows of x. Each warp reads its own 16 weight rows, `depth` groups ahead; x is
+// double-buffered in shared memory, one group at a time. If the outputs alone do not fill the GPU, blockIdx.z splits k: those
+// blocks write fp32 partial sums to the workspace, and int4_linear_sum adds them in a fixed order, so results are reproducible
+// bit for bit.
 #pragma once
 
 #include "int4_linear/int4_linear_fragments.cuh"
@@ -11,7 +12,7 @@
 
 namespace warpwatch {
 
-// One group of the block's x, on its way from global to shared memory: swizzled rows, for ldmatrix.
+// Stages one group of the block's x from global to shared memory, as swizzled rows for ldmatrix.
 template <typename Element, int kGroup, int kXTiles, int kThreads>
 struct Int4Staging {
   static constexpr int kRowBytes = 2 * kGroup;
@@ -40,13 +41,13 @@ struct Int4Staging {
     }
   }
 
-  // B of the mmas over k 32 j to 32 j + 31 and x tile i: two registers for each 16 of k.
+  // B fragments for k 32 j to 32 j + 31 and x tile i: two registers for each 16 of k.
   static __device__ __forceinline__ void load(uint32_t shared, int i, int j, int lane, uint32_t (&b)[4]) {
     ldmatrix_x4(b, shared + swizzled<kRowBytes>(8 * i + lane % 8, 4 * j + lane / 8));
   }
 };
 
-// The last three are the members of an Int4BatchTile.
+// The last three template arguments are the fields of an Int4BatchTile.
 template <typename Mma, typename Element, int kGroup, bool kZeroPoints, int kXTiles, int kWarps, int kDepth>
 __global__ void __launch_bounds__(32 * kWarps) int4_linear_batch(const Int4LinearParams p) {
   static_assert(kDepth % 2 == 0, "so that a group's buffer is known at compile time");
@@ -75,7 +76,7 @@ __global__ void __launch_bounds__(32 * kWarps) int4_linear_batch(const Int4Linea
   for (int first = begin; first < end; first += kDepth) {
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
-      const int group = first + d;  // the same for all threads of the block, as the barrier and the mma need
+      const int group = first + d;  // uniform across the block, as the barrier and the mma need
       if (group < end) {
         if (group + 1 < end) staging.fetch(p, first_m, group + 1);
         const uint32_t x = shared_address(x_shared[d % 2]);
@@ -95,7 +96,7 @@ __global__ void __launch_bounds__(32 * kWarps) int4_linear_batch(const Int4Linea
         }
         add_scaled(sums, weights[d].steps[0], c);
         if (group + kDepth < end) rows.load(group + kDepth, weights[d]);
-        // The other buffer was last read before the previous barrier; this barrier publishes what is put there now.
+        // The other buffer was last read before the previous barrier; this iteration's barrier publishes what is stored now.
         if (group + 1 < end) staging.put(x_shared[(d + 1) % 2]);
         __syncthreads();
       }
@@ -119,7 +120,7 @@ __global__ void __launch_bounds__(32 * kWarps) int4_linear_batch(const Int4Linea
   }
 }
 
-// out = the sum of the workspace over its splits; one output a thread.
+// out = the sum of the workspace over its splits; one output per thread.
 template <typename Element>
 __global__ void __launch_bounds__(256) int4_linear_sum(const Int4LinearParams p) {
   const int64_t outputs = static_cast<int64_t>(p.m) * p.n;

@@ -1,4 +1,4 @@
-// The linear layer with 4-bit weights on the CPU: one output column at a time, columns shared among PyTorch's threads.
+// int4_linear on the CPU: output columns are distributed over PyTorch's threads.
 #include <algorithm>
 #include <vector>
 
@@ -8,7 +8,7 @@
 namespace warpwatch {
 namespace {
 
-constexpr int kLanes = 16;  // independent sums, so that the compiler may use vector registers without reordering ours
+constexpr int kLanes = 16;  // independent partial sums, so that the compiler can vectorize without reordering
 
 float dot(const float* a, const float* b, int count) {
   float lanes[kLanes] = {};
@@ -20,7 +20,7 @@ float dot(const float* a, const float* b, int count) {
   return sum;
 }
 
-// 64 of k of one output, of which `packed` are the 64 bytes; the layout is told in int4_linear.h.
+// Unpacks 64 of k of one output; `packed` are its 64 bytes. Layout: int4_linear.h.
 void unpack(const uint8_t* packed, int shift, int zero, float* values) {
   for (int i = 0; i < 64; ++i) {
     const int t = i / 16, s = i / 4 % 4, e = i / 2 % 2, u = i % 2;
@@ -36,8 +36,8 @@ void multiply(const Int4LinearParams& p) {
     for (int64_t k = 0; k < p.k; ++k) x[m * p.k + k] = static_cast<float>(row[k]);
   }
   const int64_t groups = p.k / p.group_size;
-  const int64_t products = static_cast<int64_t>(p.m) * p.k;  // of one column
-  const int64_t grain = std::max<int64_t>(1, 65536 / products);  // some 20 us of work per thread
+  const int64_t products = static_cast<int64_t>(p.m) * p.k;  // per column
+  const int64_t grain = std::max<int64_t>(1, 65536 / products);  // about 20 us of work per task
   parallel_for(0, p.n, grain, [&](int64_t begin, int64_t end) {
     std::vector<float> weight(p.k);
     for (int64_t n = begin; n < end; ++n) {

@@ -1,16 +1,15 @@
-// Few rows of x: bound by reading the weights once.
+// int4_linear before Hopper, for few rows of x: memory-bound, limited by reading the weights once.
 //
-// A block owns 16 * weight_tiles outputs. Its warps take turns at the groups of k, so that at any moment they read
-// neighbouring pieces of memory; x comes straight from global memory (the caches hold it) in the layout that the mma
-// wants. At the end the warps' sums meet in shared memory, always in the same order, so results are reproducible
-// bit for bit.
+// A block owns 16 * weight_tiles outputs. Its warps take the groups of k round-robin, so at any time they read neighbouring
+// memory. x is loaded directly from global memory (it hits the caches) in the mma's fragment layout. At the end the warps'
+// partial sums are reduced in shared memory in a fixed order, so results are reproducible bit for bit.
 #pragma once
 
 #include "int4_linear/int4_linear_fragments.cuh"
 
 namespace warpwatch {
 
-// A lane's share of one group of x as B of the mmas: row lane / 4 of each x tile. Rows past the end are zeros.
+// A lane's share of one group of x as B fragments: row lane / 4 of each x tile. Rows past the end are zeros.
 template <typename Element, int kGroup, int kXTiles>
 __device__ __forceinline__ void load_x(const Int4LinearParams& p, int group, int lane,
                                        uint32_t (&x)[kGroup / 16][kXTiles][2]) {
@@ -25,16 +24,16 @@ __device__ __forceinline__ void load_x(const Int4LinearParams& p, int group, int
   }
 }
 
-// The last five are the members of an Int4DecodeTile, weight_tiles as kTiles.
+// The last five template arguments are the fields of an Int4DecodeTile; weight_tiles is kTiles.
 template <typename Mma, typename Element, int kGroup, bool kZeroPoints, int kXTiles, int kTiles, int kWarps, int kDepth,
           int kBlocks>
 __global__ void __launch_bounds__(32 * kWarps, kBlocks) int4_linear_decode(const Int4LinearParams p) {
 #if __CUDA_ARCH__ >= 1200
-  constexpr int kBuffers = kZeroPoints ? 1 : 2;  // two would spill there
+  constexpr int kBuffers = kZeroPoints ? 1 : 2;  // a second buffer would spill
 #else
   constexpr int kBuffers = 2;
 #endif
-  constexpr int kSlots = 4 * kTiles * kXTiles;  // sums of a thread
+  constexpr int kSlots = 4 * kTiles * kXTiles;  // accumulators per thread
   const int warp = threadIdx.x / 32;
   int lane = threadIdx.x % 32;
   const int first_row = blockIdx.x * 16 * kTiles;
@@ -44,16 +43,16 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) int4_linear_decode(const
   float sums[kTiles][kXTiles][4] = {};
   for (int first = warp; first < groups; first += kWarps * kDepth) {
 #if __CUDA_ARCH__ >= 1200
-    if constexpr (kZeroPoints) asm volatile("" : "+r"(lane));  // nor are there registers for where its x begins
+    if constexpr (kZeroPoints) asm volatile("" : "+r"(lane));  // hides that `lane` is invariant: x's base address would spill
 #endif
-    // Conditions on `group` are the same for all threads of a warp, as mma needs.
+    // Conditions on `group` are warp-uniform, as mma needs.
     Int4Weights<Element, kGroup, kTiles, kZeroPoints> weights[kDepth];
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
       const int group = first + d * kWarps;
       if (group < groups) rows.load(group, weights[d]);
     }
-    uint32_t x[kBuffers][kGroup / 16][kXTiles][2];  // this group's and, given two, the next one's
+    uint32_t x[kBuffers][kGroup / 16][kXTiles][2];  // this group's and, with two buffers, the next one's
     load_x<Element, kGroup>(p, first, lane, x[0]);
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
@@ -86,11 +85,11 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) int4_linear_decode(const
   }
   __syncthreads();
   for (int e = threadIdx.x; e < kSlots * 32; e += 32 * kWarps) {
-    const int slot = e / 32, of = e % 32;  // the thread whose sum this is, in each warp
+    const int slot = e / 32, of = e % 32;  // the thread that holds this sum, in each warp
     float sum = 0.0f;
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) sum += partials[w][slot][of];
-    // C of the mma: value v of thread (g, t) is weight row g + 8 (v / 2), row 2 t + v % 2 of x.
+    // C fragment of the mma: value v of thread (g, t) is weight row g + 8 (v / 2), row 2 t + v % 2 of x.
     const int v = slot % 4, i = slot / 4 % kXTiles, tile = slot / 4 / kXTiles;
     const int n = first_row + 16 * tile + 8 * (v / 2) + of / 4;
     const int m = 8 * i + 2 * (of % 4) + v % 2;

@@ -1,6 +1,6 @@
-// The 4-bit weight as a matrix of 16 bits, for cuBLAS. A warp takes 512 bytes of it, 16 outputs times 64 of k (the layout
-// is told in int4_linear.h): thread 4 g + s the words s of lanes 4 g to 4 g + 3, which are 16 of k of outputs g and g + 8,
-// so that each of eight rows is stored as 128 bytes side by side.
+// Dequantizes the 4-bit weight to a 16-bit matrix for cuBLAS. A warp processes 512 bytes, 16 outputs times 64 of k (layout:
+// int4_linear.h). Thread 4 g + s takes word s of lanes 4 g to 4 g + 3, i.e. 16 of k of outputs g and g + 8, so each of eight
+// rows is stored as 128 contiguous bytes.
 #include <cstdint>
 
 #include "int4_linear/int4_linear.h"
@@ -10,7 +10,7 @@ namespace warpwatch {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kTiles = 2;  // of a warp, both in flight at once
+constexpr int kTiles = 2;  // per warp, both in flight at once
 
 template <typename Element>
 __global__ void __launch_bounds__(kThreads) int4_linear_dequantize(const Int4LinearParams p) {

@@ -1,8 +1,8 @@
-// Hopper, few rows of x: bound by reading the weights once, and so by how many bytes are under way.
+// int4_linear on Hopper for few rows of x: memory-bound, limited by reading the weights once and so by the bytes in flight.
 //
-// A block owns 16 * kN16Tiles outputs, and one of its threads keeps a ring of stages of weights and x under way. kTeams
-// groups of kN16Tiles warps split k by stage (intra-CTA split-K), each warp has 16 outputs. At the end the sums of the teams, and of the
-// cluster's blocks where k is divided between them, are added in their order, so that results are reproducible bit for bit.
+// A block owns 16 * kN16Tiles outputs. One producer thread keeps a TMA ring of stages of weights and x filled. kTeams groups of
+// kN16Tiles warps split k by stage (intra-CTA split-K); each warp owns 16 outputs. At the end the partial sums of the teams,
+// and of the cluster's blocks if k is split among them, are added in a fixed order, so results are reproducible bit for bit.
 #pragma once
 
 #include "int4_linear/int4_linear_fragments.cuh"
@@ -15,8 +15,8 @@
 
 namespace warpwatch {
 
-// A stage holds kSlabs times 128 of k: for each 16 outputs 1024 bytes of weights a slab as they lie in memory, then for each 64
-// of k kRows swizzled rows of 128 bytes of x. Beyond the ends of k, of the rows and of the outputs lie zeros.
+// A stage holds kSlabs slabs of 128 of k: per slab 1024 bytes of weights for each 16 outputs, as they lie in memory; then, for
+// each 64 of k, kRows swizzled rows of 128 bytes of x. TMA fills zeros past the ends of k, rows and outputs.
 template <int kN16Tiles, int kRows, int kSlabs, int kStages>
 struct Int4FewRing : TmaRing<kStages, kSlabs * (kN16Tiles * 1024 + kRows * 256), kN16Tiles> {
   using Base = TmaRing<kStages, kSlabs * (kN16Tiles * 1024 + kRows * 256), kN16Tiles>;
@@ -24,7 +24,7 @@ struct Int4FewRing : TmaRing<kStages, kSlabs * (kN16Tiles * 1024 + kRows * 256),
 
   using Base::Base;
 
-  // Of one thread: the stages of `part`, for outputs from n on.
+  // Producer thread: fills the stages of `part`, for outputs from n on.
   __device__ __forceinline__ void fill(const CUtensorMap& weight, const CUtensorMap& x, int n, Int4Part part) const {
     const int count = (part.end - part.begin + kSlabs - 1) / kSlabs;
     for (int i = 0; i < count; ++i) {
@@ -35,19 +35,19 @@ struct Int4FewRing : TmaRing<kStages, kSlabs * (kN16Tiles * 1024 + kRows * 256),
     }
   }
 
-  // A lane's 16 bytes of half a stage (64 of k), of the 16 outputs of number `n16_tile`.
+  // The lane's 16 bytes of weights in half a stage (64 of k), for the tile of 16 outputs `n16_tile`.
   __device__ __forceinline__ uint4 weights(int i, int n16_tile, int half, int lane) const {
     return load_shared_16(Base::stage(i) + n16_tile * (1024 * kSlabs) + half * 512 + lane * 16);
   }
 
-  // B of the mmas over k 32 j to 32 j + 31 of the stage and rows 8 t to 8 t + 7: two registers for each 16 of k.
+  // B fragments for k 32 j to 32 j + 31 of the stage and rows 8 t to 8 t + 7: two registers for each 16 of k.
   __device__ __forceinline__ void x(int i, int t, int j, int lane, uint32_t (&b)[4]) const {
     const uint32_t half = Base::stage(i) + kWeightBytes + j / 2 * kXBytes;
     ldmatrix_x4(b, half + swizzled<128>(8 * t + lane % 8, j % 2 * 4 + lane / 8));
   }
 };
 
-// The sums of one warp of a team, and what it does with the team's stages.
+// The accumulators of one warp of a team, and the loop over the team's stages.
 template <typename Element, int kGroup, bool kZeroPoints, int kN16Tiles, int kRows, int kSlabs, int kTeams,
           typename Ring>
 struct Int4FewSums {
@@ -58,8 +58,8 @@ struct Int4FewSums {
     const int team = threadIdx.x / 32 / kN16Tiles, n16_tile = threadIdx.x / 32 % kN16Tiles, lane = threadIdx.x % 32;
     const int groups = p.k / kGroup, count = (part.end - part.begin + kSlabs - 1) / kSlabs;
     const Int4StepRows<Element, kGroup, kZeroPoints> rows(p, first_n + 16 * n16_tile, lane);
-    const uint32_t zero = p.k % 64;  // which the compiler does not know
-    // Scales come from as far away as weights do, and are asked for some stages ahead.
+    const uint32_t zero = p.k % 64;  // opaque to the compiler; see consumer_release_behind
+    // Scales have the same latency as weights, so they are loaded several stages ahead.
     Steps next[kAhead][kSteps], steps[kAhead][kSteps];
     const int first_group = part.begin * (128 / kGroup), end_group = min(part.end * (128 / kGroup), groups);
     load_steps(rows, first_group, team, groups, next);
@@ -80,8 +80,8 @@ struct Int4FewSums {
 
  private:
   using Steps = Int4Steps<Element, kZeroPoints>;
-  static constexpr int kSteps = kSlabs * 128 / kGroup;  // groups of a stage
-  static constexpr int kGroupsAhead = kZeroPoints ? 2 : 4;  // in registers, and zero points take as many again
+  static constexpr int kSteps = kSlabs * 128 / kGroup;  // groups per stage
+  static constexpr int kGroupsAhead = kZeroPoints ? 2 : 4;  // in registers; zero points take as many again
   static constexpr int kAhead = kSteps > kGroupsAhead ? 1 : kGroupsAhead / kSteps;
 
   __device__ __forceinline__ void add_stage(const Ring& ring, int i, int group, int end_group, int n16_tile, int lane,
@@ -111,7 +111,7 @@ struct Int4FewSums {
           mma_m16n8k16<Element>(c[t], a[1], b[2], b[3]);
         }
       }
-      // The last stage may hold fewer groups than fit.
+      // The last stage may be partial and hold fewer groups.
       if ((half + 1) * 64 % kGroup == 0 && (kSteps == 1 || group + s < end_group)) add_scaled(sums, step, c);
     }
     uint32_t read = 0;
@@ -140,8 +140,8 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
                     const __grid_constant__ CUtensorMap x) {
   using Ring = Int4FewRing<kN16Tiles, kRows, kSlabs, kStages>;
   constexpr int kOutputs = 16 * kN16Tiles, kTeamThreads = 32 * kN16Tiles, kSums = kOutputs * kRows;
-  // So that each stage has one team for all its uses. Copies may land out of order, and a team that waits for the second
-  // use of a stage while another has not seen the first would take the first for it.
+  // Each stage must always belong to the same team. Copies may land out of order: a team waiting for the second use of a stage
+  // would mistake the first use, which another team has not consumed yet, for it (mbarrier phases are one bit).
   static_assert(kStages % kTeams == 0);
   extern __shared__ __align__(1024) unsigned char shared[];
   const Ring ring(shared);
@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
     }
     static_cast<Element*>(p.out)[static_cast<int64_t>(m) * p.n + n] = rounded<Element>(sum);
   }
-  if constexpr (kSplits > 1) meet();  // no block may end while others read its sums
+  if constexpr (kSplits > 1) meet();  // no block may exit while others read its shared memory
 }
 
 template <typename Element, int kGroup, bool kZeroPoints, int kN16Tiles, int kRows, int kSlabs, int kTeams, int kStages,

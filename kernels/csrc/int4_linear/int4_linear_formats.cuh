@@ -1,4 +1,4 @@
-// From the parameters to the template arguments that each kernel has: element, group size, zero points.
+// Maps the parameters to the kernels' template arguments: element type, group size, zero points.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -13,7 +13,7 @@ constexpr Dtype kInt4Dtype = Dtype::kFloat16;
 template <>
 inline constexpr Dtype kInt4Dtype<__nv_bfloat16> = Dtype::kBFloat16;
 
-// Launch::run<Element, kGroup, kZeroPoints>(p, stream), Element being the one of Elements that p.dtype names.
+// Calls Launch::run<Element, kGroup, kZeroPoints>(p, stream) for the type of Elements that p.dtype names.
 template <typename Launch, typename Element, typename... Elements>
 cudaError_t launch_int4_format(const Int4LinearParams& p, cudaStream_t stream) {
   if (p.dtype != kInt4Dtype<Element>) {

@@ -1,9 +1,8 @@
-// From packed nibbles in memory to the registers of an mma (primitives/mma.cuh), or of a wgmma's A.
+// From packed nibbles to the A fragments of an mma (primitives/mma.cuh) or a wgmma.
 //
-// The layout (int4_linear.h) holds of 16 outputs and 64 of k 512 bytes, 16 of them a lane's: word s is, nibble - zero
-// apart, the lane's A of the mma over k 16 s to 16 s + 15. Its nibble i (bits 4 i to 4 i + 3) is the lower half of a[i]
-// for i < 4, and the upper half of a[i - 4] else. So a warp reads 512 bytes that lie side by side, nothing is shuffled
-// between threads, and x is wanted in its own order.
+// The layout (int4_linear.h) stores 512 bytes for 16 outputs and 64 of k, 16 bytes per lane. Word s is the lane's A fragment
+// for k 16 s to 16 s + 15, up to the conversion nibble - zero: nibble i (bits 4 i to 4 i + 3) is the lower half of a[i] for i <
+// 4 and the upper half of a[i - 4] otherwise. So a warp reads 512 contiguous bytes, needs no shuffles, and x keeps its order.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +14,8 @@
 
 namespace warpwatch {
 
-// (word & mask) | bits as one LOP3. From the C++ expression the compiler makes two, since an instruction holds only one
-// constant; here it keeps the other in a register. 0xea is the truth table of (a & b) | c.
+// (word & mask) | bits as one LOP3 with truth table 0xea = (a & b) | c. From C++ the compiler emits two, since an instruction
+// encodes only one constant; here the other constant stays in a register.
 template <uint32_t kMask, uint32_t kBits>
 __device__ __forceinline__ uint32_t masked_or(uint32_t word) {
   uint32_t result;
@@ -24,7 +23,7 @@ __device__ __forceinline__ uint32_t masked_or(uint32_t word) {
   return result;
 }
 
-// The slabs of 128 of k that one of `splits` blocks takes.
+// The slabs of 128 of k that one of `splits` blocks owns.
 struct Int4Part {
   int begin, end;
 
@@ -44,7 +43,7 @@ __device__ __forceinline__ uint4 load_shared_16(uint32_t address) {
   return words;
 }
 
-// 16 x 8 x 16 as the hardware has it: one instruction from sm_80 on, two on sm_75.
+// mma 16 x 8 x 16: one instruction from sm_80 on, two on sm_75.
 struct MmaSm75 {
   template <typename Element>
   static __device__ __forceinline__ void run(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
@@ -60,7 +59,7 @@ struct MmaSm80 {
   }
 };
 
-// a * b + c for two values at once, on their bits.
+// a * b + c on two packed values, given and returned as bits.
 template <typename Pair>
 __device__ __forceinline__ uint32_t fma_pair(uint32_t a, uint32_t b, uint32_t c) {
   const Pair d = __hfma2(*reinterpret_cast<const Pair*>(&a), *reinterpret_cast<const Pair*>(&b),
@@ -68,19 +67,20 @@ __device__ __forceinline__ uint32_t fma_pair(uint32_t a, uint32_t b, uint32_t c)
   return *reinterpret_cast<const uint32_t*>(&d);
 }
 
-// What brings dequantized nibbles down to nibble - zero: the addends of the fma below, twice in 32 bits, for the first
-// and the last eight of the 16 outputs.
+// The addends of the FMA below that map the masked nibbles to nibble - zero, duplicated in both halves: for the first and the
+// last eight of the 16 outputs.
 template <typename Element>
 struct Int4Zeros {
   uint32_t first, last;
 
-  // The middle of the nibbles, where no zero point is given. Constants, so the compiler puts them into the fma.
+  // Zero 8, without zero points: constants, which the compiler folds into the FMA.
   static __device__ __forceinline__ Int4Zeros eight() {
     if constexpr (std::is_same_v<Element, __half>) return {0xe408e408, 0xd480d480};  // -1032, -72
     return {0xc308c308, 0xc308c308};                                                 // -136
   }
 
-  // Zeros are 0 to 15. -1024 - zero and -128 - zero end in the nibble; -64 - zero has it four bits from the end.
+  // Zeros are 0 to 15. In the bits of -1024 - zero and -128 - zero the zero is the lowest nibble; in those of -64 - zero it is
+  // four bits from the end.
   static __device__ __forceinline__ Int4Zeros of(uint32_t first, uint32_t last) {
     first *= 0x10001, last *= 0x10001;
     if constexpr (std::is_same_v<Element, __half>) return {0xe400e400 | first, 0xd400d400 | (last << 4)};
@@ -88,12 +88,12 @@ struct Int4Zeros {
   }
 };
 
-// A word to A of an mma, exactly: a[0] and a[2] are of the first eight outputs, a[1] and a[3] of the last.
+// Converts a word to an A fragment, exactly: a[0] and a[2] belong to the first eight outputs, a[1] and a[3] to the last.
 template <typename Element>
 __device__ __forceinline__ void dequantize(uint32_t word, uint32_t (&a)[4], Int4Zeros<Element> zeros) {
   if constexpr (std::is_same_v<Element, __half>) {
-    // fp16 has 10 bits of mantissa: 1024 is 0x6400, and a nibble put into its lowest bits reads 1024 + nibble, into the
-    // next four 1024 + 16 * nibble. One fma brings both back, and its result is exact.
+    // fp16 has 10 mantissa bits. 1024 is 0x6400: a nibble in the lowest bits reads 1024 + nibble, one in the next four bits
+    // 1024 + 16 * nibble. One FMA undoes either, exactly.
     constexpr uint32_t kOne = 0x3c003c00, kSixteenth = 0x2c002c00;
 #pragma unroll
     for (int i = 0; i < 4; i += 2) {
@@ -103,7 +103,7 @@ __device__ __forceinline__ void dequantize(uint32_t word, uint32_t (&a)[4], Int4
     }
   } else {
     static_assert(std::is_same_v<Element, __nv_bfloat16>);
-    // bf16 has 7 bits of mantissa: 128 is 0x4300, and only its lowest four bits have room for a nibble.
+    // bf16 has 7 mantissa bits. 128 is 0x4300: only its lowest four bits have room for a nibble.
     constexpr uint32_t kOne = 0x3f803f80;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -113,11 +113,11 @@ __device__ __forceinline__ void dequantize(uint32_t word, uint32_t (&a)[4], Int4
   }
 }
 
-// Scales and zeros of one group, for outputs g and g + 8 of 16.
+// Scales and zero points of one group, for outputs g and g + 8 of 16.
 template <typename Element, bool kZeroPoints>
 struct Int4Steps {
   Element scales[2];
-  uint32_t zero_points[2];  // untouched, and so no registers, unless kZeroPoints
+  uint32_t zero_points[2];  // never written, so no registers, unless kZeroPoints
 
   __device__ __forceinline__ Int4Zeros<Element> zeros() const {
     if constexpr (kZeroPoints) return Int4Zeros<Element>::of(zero_points[0], zero_points[1]);
@@ -125,13 +125,13 @@ struct Int4Steps {
   }
 };
 
-// Where a thread finds them. Outputs past the last one read the last one's; their results are not stored.
+// Addresses of a thread's scales and zero points. Outputs past the end read the last one's; their results are not stored.
 template <typename Element, int kGroup, bool kZeroPoints>
 struct Int4StepRows {
   const Element* scales;
   const uint8_t* zero_points;
-  int64_t first;  // element of the first of the two outputs
-  int to_upper;   // elements from it to the second
+  int64_t first;  // index of the first of the two outputs' elements
+  int to_upper;   // distance to the second, in elements
 
   Int4StepRows() = default;
   __device__ __forceinline__ Int4StepRows(const Int4LinearParams& p, int first_n, int lane)
@@ -151,7 +151,7 @@ struct Int4StepRows {
   }
 };
 
-// sums += scale * c: nibble - zero and x are exact in the mma, so the scale's rounding is the only one before fp32.
+// sums += scale * c: nibble - zero and x are exact in the mma, so only the scale's product is rounded, in fp32.
 template <typename Element, bool kZeroPoints, int kXTiles>
 __device__ __forceinline__ void add_scaled(float (&sums)[kXTiles][4], const Int4Steps<Element, kZeroPoints>& steps,
                                            const float (&c)[kXTiles][4]) {
@@ -163,13 +163,13 @@ __device__ __forceinline__ void add_scaled(float (&sums)[kXTiles][4], const Int4
   }
 }
 
-// A lane's share of one group, for kTiles times 16 outputs.
+// A lane's weights of one group, for kTiles tiles of 16 outputs.
 template <typename Element, int kGroup, int kTiles, bool kZeroPoints>
 struct Int4Weights {
   uint4 words[kTiles][kGroup / 64];
   Int4Steps<Element, kZeroPoints> steps[kTiles];
 
-  // Step s of the group, 16 of k.
+  // The word of step s of the group, 16 of k.
   __device__ __forceinline__ uint32_t word(int tile, int s) const {
     const uint4& four = words[tile][s / 4];
     return s % 4 == 0 ? four.x : s % 4 == 1 ? four.y : s % 4 == 2 ? four.z : four.w;
@@ -181,7 +181,7 @@ struct Int4WeightRows {
   const uint8_t* packed[kTiles];
   Int4StepRows<Element, kGroup, kZeroPoints> steps[kTiles];
 
-  // first_n is a multiple of 16. Tiles past the last one read the last one.
+  // first_n is a multiple of 16. Tiles past the end read the last one.
   __device__ __forceinline__ Int4WeightRows(const Int4LinearParams& p, int first_n, int lane) {
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {

@@ -1,4 +1,4 @@
-// From the parameters to one instantiation of a kernel for older GPUs than Hopper, by the tiles of int4_linear_tiles.h.
+// Maps the parameters to a kernel instantiation for GPUs before Hopper, using the tiles of int4_linear_tiles.h.
 #pragma once
 
 #include <array>
@@ -11,12 +11,12 @@
 
 namespace warpwatch {
 
-constexpr int64_t kMostGridRows = 65535;  // of gridDim.y and gridDim.z
+constexpr int64_t kMostGridRows = 65535;  // limit of gridDim.y and gridDim.z
 
 template <typename Mma, typename Element, int kGroup, bool kZeroPoints, int kIndex = 0>
 cudaError_t launch_decode(const Int4LinearParams& p, cudaStream_t stream) {
   if constexpr (kIndex == std::size(kInt4DecodeTiles)) {
-    return cudaErrorInvalidValue;  // the plan names no tile
+    return cudaErrorInvalidValue;  // the plan's tile is not in the table
   } else {
     if (p.tile != kIndex) return launch_decode<Mma, Element, kGroup, kZeroPoints, kIndex + 1>(p, stream);
     constexpr Int4DecodeTile kTile = kInt4DecodeTiles[kIndex];
@@ -30,7 +30,7 @@ cudaError_t launch_decode(const Int4LinearParams& p, cudaStream_t stream) {
 template <typename Mma, typename Element, int kGroup, bool kZeroPoints, int kIndex = 0>
 cudaError_t launch_batch(const Int4LinearParams& p, cudaStream_t stream) {
   if constexpr (kIndex == std::size(kInt4BatchTiles)) {
-    return cudaErrorInvalidValue;  // the plan names no tile
+    return cudaErrorInvalidValue;  // the plan's tile is not in the table
   } else {
     if (p.tile != kIndex) return launch_batch<Mma, Element, kGroup, kZeroPoints, kIndex + 1>(p, stream);
     constexpr Int4BatchTile kTile = kInt4BatchTiles[kIndex];

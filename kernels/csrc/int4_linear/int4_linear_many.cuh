@@ -1,10 +1,10 @@
-// Hopper, more rows of x: out's transpose, weight times x, by wgmma; the weight goes from shared memory through registers,
-// where nibbles become numbers of 16 bits, x is read out of shared memory.
+// int4_linear on Hopper, for more rows of x: computes out's transpose, weight times x, by wgmma. The weight is the A operand in
+// registers, dequantized from shared memory; x is the B operand in shared memory.
 //
-// A block owns kOutputs outputs for kRows rows of x. A stage holds 128 of k: for each 16 outputs 1024 bytes of weights as
-// they lie in memory, then x twice, its first and its last 64 of k, kRows swizzled rows of 128 bytes each. Beyond the
-// end of k lie zeros. Each group of quantization is summed by itself, from zero, then scaled in fp32 and added to the
-// sums; meanwhile the block's other warps, or the next block on the multiprocessor, keep the tensor cores busy.
+// A block owns kOutputs outputs for kRows rows of x. A stage holds 128 of k: 1024 bytes of weights for each 16 outputs, as they
+// lie in memory, then x as two halves of 64 of k, kRows swizzled rows of 128 bytes each. TMA fills zeros past the end of k.
+// Each quantization group is summed from zero, then scaled in fp32 and added to the accumulators; meanwhile the block's other
+// warps, or the SM's other block, keep the tensor cores busy.
 #pragma once
 
 #include "int4_linear/int4_linear_fragments.cuh"
@@ -23,7 +23,7 @@ struct Int4ManyRing : TmaRing<kStages, kOutputs * 64 + kRows * 256, kReaders> {
 
   using Base::Base;
 
-  // Of one thread: the slabs [begin, end) of 128 of k, for outputs from n and rows from m on.
+  // Producer thread: fills the slabs [begin, end) of 128 of k, for outputs from n and rows from m on.
   __device__ __forceinline__ void fill(const CUtensorMap& weight, const CUtensorMap& x, int n, int m, int begin,
                                        int end) const {
     for (int i = 0; i < end - begin; ++i) {
@@ -35,7 +35,7 @@ struct Int4ManyRing : TmaRing<kStages, kOutputs * 64 + kRows * 256, kReaders> {
     }
   }
 
-  // A lane's 16 bytes of half a stage (64 of k), of the 16 outputs of number `n16_tile`.
+  // The lane's 16 bytes of weights in half a stage (64 of k), for the tile of 16 outputs `n16_tile`.
   __device__ __forceinline__ uint4 weights(int i, int n16_tile, int half, int lane) const {
     return load_shared_16(Base::stage(i) + n16_tile * 1024 + half * 512 + lane * 16);
   }
@@ -48,10 +48,10 @@ struct Int4ManyRing : TmaRing<kStages, kOutputs * 64 + kRows * 256, kReaders> {
 template <typename Element, int kGroup, bool kZeroPoints, int kOutputs, int kRows, typename Ring>
 struct Int4ManyBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
   static constexpr int kXTiles = kRows / 8;
-  static constexpr int kSteps = 128 / kGroup;  // groups of a stage, each with sums of its own
+  static constexpr int kSteps = 128 / kGroup;  // groups per stage, each with its own sums
   using Steps = Int4Steps<Element, kZeroPoints>;
 
-  // Adds the slabs of `part`. Of the warps that multiply.
+  // Consumer warps: accumulates the slabs of `part`.
   __device__ __forceinline__ void multiply(const Int4LinearParams& p, const Ring& ring, int first_n, Int4Part part) {
     const int slabs = part.end - part.begin, groups = p.k / kGroup;
     const int n16_tile = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -87,7 +87,7 @@ struct Int4ManyBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
       wgmma_wait<0>();
       ring.consumer_release(i);
       warpgroup_fence_operand(c[kSteps - 1]);
-      // The last slab may hold one group of 64 alone.
+      // The last slab may hold a single group of 64.
       if (kGroup == 128 || (part.begin + i) * 2 + 1 < groups) {
         add_scaled(this->sums[0], steps[kSteps - 1], c[kSteps - 1]);
       }
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
   const TileCoord place = TileCoord::of(blockIdx.x / kSplits, (p.m - 1) / kRows + 1, (p.n - 1) / kOutputs + 1);
   const int first_m = place.m * kRows, first_n = place.n * kOutputs;
   const Int4Part part(p.k, kSplits, static_cast<int>(blockIdx.x % kSplits));
-  // Some tiles of 16 outputs by 8 rows, from row `row` of the block on.
+  // Stores some tiles of 16 outputs by 8 rows, from row `row` of the block on.
   const auto store = [&](const auto& sums, int row) {
     const int lane = threadIdx.x % 32, first = first_m + row + 2 * (lane % 4);
 #pragma unroll
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
   }
 }
 
-// The tensor maps of a launch.
+// Encodes the tensor maps of a launch.
 inline cudaError_t map_int4_operands(const Int4LinearParams& p, int outputs, int rows, CUtensorMap& weight,
                                      CUtensorMap& x) {
   const cudaError_t status =

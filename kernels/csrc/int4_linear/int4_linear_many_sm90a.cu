@@ -1,4 +1,4 @@
-// Hopper: fp16 and bf16 by wgmma, up to kInt4HopperRows rows of x.
+// int4_linear on Hopper: fp16 and bf16 by wgmma, up to kInt4HopperRows rows of x.
 #include "int4_linear/int4_linear_many.cuh"
 
 #include <array>
@@ -13,7 +13,7 @@ struct Many {
   template <typename Element, int kGroup, bool kZeroPoints, int kIndex = 0>
   static cudaError_t run(const Int4LinearParams& p, cudaStream_t stream) {
     if constexpr (kIndex == std::size(kInt4ManyTiles)) {
-      return cudaErrorInvalidValue;  // int4_many_tile names no tile
+      return cudaErrorInvalidValue;  // int4_many_tile found no tile
     } else {
       if (p.tile != kIndex) return run<Element, kGroup, kZeroPoints, kIndex + 1>(p, stream);
       constexpr Int4ManyTile kTile = kInt4ManyTiles[kIndex];

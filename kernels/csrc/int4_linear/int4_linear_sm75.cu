@@ -1,4 +1,4 @@
-// Turing: fp16 only, m16n8k8.
+// int4_linear on Turing: fp16 only, m16n8k8.
 #include "int4_linear/int4_linear_launch.cuh"
 
 namespace warpwatch {

@@ -1,4 +1,4 @@
-// Ampere and newer: fp16 and bf16, m16n8k16.
+// int4_linear on Ampere and newer: fp16 and bf16, m16n8k16.
 #include "int4_linear/int4_linear_launch.cuh"
 
 namespace warpwatch {

@@ -1,5 +1,5 @@
-// Hopper: fp16 and bf16, many rows of x, up to kInt4HopperRows. Weights are scaled before they are multiplied, and so rounded
-// once more, as int4_linear_dequantize rounds them: sums of each group of their own would leave registers for half the rows.
+// int4_linear on Hopper for many rows of x, up to kInt4HopperRows; fp16 and bf16. Weights are scaled before the product and so
+// rounded once more, as in int4_linear_dequantize: separate sums per group would leave registers for only half the rows.
 #include "int4_linear/int4_linear.h"
 #include "int4_linear/int4_linear_formats.cuh"
 #include "int4_linear/int4_linear_fragments.cuh"
@@ -9,7 +9,7 @@
 namespace warpwatch {
 namespace {
 
-// A stage has for each 16 outputs 512 bytes, as they lie in memory.
+// Weight policy of the tall product. A stage has 512 bytes for each 16 outputs, as they lie in memory.
 template <typename Element, int kGroup, bool kZeroPoints>
 struct Int4Tall {
   using Params = Int4LinearParams;

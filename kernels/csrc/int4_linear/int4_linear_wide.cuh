@@ -1,9 +1,10 @@
-// Hopper, rows of x enough to keep the tensor cores busy: out's transpose, weight times x, by wgmma; the weight goes from
-// shared memory through registers, where nibbles become numbers of 16 bits, x is read out of shared memory.
+// int4_linear on Hopper, for enough rows of x to keep the tensor cores busy: computes out's transpose, weight times x, by
+// wgmma. The weight is the A operand in registers, dequantized from shared memory; x is the B operand in shared memory.
 //
-// A block owns kOutputs outputs for kRows rows of x. A stage holds 64 of k: for each 16 outputs 512 bytes of weights as they
-// lie in memory, then kRows swizzled rows of 128 bytes of x. Beyond the ends of rows and outputs lie zeros. Each group of
-// quantization has sums of its own, which are scaled in fp32 and added to the others while the next group's wgmmas run.
+// A block owns kOutputs outputs for kRows rows of x. A stage holds 64 of k: 512 bytes of weights for each 16 outputs, as they
+// lie in memory, then kRows swizzled rows of 128 bytes of x. TMA fills zeros past the ends of rows and outputs. Each
+// quantization group has its own sums, which are scaled in fp32 and added to the accumulators while the next group's wgmmas
+// run.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +26,7 @@ struct Int4WideRing : TmaRing<kStages, kOutputs * 32 + kRows * 128, kOutputs / 1
 
   using Base::Base;
 
-  // Of one thread: `count` times 64 of k from `begin` times 64 on, for outputs from n and rows from m on.
+  // Producer thread: fills `count` * 64 of k from `begin` * 64 on, for outputs from n and rows from m on.
   __device__ __forceinline__ void fill(const CUtensorMap& weight, const CUtensorMap& x, int n, int m, int begin,
                                        int count) const {
     for (int i = 0; i < count; ++i) {
@@ -35,7 +36,7 @@ struct Int4WideRing : TmaRing<kStages, kOutputs * 32 + kRows * 128, kOutputs / 1
     }
   }
 
-  // A lane's 16 bytes of a stage, of the 16 outputs of number `n16_tile`.
+  // The lane's 16 bytes of weights in a stage, for the tile of 16 outputs `n16_tile`.
   __device__ __forceinline__ uint4 weights(int i, int n16_tile, int lane) const {
     return load_shared_16(Base::stage(i) + n16_tile * 512 + lane * 16);
   }
@@ -49,7 +50,7 @@ struct Int4WideBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
   using Steps = Int4Steps<Element, kZeroPoints>;
   using Rows = Int4StepRows<Element, kGroup, kZeroPoints>;
 
-  // Adds `count` groups from `begin` on. Of the warps that multiply.
+  // Consumer warps: accumulates `count` groups from `begin` on.
   __device__ __forceinline__ void multiply(const Int4LinearParams& p, const Ring& ring, int first_n, int begin, int count) {
     const int lane = threadIdx.x % 32, last = p.k / kGroup - 1;
     const Rows rows(p, first_n + threadIdx.x / 32 * 16, lane);
@@ -58,12 +59,12 @@ struct Int4WideBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
     steps[1] = steps[0];
     steps[1].scales[0] = steps[1].scales[1] = rounded<Element>(0.0f);
     uint32_t a[2][kAtOnce][4];
-    float c[2][kTiles][4] = {};  // c[1] counts as the sums of a group before the first
+    float c[2][kTiles][4] = {};  // c[1] holds the zero sums of a group before the first
     warpgroup_fence_operand(c[1]);
     for (int first = 0; first + 1 < count; first += 2) {
       add_group<0>(ring, rows, first, min(begin + first + 1, last), steps, a, c);
       add_group<1>(ring, rows, first + 1, min(begin + first + 2, last), steps, a, c);
-      // ptxas follows wgmmas under way within a turn of a loop, but not into the next turn.
+      // ptxas tracks in-flight wgmmas within a loop iteration, but not across its back edge.
       wgmma_wait<0>();
       warpgroup_fence_operand(c[1]);
     }
@@ -78,10 +79,10 @@ struct Int4WideBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
   }
 
  private:
-  static constexpr int kAtOnce = 2;  // wgmmas run while the weights of the next ones become numbers
+  static constexpr int kAtOnce = 2;  // wgmmas in flight while the next ones' weights are dequantized
 
-  // Leaves the sums of group number `group` in c[kBuffer], and the last wgmmas to it under way. Meanwhile those of the
-  // group before are scaled, and the scales of the next, which is group number `next` of the whole, are on their way.
+  // Issues the products of group `group` into c[kBuffer] and leaves the last ones in flight. Meanwhile it scales the previous
+  // group's sums and loads the scales of the next group, number `next` of the whole matrix.
   template <int kBuffer>
   __device__ __forceinline__ void add_group(const Ring& ring, const Rows& rows, int group, int next, Steps (&steps)[2],
                                             uint32_t (&a)[2][kAtOnce][4], float (&c)[2][kTiles][4]) {
@@ -106,7 +107,7 @@ struct Int4WideBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
           FloatWgmma<Element>::run(c[kBuffer], numbers[step], wgmma_rows(ring.x(i)) + 2 * (turn * kAtOnce + step), scale_d);
         }
         wgmma_commit();
-        wgmma_wait<1>();  // for those that read the other numbers
+        wgmma_wait<1>();  // for those that read the other register set
         if (turn == 0 && i > 0) ring.consumer_release(i - 1);
         if (part == 0 && turn == 0) {
           warpgroup_fence_operand(c[1 - kBuffer]);
@@ -118,11 +119,11 @@ struct Int4WideBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
   }
 };
 
-// A warp's sums of 16 outputs by 8 * kTiles rows of x turned around: a staged row for each row of x, of kOutputs outputs.
+// Transposes a warp's sums of 16 outputs by 8 * kTiles rows of x: a staged row of kOutputs outputs for each row of x.
 template <typename Element, int kOutputs, int kTiles>
 __device__ __forceinline__ void stage_outputs(const float (&sums)[kTiles][4], unsigned char* staged) {
   const int lane = threadIdx.x % 32;
-  // The rows of 16 bytes that lanes 0 to 15 name: of outputs 0 to 7, then of 8 to 15.
+  // Destination rows of stmatrix, named by lanes 0 to 15: outputs 0 to 7, then 8 to 15.
   const uint32_t to = shared_address(staged) + lane % 8 * kStagedRowBytes<Element, kOutputs> +
                       (threadIdx.x / 32 * 16 + lane / 8 % 2 * 8) * static_cast<int>(sizeof(Element));
 #pragma unroll
@@ -156,7 +157,7 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
   const int first_m = place.m * kRows, first_n = place.n * kOutputs;
   const int groups = p.k / kGroup, share = (groups - 1) / kSplits + 1;
   const int begin = static_cast<int>(blockIdx.x % kSplits) * share, count = min(share, groups - begin);
-  // Called by the threads that multiply, once all of them have read the ring.
+  // Called by the consumer threads once all of them have read the ring.
   const auto store = [&](const auto& sums, int row) {
     stage_outputs<Element, kOutputs>(sums, shared);
     barrier_of_first_threads<kThreads>();
@@ -189,8 +190,8 @@ template <typename Element, int kGroup, bool kZeroPoints, int kOutputs, int kRow
 cudaError_t launch_int4_wide(const Int4LinearParams& p, cudaStream_t stream) {
   using Ring = Int4WideRing<kOutputs, kRows, kStages>;
   using Block = Int4WideBlock<Element, kGroup, kZeroPoints, kOutputs, kRows, Ring>;
-  // 192 sums a thread pass the registers that three warps a scheduler may have each: then a whole group of four warps
-  // copies, and leaves its registers to the two that multiply.
+  // 192 accumulators per thread do not fit in the registers that three warps per scheduler get. So a whole warpgroup acts as
+  // producer and gives its registers to the two consumer warpgroups (setmaxnreg).
   using Shape = LaunchShape<2 * kOutputs + (kRows == 128 && kOutputs == 128 ? 128 : 32),
                             Int4WideShared<Block, Element, Ring, kSplits>::kBytes>;
   const auto kernel = int4_linear_wide<Block, Ring, Element, kGroup, kSplits, kBlocks, Shape>;

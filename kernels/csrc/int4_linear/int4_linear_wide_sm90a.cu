@@ -1,4 +1,4 @@
-// Hopper: fp16 and bf16 by wgmma, more rows of x, up to kInt4HopperRows.
+// int4_linear on Hopper: fp16 and bf16 by wgmma, for more rows of x, up to kInt4HopperRows.
 #include "int4_linear/int4_linear_wide.cuh"
 
 #include <array>
@@ -13,7 +13,7 @@ struct Wide {
   template <typename Element, int kGroup, bool kZeroPoints, int kIndex = 0>
   static cudaError_t run(const Int4LinearParams& p, cudaStream_t stream) {
     if constexpr (kIndex == std::size(kInt4WideTiles)) {
-      return cudaErrorInvalidValue;  // int4_wide_tile names no tile
+      return cudaErrorInvalidValue;  // int4_wide_tile found no tile
     } else {
       if (p.tile != kIndex) return run<Element, kGroup, kZeroPoints, kIndex + 1>(p, stream);
       constexpr Int4ManyTile kTile = kInt4WideTiles[kIndex];

@@ -1,4 +1,4 @@
-// torch.ops.warpwatch.int8_linear: checks its tensors, quantizes x, and calls the CPU's or a GPU's version.
+// Binding of torch.ops.warpwatch.int8_linear: checks its tensors, quantizes x and calls the CPU version or a GPU kernel.
 #include "int8_linear/int8_linear.h"
 
 #include <optional>
@@ -61,7 +61,7 @@ Tensor int8_linear_on_cpu(const Tensor& x, const Tensor& weight, const Tensor& w
 }
 
 #if WARPWATCH_WITH_CUDA
-// wgmma's kernel is for Hopper alone, and not for what the decode kernel takes.
+// Whether Hopper's wgmma kernel runs: on Hopper, with more rows than the decode kernel takes.
 bool takes_wgmma(const Int8LinearParams& p, int capability) {
   return WARPWATCH_HAS_SM90A && capability == 90 && p.m > kInt8DecodeRows;
 }
@@ -79,7 +79,7 @@ cudaError_t launch(const Int8LinearParams& p, const OnDeviceOf& gpu, int capabil
   fail_without_kernel("int8_linear", capability);
 }
 
-// The architecture whose launcher `launch` takes, for the plan.
+// Whether launch() runs sm_80's kernels rather than sm_75's; the plan depends on it.
 bool takes_sm80(int capability) { return WARPWATCH_HAS_SM80 && capability >= 80; }
 
 Tensor int8_linear_on_cuda(const Tensor& x, const Tensor& weight, const Tensor& weight_scales,
@@ -98,9 +98,9 @@ Tensor int8_linear_on_cuda(const Tensor& x, const Tensor& weight, const Tensor& 
                             : int8_linear_plan(takes_sm80(capability), p.m, p.n, p.k, gpu.multiprocessors());
   p.tile = plan.tile;
   p.splits = plan.splits;
-  std::optional<Tensor> workspace;  // goes back to PyTorch's allocator, which reuses it in the order of the stream
+  std::optional<Tensor> workspace;  // PyTorch's allocator reuses it in stream order
   if (plan.splits > 1) {
-    const int64_t counters = (plan.tiles + 3) / 4 * 4;  // so that the sums behind them lie on 16-byte boundaries
+    const int64_t counters = (plan.tiles + 3) / 4 * 4;  // rounded up, so that the sums behind them are 16-byte aligned
     workspace = torch::stable::new_empty(x, {counters + plan.partials}, ScalarType::Int);
     p.arrived = static_cast<int*>(workspace->data_ptr());
     p.partials = p.arrived + counters;

@@ -1,4 +1,4 @@
-// The W8A8 linear layer on the CPU: one output column at a time, columns shared among PyTorch's threads.
+// int8_linear on the CPU: output columns are distributed over PyTorch's threads.
 #include <algorithm>
 
 #include "framework/parallel.h"
@@ -16,8 +16,8 @@ int dot(const int8_t* a, const int8_t* b, int count) {
 template <class Element>
 void multiply(const Int8LinearParams& p) {
   const Element* bias = static_cast<const Element*>(p.bias);
-  const int64_t products = static_cast<int64_t>(p.m) * p.k;      // of one column
-  const int64_t grain = std::max<int64_t>(1, 65536 / products);  // some 10 us of work per thread
+  const int64_t products = static_cast<int64_t>(p.m) * p.k;      // per column
+  const int64_t grain = std::max<int64_t>(1, 65536 / products);  // about 10 us of work per task
   parallel_for(0, p.n, grain, [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
       for (int64_t m = 0; m < p.m; ++m) {

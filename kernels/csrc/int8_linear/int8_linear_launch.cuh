@@ -1,4 +1,4 @@
-// From the parameters to one instantiation of a kernel: element and tile.
+// int8_linear before Hopper: its decode and batch kernels, and the choice of their instantiation by element and tile.
 #pragma once
 
 #include <array>
@@ -14,20 +14,20 @@
 
 namespace warpwatch {
 
-// Few rows of x: bound by reading the weights once.
+// Decode kernel, few rows of x: memory-bound, limited by reading the weights once.
 //
-// A block owns 16 outputs, and its warps take turns at chunks of 64 bytes of k. With g = lane / 4 and t = lane % 4,
-// thread (g, t) reads the t-th 16 bytes of the chunk, of weight rows g and g + 8 and of row g of x: an mma sums over 32
-// values of k and does not care which ones, as long as both operands mean the same, so what a thread reads with one
-// load is its fragment of two mmas. The warps' sums meet in shared memory; they are exact, so their order is free.
+// A block owns 16 outputs, and its warps take chunks of 64 bytes of k round-robin. With g = lane / 4 and t = lane % 4, thread
+// (g, t) loads the t-th 16 bytes of the chunk, of weight rows g and g + 8 and of row g of x. An mma sums over 32 values of k in
+// any order, as long as both operands use the same, so one 16-byte load gives a thread its fragments of two mmas. The warps'
+// sums are reduced in shared memory; integers are exact, so their order is free.
 
-// The last four are the members of an Int8DecodeTile.
+// The last four template arguments are the fields of an Int8DecodeTile.
 template <typename Mma, typename Element, int kXTiles, int kWarps, int kDepth, int kBlocks>
 __global__ void __launch_bounds__(32 * kWarps, kBlocks) int8_linear_decode(const Int8LinearParams p) {
   constexpr int kChunk = 64;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int first_n = blockIdx.x * 16;
-  const int part = lane % 4 * 16;  // of a chunk, this thread's
+  const int part = lane % 4 * 16;  // this thread's bytes of a chunk
   const int8_t* weight[2];
 #pragma unroll
   for (int upper = 0; upper < 2; ++upper) {
@@ -37,9 +37,9 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) int8_linear_decode(const
   }
 
   int sums[kXTiles][4] = {};
-  if (warp * kChunk >= p.k) grid_dependency_wait();  // a warp without a chunk waits too: what follows may rely on it
+  if (warp * kChunk >= p.k) grid_dependency_wait();  // a warp without a chunk must wait too: the epilogue reads the scales
   for (int first = warp * kChunk; first < p.k; first += kWarps * kChunk * kDepth) {
-    // Chunks past the end of k count as zeros, so that all threads of a warp multiply.
+    // Chunks past the end of k count as zeros, so that the mma stays warp-uniform.
     uint4 w[kDepth][2], x[kDepth][kXTiles];
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
@@ -47,11 +47,11 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) int8_linear_decode(const
       const bool live = k + part < p.k;
 #pragma unroll
       for (int upper = 0; upper < 2; ++upper) {
-        // __ldcs: each weight is read once, so the caches may drop it first.
+        // __ldcs: each weight is read once, so caches may evict it first.
         w[d][upper] = live ? __ldcs(reinterpret_cast<const uint4*>(weight[upper] + k)) : uint4{0, 0, 0, 0};
       }
     }
-    // These are on their way while the tokens are still being quantized.
+    // The weights' loads are in flight while the tokens are still being quantized.
     if (first == warp * kChunk) grid_dependency_wait();
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
@@ -80,11 +80,11 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) int8_linear_decode(const
   for (int slot = 0; slot < 4 * kXTiles; ++slot) partials[warp][slot][lane] = sums[slot / 4][slot % 4];
   __syncthreads();
   for (int e = threadIdx.x; e < 4 * kXTiles * 32; e += 32 * kWarps) {
-    const int slot = e / 32, of = e % 32;  // the thread whose sum this is, in each warp
+    const int slot = e / 32, of = e % 32;  // the thread that holds this sum, in each warp
     int sum = 0;
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) sum += partials[w][slot][of];
-    // C of the mma: value v of thread (g, t) is weight row g + 8 (v / 2), row 2 t + v % 2 of x.
+    // C fragment of the mma: value v of thread (g, t) is weight row g + 8 (v / 2), row 2 t + v % 2 of x.
     const int v = slot % 4, i = slot / 4;
     const int n = first_n + 8 * (v / 2) + of / 4;
     const int m = 8 * i + 2 * (of % 4) + v % 2;
@@ -92,16 +92,16 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) int8_linear_decode(const
   }
 }
 
-// More rows of x than the decode kernel takes, any number of them: tiles of out, through shared memory.
+// Batch kernel, any number of rows above the decode kernel's: tiles of out, operands through shared memory.
 //
-// Where the tiles alone do not fill the GPU, blockIdx.y divides k. All blocks of a tile leave their sums in the
-// workspace and count themselves; the one that comes last adds up the others' and stores. Sums of integers are exact, so
-// the result is the same bit for bit whichever block is last, and no third launch is needed.
+// If the tiles alone do not fill the GPU, blockIdx.y splits k. All blocks of a tile write their sums to the workspace and
+// increment the tile's counter; the last one adds up the others' sums and stores. Integer sums are exact, so the result is the
+// same bit for bit whichever block is last, and no third launch is needed.
 
-// Whether this block is the last one of its tile; then its sums are those of all.
+// Whether this block is the last of its tile; if so, its sums become those of all splits.
 template <typename Block>
 __device__ __forceinline__ bool meet(const Int8LinearParams& p, Block& block) {
-  constexpr int kPieces = Block::kMTiles * Block::kNTiles;  // of four sums, in each thread
+  constexpr int kPieces = Block::kMTiles * Block::kNTiles;  // of four sums, per thread
   const auto piece_at = [&](int split, int piece) {
     const int64_t at = (static_cast<int64_t>(blockIdx.x) * p.splits + split) * kPieces + piece;
     return reinterpret_cast<int4*>(p.partials) + at * Block::kThreads + threadIdx.x;
@@ -112,7 +112,7 @@ __device__ __forceinline__ bool meet(const Int8LinearParams& p, Block& block) {
     const int(&sums)[4] = block.sums[piece / Block::kNTiles][piece % Block::kNTiles];
     __stcg(piece_at(own, piece), int4{sums[0], sums[1], sums[2], sums[3]});
   }
-  // Each thread's sums before the block's count; the count before anything that the last block reads.
+  // Orders each thread's sums before the block's increment, and the increment before the last block's reads.
   __threadfence();
   __syncthreads();
   __shared__ bool is_last;
@@ -132,7 +132,7 @@ __device__ __forceinline__ bool meet(const Int8LinearParams& p, Block& block) {
   return true;
 }
 
-// Block is a BlockProduct of primitives/.
+// Block: a BlockProduct of primitives/.
 template <typename Block, typename Element, int kBlocksPerSm, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm) int8_linear_batch(const Int8LinearParams p) {
   extern __shared__ __align__(128) unsigned char shared[];
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm) int8_linear_bat
 template <typename Mma, typename Element, int kIndex = 0>
 cudaError_t launch_int8_decode(const Int8LinearParams& p, cudaStream_t stream, int index) {
   if constexpr (kIndex == std::size(kInt8DecodeTiles)) {
-    return cudaErrorInvalidValue;  // int8_decode_tile names no tile
+    return cudaErrorInvalidValue;  // int8_decode_tile found no tile
   } else {
     if (index != kIndex) return launch_int8_decode<Mma, Element, kIndex + 1>(p, stream, index);
     constexpr Int8DecodeTile kTile = kInt8DecodeTiles[kIndex];
@@ -183,7 +183,7 @@ cudaError_t launch_int8_batch(const Int8LinearParams& p, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
-// Batch::launch<Element>(p, stream) launches the tile p.tile of its architecture.
+// Batch::launch<Element>(p, stream) launches tile p.tile of its architecture.
 template <typename Mma, typename Batch, typename Element>
 cudaError_t launch_int8_linear(const Int8LinearParams& p, cudaStream_t stream) {
   if (p.m <= kInt8DecodeRows) return launch_int8_decode<Mma, Element>(p, stream, int8_decode_tile(p.m));

@@ -1,4 +1,4 @@
-// Turing: m8n8k16, slabs staged through registers.
+// int8_linear on Turing: mma m8n8k16, slabs staged through registers.
 #include "int8_linear/int8_linear_launch.cuh"
 #include "primitives/block_product_sm75.cuh"
 

@@ -1,4 +1,4 @@
-// Ampere and newer: m16n8k32, slabs through a pipeline of cp.async.
+// int8_linear on Ampere and newer: mma m16n8k32, slabs through a cp.async pipeline.
 #include "int8_linear/int8_linear_launch.cuh"
 #include "primitives/block_product_sm80.cuh"
 
@@ -9,7 +9,7 @@ struct Batch {
   template <typename Element, int kIndex = 0>
   static cudaError_t launch(const Int8LinearParams& p, cudaStream_t stream) {
     if constexpr (kIndex == std::size(kInt8BatchTilesSm80)) {
-      return cudaErrorInvalidValue;  // int8_linear_plan names no tile
+      return cudaErrorInvalidValue;  // int8_linear_plan found no tile
     } else {
       if (p.tile != kIndex) return launch<Element, kIndex + 1>(p, stream);
       constexpr Int8BatchTile kTile = kInt8BatchTilesSm80[kIndex];

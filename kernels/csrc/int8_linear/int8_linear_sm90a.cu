@@ -1,4 +1,4 @@
-// Hopper: wgmma, slabs through TMA. Few rows of x are what int8_linear_sm80 has them for.
+// int8_linear on Hopper: wgmma, slabs by TMA. Few rows of x run int8_linear_sm80's decode kernel.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -17,11 +17,11 @@
 
 namespace warpwatch {
 
-// Hopper, more rows of x than the decode kernel takes: wgmma, and clusters of two that divide k where tiles are few.
+// For more rows of x than the decode kernel takes. Clusters of two blocks split k if there are few tiles.
 
-// A block's product by wgmma, slabs through a ring that TMA fills; Hopper alone.
+// A block's product by wgmma, slabs through a TMA ring.
 
-// kM / 64 consumer warpgroups multiply, one producer warp copies.
+// kM / 64 consumer warpgroups and one producer warp.
 template <typename Wgmma, int kRowsA, int kRowsB, int kStages>
 struct BlockProductSm90a : BlockOfCluster<Wgmma, kRowsA, kRowsB> {
   using Shape = typename BlockOfCluster<Wgmma, kRowsA, kRowsB>::Shape;
@@ -29,9 +29,9 @@ struct BlockProductSm90a : BlockOfCluster<Wgmma, kRowsA, kRowsB> {
   static constexpr int kSharedBytes = Ring::kBytes;
   static_assert(kRowsA <= 256 && kRowsB <= 256, "rows of a box");
 
-  // Adds the slabs [begin, end) of k. a and b map boxes of kM and of kN rows, m and n are the first rows. All threads
-  // of the block call it; `shared` holds kSharedBytes, 1024-byte aligned. `until_a_is_there()` comes before a is read;
-  // b_once says that no other block reads these rows of b.
+  // Accumulates the slabs [begin, end) of k. a and b map boxes of kM and of kN rows; m and n are the first rows. All threads of
+  // the block call it; `shared` holds kSharedBytes, 1024-byte aligned. `until_a_is_there()` is called before a is read; b_once
+  // says that no other block reads these rows of b.
   template <typename UntilAIsThere>
   __device__ __forceinline__ void run(const CUtensorMap& a, const CUtensorMap& b, int m, int n, int begin, int end,
                                       bool b_once, void* shared, const UntilAIsThere& until_a_is_there) {
@@ -68,7 +68,7 @@ struct BlockProductSm90a : BlockOfCluster<Wgmma, kRowsA, kRowsB> {
 
  private:
   __device__ __forceinline__ void multiply(const Ring& ring, int slabs) {
-    warpgroup_fence_operand(this->sums[0]);  // the zeros are there before the first wgmma is
+    warpgroup_fence_operand(this->sums[0]);  // the zeros are written before the first wgmma reads them
     for (int i = 0; i < slabs; ++i) {
       ring.consumer_wait(i);
       const uint64_t a = wgmma_rows(ring.stage(i) + threadIdx.x / 128 * 64 * kSlabBytes);
@@ -77,7 +77,7 @@ struct BlockProductSm90a : BlockOfCluster<Wgmma, kRowsA, kRowsB> {
 #pragma unroll
       for (int step = 0; step < kSlabBytes / 32; ++step) Wgmma::run(this->sums[0], a + 2 * step, b + 2 * step);
       wgmma_commit();
-      wgmma_wait<1>();  // the slab before is multiplied, this one may go on
+      wgmma_wait<1>();  // the previous slab is done, this one stays in flight
       if (i > 0) ring.consumer_release(i - 1);
     }
     wgmma_wait<0>();
@@ -85,7 +85,7 @@ struct BlockProductSm90a : BlockOfCluster<Wgmma, kRowsA, kRowsB> {
   }
 };
 
-// A warp's 16 rows of sums, from (first_m, first_n) of out on, scaled and stored; `staged` is for its rows alone.
+// Epilogue of a warp's 16 rows of sums, from (first_m, first_n) of out on: scales and stores; `staged` is this warp's alone.
 template <typename Element, int kTiles>
 __device__ __forceinline__ void store_scaled_rows(const Int8LinearParams& p, const int (&sums)[kTiles][4], int first_m,
                                                   int first_n, unsigned char* staged) {
@@ -94,7 +94,7 @@ __device__ __forceinline__ void store_scaled_rows(const Int8LinearParams& p, con
 #pragma unroll
   for (int upper = 0; upper < 2; ++upper) {
     const int m = first_m + lane / 4 + 8 * upper;
-    // Not __ldg: the launch ahead, which writes the scales, may still have run when this one began.
+    // Not __ldg: with dependent launch, the kernel that writes the scales may still have been running when this one started.
     x_scales[upper] = m < p.m ? __ldcg(p.x_scales + m) : 0.0f;
   }
   const Element* const bias = static_cast<const Element*>(p.bias);
@@ -121,11 +121,11 @@ __device__ __forceinline__ void store_scaled_rows(const Int8LinearParams& p, con
                                              lane);
 }
 
-// Block is a BlockProductSm90a; a cluster of kSplits blocks, one or two, shares a tile.
+// Block: a BlockProductSm90a; a cluster of kSplits blocks, one or two, shares a tile.
 template <typename Block, typename Element, int kSplits>
 struct Int8WgmmaShared {
   static constexpr int kStagedBytes = Block::kM * kStagedRowBytes<Element, Block::kN / kSplits>;
-  static constexpr int kRingBytes = std::max(Block::kSharedBytes, kStagedBytes);  // rows are staged where the ring was
+  static constexpr int kRingBytes = std::max(Block::kSharedBytes, kStagedBytes);  // output rows are staged over the ring
   static constexpr int kExchange = (kRingBytes + 15) / 16 * 16;
   static constexpr int kBytes = kExchange + (kSplits == 2 ? Block::kExchangeBytes : 0);
 };
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   unsigned char* const exchange = shared + Int8WgmmaShared<Block, Element, kSplits>::kExchange;
   if constexpr (kSplits == 2) Block::announce();
   Block block;
-  // The weight is on its way while the tokens are still being quantized.
+  // The weights are copied while the tokens are still being quantized.
   block.run(x, weight, first_m, first_n, begin, end, weight_once, shared,
             [] { grid_dependency_wait(); });
   if constexpr (kSplits == 2) {
@@ -200,7 +200,7 @@ namespace {
 template <typename Element, int kIndex = 0>
 cudaError_t launch(const Int8LinearParams& p, cudaStream_t stream) {
   if constexpr (kIndex == std::size(kInt8WgmmaTiles)) {
-    return cudaErrorInvalidValue;  // int8_wgmma_tile names no tile
+    return cudaErrorInvalidValue;  // int8_wgmma_tile found no tile
   } else {
     if (p.tile != kIndex) return launch<Element, kIndex + 1>(p, stream);
     constexpr Int8WgmmaTile kTile = kInt8WgmmaTiles[kIndex];

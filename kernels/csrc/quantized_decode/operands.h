@@ -1,4 +1,4 @@
-// What the bindings of quantized caches share: the dtypes and shapes of their tensors, and alignment where a GPU wants it.
+// Shared by the bindings of quantized caches: checks of dtypes and shapes, and of alignment on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace warpwatch {
 
-// The parts of a 4-bit cache (int4_kv.h).
+// The tensors of a 4-bit cache (int4_kv.h).
 struct Int4CacheTensors {
   const Tensor& k_codes;
   const Tensor& v_codes;
@@ -22,23 +22,23 @@ struct QuantizedKvOperands {
 
   const char* op;
 
-  // k and v (batch, heads_kv, seq, head_dim): alike, in fp16, bf16 or fp32, the last dimension contiguous.
+  // Checks k and v (batch, heads_kv, seq, head_dim): equal shapes; fp16, bf16 or fp32; last dimension contiguous.
   void check_new(const Tensor& k, const Tensor& v) const;
-  // `argument` on the device of `first`, of this dtype and shape, its last dimension contiguous.
+  // Checks that `argument` is on the device of `first`, has this dtype and shape, and a contiguous last dimension.
   void check_part(const Argument& first, const Argument& argument, ScalarType dtype,
                   std::initializer_list<int64_t> shape, const char* meaning) const;
   void check_lengths(const Argument& first, const Tensor& lengths, int64_t batch) const;
 
-  // All parts contiguous and of the shapes that int4_kv.h states; the windows in the dtype of `first`.
+  // Checks that all parts are contiguous and have the shapes in int4_kv.h, and that the windows have the dtype of `first`.
   void check_int4_cache(const Argument& first, const Int4CacheTensors& cache, int64_t batch, int64_t heads_kv,
                         int64_t head_dim) const;
-  void check_int4_boundaries(const Int4CacheTensors& cache) const;  // of 16 bytes, where a GPU reads such pieces
+  void check_int4_boundaries(const Int4CacheTensors& cache) const;  // 16-byte alignment, for vector loads on a GPU
 
-  // Rows along the last dimension start on boundaries of `bytes`, and so do rows of rows.
+  // Checks that rows along the last dimension, and all outer strides, are multiples of `bytes`.
   void check_boundaries(const Argument& argument, int64_t bytes) const;
-  // What the GPU kernels of attention take: fp16 or bf16, head_dim 64, 128 or 256.
+  // Checks the queries for the GPU's attention kernels: fp16 or bf16, head_dim 64, 128 or 256.
   void check_queries_on_gpu(const Tensor& q) const;
-  // A GPU reads 16 bytes of k and v at a time.
+  // Checks 16-byte alignment of k and v for vector loads on a GPU.
   void check_new_on_gpu(const Tensor& k, const Tensor& v) const;
 };
 

@@ -1,18 +1,20 @@
-// Decode attention over quantized keys and values: what a block does, whatever their format; sm_75 and newer.
+// Decode attention over quantized keys and values, for any format; sm_75 and newer.
 //
-// Warp w of a block takes tiles w, w + warps, ... of 32 keys and values, rows as they lie in the cache, 16-byte chunks
-// swizzled (primitives/swizzle.cuh). Keys and values are the matrices of 16 rows, queries the one of 8 columns: as many as
-// there mostly are, so half of mma's work and of the registers for sums. ldmatrix hands a lane (g = l / 4, t = l % 4) word t
-// of key g's chunk, and of the values' chunk bytes 2 g and 2 g + 1 of keys 2 t and 2 t + 1: side by side, as mma wants
-// neighbours of k. So codes become fp16 in registers by masks alone. What masks add, 1024 or 64, is taken off: from the
-// values' codes one by one, exactly; from the scores as what the query's sum makes of it, in fp32.
+// Warp w of a block processes tiles w, w + warps, ... of 32 keys and values. A tile keeps the rows as they lie in the cache,
+// with 16-byte chunks swizzled (primitives/swizzle.cuh). Keys and values are the 16-row operand (A) of the mma and queries the
+// 8-column operand (B): there are rarely more than 8 queries, so this halves the mma work and the accumulators. ldmatrix gives
+// a lane (g = l / 4, t = l % 4) word t of key g's chunk; of a chunk of values, bytes 2 g and 2 g + 1 of keys 2 t and 2 t + 1,
+// adjacent, as mma needs neighbours along k. So codes become fp16 in registers by masks alone. The masks add a bias of 1024 or
+// 64. It is subtracted from the values' codes one by one, exactly; from the scores it is subtracted in fp32, as bias times the
+// sum of the query's columns.
 //
-// Of a tile, lane l holds scores of keys 8 n + g, n = 0 .. 3, and queries 8 r + 2 t + e, e = 0, 1: scores[r][n][e]. Packed by
-// pairs and transposed (movmatrix) they are the B fragments of the weights: keys 8 n + 2 t + e of query 8 r + g.
+// Layout: of a tile, lane l holds the scores of keys 8 n + g, n = 0 .. 3, and queries 8 r + 2 t + e, e = 0, 1, as
+// scores[r][n][e]. Packed in pairs and transposed (movmatrix) they become the B fragments of the weights: keys 8 n + 2 t + e of
+// query 8 r + g.
 //
-// A Format says how codes are copied, how a tile is multiplied, and whether values have one scale a key, which then goes
-// into the weights: out = sum of (2^(score - top) scale) code / sum of 2^(score - top), with `top` the maximum of
-// score + log2(scale). So the weights in fp16 lie in 0 .. 1, however small or large the values are.
+// A Format defines how codes are copied, how a tile is multiplied, and whether values have one scale per key. Such a scale is
+// folded into the weights: out = sum of (2^(score - top) scale) code / sum of 2^(score - top), with `top` the maximum of
+// score + log2(scale). So the fp16 weights lie in 0 .. 1 whatever the magnitude of the values.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -39,11 +41,11 @@
 
 namespace warpwatch {
 
-// A tile of codes in shared memory: 32 rows as they lie in the cache, their 16-byte chunks swizzled.
+// A tile of codes in shared memory: 32 rows as they lie in the cache, with swizzled 16-byte chunks.
 
-constexpr int kQuantizedKeys = 32;  // of a tile
+constexpr int kQuantizedKeys = 32;  // per tile
 
-// Where a 16-byte chunk of a row lies in a tile (primitives/swizzle.cuh). Rows of 32 bytes go two by two.
+// Offset of a row's 16-byte chunk within a tile (primitives/swizzle.cuh). Rows of 32 bytes are swizzled in pairs.
 template <int RowBytes>
 __device__ __forceinline__ constexpr uint32_t quantized_place(int row, int chunk) {
   if constexpr (RowBytes == 32) {
@@ -53,11 +55,11 @@ __device__ __forceinline__ constexpr uint32_t quantized_place(int row, int chunk
   }
 }
 
-// One warp copies a tile's 32 rows of RowBytes; those from `live` on become zeros.
+// One warp copies a tile's 32 rows of RowBytes; rows from `live` on are filled with zeros.
 template <int RowBytes, typename Copy>
 __device__ __forceinline__ void copy_quantized_rows(uint32_t tile, const void* first_row, int64_t stride, int live) {
   constexpr int kChunks = RowBytes / 16;
-  constexpr int kRows = 32 / kChunks;  // at once: 512 bytes
+  constexpr int kRows = 32 / kChunks;  // per step: 512 bytes
   const int first = threadIdx.x % 32 / kChunks;
   const int chunk = threadIdx.x % kChunks;
   const uint32_t to = tile + quantized_place<RowBytes>(first, chunk);
@@ -65,7 +67,7 @@ __device__ __forceinline__ void copy_quantized_rows(uint32_t tile, const void* f
     const unsigned char* from = static_cast<const unsigned char*>(first_row) + first * stride + 16 * chunk;
 #pragma unroll
     for (int row = 0; row < kQuantizedKeys; row += kRows) {
-      // `first` and `row` have no bit in common, so what the swizzle makes of their sum is what it makes of both.
+      // `first` and `row` share no bits, so the swizzle of their sum is the xor of both swizzles.
       const uint32_t by = quantized_place<RowBytes>(row, 0) - row * RowBytes;
       Copy::template run<16>((to ^ by) + row * RowBytes, from, decltype(all)::value || first + row < live);
       from += kRows * stride;
@@ -78,38 +80,38 @@ __device__ __forceinline__ void copy_quantized_rows(uint32_t tile, const void* f
   }
 }
 
-// For ldmatrix: this lane's row of a tile; chunk c is at `^ (c << 4)`, tiles lying on multiples of 256 bytes.
+// The lane's ldmatrix row address in a tile. Chunk c is at `^ (c << 4)`, since tiles start on multiples of 256 bytes.
 template <int RowBytes>
 __device__ __forceinline__ uint32_t quantized_row_of_lane(uint32_t tile) {
   return tile + quantized_place<RowBytes>(threadIdx.x % 32, 0);
 }
 
-// The packed queries of a block as B fragments of fp16, in the order of columns in which lanes have keys' words.
+// The block's packed queries as fp16 B fragments, with columns permuted to the order in which lanes hold the keys' words.
 //
-// The order of columns within a product is free as long as both sides have the same. A lane with t = lane % 4 has of a key
-// one word of WordDims neighbouring columns in each chunk of 16 bytes, and takes of it for step `sub` of mma, halves
-// p = 0, 1 of a fragment's k, columns 2 sub + p and 2 sub + p + WordDims / 2: what one mask takes out of a word at once.
+// Any order of columns within a product is correct if both operands use it. Of each 16-byte chunk of a key, a lane with
+// t = lane % 4 holds one word of WordDims consecutive columns. For mma step `sub`, half p = 0, 1 of a fragment's k, it uses
+// columns 2 sub + p and 2 sub + p + WordDims / 2: those that one mask extracts from a word together.
 //
-// Each row is divided by a power of two, so that its largest magnitude lies in [1, 2): no product with a scale leaves fp16,
-// and bf16 fits in it. The power goes into the scores in fp32.
+// Each row is divided by a power of two so that its largest magnitude lies in [1, 2). Then no product with a scale overflows
+// fp16, and bf16 queries fit it. The power is multiplied back into the scores in fp32.
 
-// RowTiles times eight queries: a lane holds columns of query 8 r + lane / 4, and, as the scores lie, numbers of queries
-// 8 r + 2 t and 8 r + 2 t + 1.
+// RowTiles tiles of eight queries: a lane holds columns of query 8 r + lane / 4; power and sum follow the layout of the scores,
+// queries 8 r + 2 t and 8 r + 2 t + 1.
 template <int HeadDim, int WordDims, int RowTiles>
 struct QuantizedDecodeQueries {
-  static constexpr int kWords = HeadDim / 4 / WordDims;  // of a key, for one lane
-  static constexpr int kSubs = WordDims / 4;             // steps of mma that a word lasts
+  static constexpr int kWords = HeadDim / 4 / WordDims;  // per key and lane
+  static constexpr int kSubs = WordDims / 4;             // mma steps per word
 
-  // What load() has asked for: the lane's columns as they lie in memory.
+  // The lane's columns as loaded by load().
   struct Raw {
     uint32_t words[RowTiles][kWords][WordDims / 2];
   };
 
   uint32_t b[RowTiles][kWords][kSubs][2];
   float power[RowTiles][2];
-  float sum[RowTiles][2];  // of the query's columns, as the fragments hold them
+  float sum[RowTiles][2];  // of the query's columns, as rounded in the fragments
 
-  // The first column of a lane's word.
+  // First column of the lane's word.
   static __device__ __forceinline__ int column(int word) { return (4 * word + threadIdx.x % 4) * WordDims; }
 
   template <typename Element>
@@ -175,14 +177,15 @@ struct QuantizedDecodeQueries {
   }
 };
 
-// Of an 8 x 8 matrix of 16-bit elements, of which each lane has two neighbours of row g: rows 2 t and 2 t + 1 of column g.
+// Transposes an 8 x 8 matrix of 16-bit elements: in, a lane holds two neighbours of row g; out, rows 2 t and 2 t + 1 of column
+// g.
 __device__ __forceinline__ uint32_t transposed(uint32_t pair) {
   uint32_t result;
   asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\n" : "=r"(result) : "r"(pair));
   return result;
 }
 
-// What a lane sums up of queries 8 r + 2 t and 8 r + 2 t + 1: the output, 16 columns of it a tile of mma.
+// A lane's accumulators of queries 8 r + 2 t and 8 r + 2 t + 1: the output, 16 columns per mma tile.
 template <int HeadDim, int RowTiles>
 struct QuantizedDecodeSums {
   float out[RowTiles][HeadDim / 16][4] = {};
@@ -196,7 +199,7 @@ struct QuantizedDecodeSums {
   }
 };
 
-// Mma: HalfMmaSm75, or FloatMmaSm80<__half>, which also stands for having cp.async. Element is that of q and out.
+// Mma: HalfMmaSm75, or FloatMmaSm80<__half>, which also selects cp.async. Element: type of q and out.
 template <typename Mma, typename Element, int HeadDim, int RowTiles, typename Format, int Warps, int Stages>
 struct QuantizedDecode {
   static constexpr bool kAsync = Stages > 1;
@@ -207,11 +210,11 @@ struct QuantizedDecode {
   using Queries = typename Format::Queries;
   static constexpr int kSharedBytes = std::max<int>(kRingBytes, sizeof(Space));
   using Shape = LaunchShape<32 * Warps, kSharedBytes>;
-  static constexpr float scale_log2(const DecodeAttentionParams&) { return 1.0f; }  // row_max is in powers of two already
+  static constexpr float scale_log2(const DecodeAttentionParams&) { return 1.0f; }  // row_max is already in powers of two
 
   typename Format::Sums sums;
-  float row_max[RowTiles][2];  // of score + log2(scale of the value); the same in lanes of one t
-  float row_sum[RowTiles][2];  // of this lane's keys
+  float row_max[RowTiles][2];  // of score + log2(value's scale); equal in lanes with the same t
+  float row_sum[RowTiles][2];  // of this lane's keys only
   float factor[RowTiles][2];   // turns a query's products into log2 of weights
 
   __device__ __forceinline__ explicit QuantizedDecode(const Queries& queries, float scale) {
@@ -226,7 +229,7 @@ struct QuantizedDecode {
     }
   }
 
-  // Scores become weights times the values' scales, packed as B fragments; what was summed shrinks where a maximum rises.
+  // Replaces scores by weights times the values' scales, packed as B fragments; rescales the sums where a maximum rises.
   __device__ __forceinline__ void exp_and_sum(uint32_t (&b)[RowTiles][4], float (&scores)[RowTiles][4][2],
                                         const float (&scales)[4], const float (&logs)[4], const DecodeAttentionParams& p,
                                         const DecodeAttentionWork& work, int key) {
@@ -239,7 +242,7 @@ struct QuantizedDecode {
 #pragma unroll
         for (int n = 0; n < 4; ++n) scores[r][n][e] *= factor[r][e];
         if (!all_seen) {
-          // Counted from this lane's first key.
+          // Relative to this lane's first key.
           const int lane = threadIdx.x % 32;
           const int seen = keys_seen_by_row(p, work, 8 * r + 2 * (lane % 4) + e) - key - lane / 4;
 #pragma unroll
@@ -258,10 +261,10 @@ struct QuantizedDecode {
 #pragma unroll
         for (int e = 0; e < 2; ++e) top[e] = fmaxf(top[e], __shfl_xor_sync(0xffffffffu, top[e], step));
       }
-      // A row that has seen no key has the maximum -inf. Subtracting 0 then gives weights 0, not -inf + inf.
+      // A row that has seen no key has the maximum -inf. Subtracting 0 instead gives weights 0, not exp2(-inf + inf).
 #pragma unroll
       for (int e = 0; e < 2; ++e) base[e] = top[e] == -INFINITY ? 0.0f : top[e];
-      // After the first tiles a maximum seldom rises; where no row of the warp's has a new one, all would be rescaled by 1.
+      // After the first tiles a maximum rarely rises. If none of the warp's rows has a new one, all factors are 1: skip.
       if (__any_sync(0xffffffffu, top[0] != row_max[r][0] || top[1] != row_max[r][1])) {
         float factor[2];
 #pragma unroll
@@ -286,7 +289,7 @@ struct QuantizedDecode {
     }
   }
 
-  // One tile: `tile` has score(), add_values() and, where values are scaled, scales().
+  // Processes one tile. `tile` has score(), add_values() and, if values are scaled, scales().
   template <typename Tile>
   __device__ __forceinline__ void add(const Tile& tile, const Queries& queries, const DecodeAttentionParams& p,
                                       const DecodeAttentionWork& work, int key) {
@@ -308,16 +311,16 @@ struct QuantizedDecode {
     tile.template add_values<Mma>(sums, b);
   }
 
-  // Puts the block's warps together and stores. All of the block call it, when nobody needs the tiles any more.
+  // Merges the block's warps and stores. All threads of the block must call it, once no tile is needed any more.
   __device__ __forceinline__ void finish(unsigned char* shared, const DecodeAttentionParams& p,
                                          const DecodeAttentionWork& work) const {
     auto& space = *reinterpret_cast<Space*>(shared);
     const int warp = threadIdx.x / 32;
     const int lane = threadIdx.x % 32;
-    constexpr int kNear = Format::kNear;  // neighbouring columns that a lane holds, of kNear / 2 tiles of mma
+    constexpr int kNear = Format::kNear;  // consecutive columns per lane, from kNear / 2 mma tiles
 #pragma unroll
     for (int first = 0; first < HeadDim; first += kColumns) {
-      __syncthreads();  // every warp has left its tiles, or the columns of before
+      __syncthreads();  // all warps are done with their tiles, or with the previous columns
 #pragma unroll
       for (int r = 0; r < RowTiles; ++r) {
 #pragma unroll
@@ -349,16 +352,16 @@ struct QuantizedDecode {
 
   static __device__ __forceinline__ void run(const DecodeAttentionParams& p, const typename Format::Cache& cache) {
     extern __shared__ __align__(1024) unsigned char shared[];
-    launch_dependents();  // the parts' combination, which waits for this one's end
+    launch_dependents();  // the combine kernel, which waits for the end of this one
     const int warp = threadIdx.x / 32;
     unsigned char* const ring = shared + warp * Stages * Format::kStageBytes;
     const DecodeAttentionWork work = decode_attention_work_of_block<kRows, kQuantizedKeys>(p, blockIdx.x);
     typename Queries::Raw raw;
-    Queries::template load<Element>(raw, p, work);  // asked for before all that would stand in its way
+    Queries::template load<Element>(raw, p, work);  // issued first, ahead of the tiles' copies
     const typename Format::Head head(cache, work.batch, work.head_kv);
     const int end_codes = Format::end_of_codes(work);
 
-    constexpr int kStride = Warps * kQuantizedKeys;  // from one of the warp's tiles to its next
+    constexpr int kStride = Warps * kQuantizedKeys;  // between consecutive tiles of a warp
     int key = work.first_key + warp * kQuantizedKeys;
     const auto copy = [&](int coming, int stage) {
       if (coming < end_codes) {
@@ -381,11 +384,11 @@ struct QuantizedDecode {
     for (; key < end_codes; key += kStride) {
       if constexpr (kAsync) {
         cp_async_wait<Stages - 2>();
-        __syncwarp();  // the tile has landed for all lanes, and all have left the one that is written over next
+        __syncwarp();  // the tile has landed for all lanes, and all have read the stage that is overwritten next
         copy(key + (Stages - 1) * kStride, stage == 0 ? Stages - 1 : stage - 1);
-        cp_async_commit();  // also when empty, so that the number of groups tells which tile has landed
+        cp_async_commit();  // committed even if empty, so that the group count tells which tile has landed
       } else {
-        __syncwarp();  // all lanes have left the tile before
+        __syncwarp();  // all lanes have read the previous tile
         copy(key, 0);
         __syncwarp();
       }
@@ -394,7 +397,7 @@ struct QuantizedDecode {
     }
     if constexpr (kAsync) cp_async_wait<0>();
 
-    // Worked out again rather than kept in registers through the loop.
+    // Recomputed: keeping it across the loop would cost registers.
     int block = blockIdx.x;
     asm volatile("" : "+r"(block));
     const DecodeAttentionWork again = decode_attention_work_of_block<kRows, kQuantizedKeys>(p, block);
@@ -408,7 +411,7 @@ struct QuantizedDecode {
   }
 };
 
-// Calls `launch` with the template arguments <Element, HeadDim, RowTiles> of this problem.
+// Calls `launch` with the template arguments <Element, HeadDim, RowTiles> for this problem.
 template <typename Launch>
 cudaError_t with_quantized_shape(const DecodeAttentionParams& p, const Launch& launch) {
   const bool two = quantized_decode_row_tiles(decode_attention_rows(p), p.head_dim) == 2;

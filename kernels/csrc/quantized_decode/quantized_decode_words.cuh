@@ -1,4 +1,4 @@
-// Words of shared and of global memory as a lane moves and unpacks them.
+// How a lane copies and unpacks words of quantized codes.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -10,8 +10,8 @@
 
 namespace warpwatch {
 
-// One lane's piece of 4, 8 or 16 bytes from global memory to an address in the shared window; zeros unless `live`. By
-// cp.async, which the caller commits and waits for, or through registers (sm_75).
+// Copies a lane's 4, 8 or 16 bytes from global to shared memory, or zeros unless `live`. Async: by cp.async, which the caller
+// commits and waits for; else through registers (sm_75).
 template <bool Async>
 struct PieceCopy {
   template <int Bytes>
@@ -31,7 +31,7 @@ struct PieceCopy {
   }
 };
 
-// Words words at once, 1, 2 or 4.
+// Loads 1, 2 or 4 words at once.
 template <int Words>
 __device__ __forceinline__ void load_words(uint32_t (&words)[Words], const void* from) {
   static_assert(Words == 1 || Words == 2 || Words == 4, "one load");
@@ -50,8 +50,8 @@ __device__ __forceinline__ void load_words(uint32_t (&words)[Words], const void*
   }
 }
 
-// (word & mask) ^ bits as one LOP3, whose truth table 0x6a is; from C++ the compiler makes two, an instruction having room
-// for one constant.
+// (word & mask) ^ bits as one LOP3 with truth table 0x6a. From C++ the compiler emits two, since an instruction encodes only
+// one constant.
 template <uint32_t kMask, uint32_t kBits>
 __device__ __forceinline__ uint32_t masked_xor(uint32_t word) {
   uint32_t result;
@@ -62,7 +62,7 @@ __device__ __forceinline__ uint32_t masked_xor(uint32_t word) {
 __device__ __forceinline__ __half2 as_half2(uint32_t bits) { return *reinterpret_cast<const __half2*>(&bits); }
 __device__ __forceinline__ uint32_t as_word(__half2 pair) { return *reinterpret_cast<const uint32_t*>(&pair); }
 
-// The lower halves of two words, the first one's below; likewise the upper halves.
+// The lower halves of two words, the first word's in the low half; upper_halves likewise.
 __device__ __forceinline__ uint32_t lower_halves(uint32_t first, uint32_t second) {
   return __byte_perm(first, second, 0x5410);
 }
@@ -70,15 +70,15 @@ __device__ __forceinline__ uint32_t upper_halves(uint32_t first, uint32_t second
   return __byte_perm(first, second, 0x7632);
 }
 
-// Bytes 0 and 2 of a word, signed, as two halves, exactly: 0x6400 | u is 1024 + u, and u = byte + 128.
+// Bytes 0 and 2 of a word, signed, as two halves, exactly: 0x6400 | u is 1024 + u, with u = byte + 128.
 constexpr float kByteBias = 1152.0f;
 __device__ __forceinline__ uint32_t biased_even_bytes(uint32_t word) { return masked_xor<0x00ff00ff, 0x64806480>(word); }
 __device__ __forceinline__ uint32_t even_bytes_as_halves(uint32_t word) {
   return as_word(__hsub2(as_half2(biased_even_bytes(word)), __half2half2(__ushort_as_half(0x6480))));
 }
 
-// Nibbles 0 and 4 of a word, 0 .. 15, as two halves, exactly: 0x6400 | u is 1024 + u. And nibbles 1 and 5, which stand for
-// 16 u: 0x5400 | 16 u is 64 + u.
+// Nibbles 0 and 4 of a word, 0 .. 15, as two halves, exactly: 0x6400 | u is 1024 + u. Nibbles 1 and 5, as 16 u: 0x5400 | 16 u
+// is 64 + u.
 constexpr uint32_t kMinusFirstBias = 0xe400e400;   // -1024, twice
 constexpr uint32_t kMinusSecondBias = 0xd400d400;  // -64, twice
 __device__ __forceinline__ uint32_t biased_first_nibbles(uint32_t word) {
@@ -87,7 +87,7 @@ __device__ __forceinline__ uint32_t biased_first_nibbles(uint32_t word) {
 __device__ __forceinline__ uint32_t biased_second_nibbles(uint32_t word) {
   return masked_xor<0x00f000f0, 0x54005400>(word);
 }
-// The same without what they are biased by.
+// The nibbles with that bias subtracted.
 __device__ __forceinline__ uint32_t first_nibbles(uint32_t word) {
   return as_word(__hadd2(as_half2(biased_first_nibbles(word)), as_half2(kMinusFirstBias)));
 }
