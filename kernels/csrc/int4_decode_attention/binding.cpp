@@ -1,5 +1,5 @@
-// torch.ops.warpwatch.int4_decode_attention: checks its tensors, fills DecodeAttentionParams, and calls the version of the
-// CPU or of this GPU.
+// Binding of torch.ops.warpwatch.int4_decode_attention: checks its tensors, fills DecodeAttentionParams and calls the CPU
+// version or the kernel for this GPU.
 #include "int4_decode_attention/int4_decode_attention.h"
 
 #include <optional>

@@ -1,13 +1,13 @@
-// int4_decode_attention on the CPU: decode_attention_cpu.h has the loops.
+// int4_decode_attention on the CPU; the loops are in decode_attention_cpu.h.
 #include "decode_attention/decode_attention_cpu.h"
 #include "int4_decode_attention/int4_decode_attention.h"
 
 namespace warpwatch {
 
-// A row as those loops read it: its elements one after the other, in fp32.
+// A row as those loops read it: element by element, in fp32.
 template <class Element>
 struct Int4Row {
-  const Element* window;  // null: the row lies in codes
+  const Element* window;  // null: the row is quantized
   const uint8_t* codes;
   const Half* scales;
   bool is_key;
@@ -25,8 +25,8 @@ struct Int4Row {
 template <class Element>
 struct Int4Head {
   const Int4Cache& cache;
-  int64_t index;  // of the head among all
-  int whole;      // keys in codes
+  int64_t index;  // of the head among all heads of the batch
+  int whole;      // quantized keys: those of complete groups
 
   Int4Head(const Int4Cache& of, int batch, int head)
       : cache(of),

@@ -1,11 +1,11 @@
-// KIVI's 4-bit format as quantized_decode.cuh wants it: tiles of one group, 32 keys and values.
+// The 4-bit KIVI Format of quantized_decode.cuh: a tile is one group of 32 keys and values.
 //
-// A tile in shared memory: codes of 32 keys, of 32 values; scales and zeros of the keys, as they lie in the cache; of each
-// value its groups' scales and zeros by turns, in whole chunks of 16 bytes. A word is eight neighbours of a key, a chunk of a
-// value one group and four tiles of mma.
+// A tile in shared memory: codes of 32 keys, codes of 32 values; the keys' scales and zeros, as they lie in the cache; per
+// value its groups' scales and zeros, alternating, padded to 16-byte chunks. A word holds eight consecutive channels of a key.
+// A chunk of values holds one group of channels and four mma tiles.
 //
-// Values are dequantized to halves, scale code + zero rounded once, before they meet weights. Weights times scales instead
-// would be fewer products, but a weight is 1 at most: a small one times a small scale is no fp16 number any more.
+// Values are dequantized to fp16, scale code + zero rounded once, before the product with the weights. Folding the scales into
+// the weights would take fewer products, but weights are at most 1: a small weight times a small scale underflows fp16.
 #pragma once
 
 #include "int4_decode_attention/int4_decode_attention.h"
@@ -41,14 +41,14 @@ struct Int4Format {
   static constexpr bool kHasWindow = true;
   static constexpr bool kScaledValues = false;
   static constexpr int kNear = 4;
-  static constexpr int kChunks = HeadDim / 32;  // and groups of channels
+  static constexpr int kChunks = HeadDim / 32;  // 16-byte chunks of codes per row; also groups of channels
   using Queries = QuantizedDecodeQueries<HeadDim, 8, RowTiles>;
   using Sums = QuantizedDecodeSums<HeadDim, RowTiles>;
   static constexpr int kCodesBytes = kQuantizedKeys * HeadDim / 2;
   static constexpr int kKeyScalesBytes = 4 * HeadDim;
-  static constexpr int kTokenScales = HeadDim / 8;  // bytes: scales and zeros of one value
+  static constexpr int kTokenScales = HeadDim / 8;  // bytes of scales and zeros per value
   static constexpr int kTokenStride = kTokenScales < 16 ? 16 : kTokenScales;
-  static constexpr int kValueScales = 2 * kCodesBytes + kKeyScalesBytes;  // where those of values begin
+  static constexpr int kValueScales = 2 * kCodesBytes + kKeyScalesBytes;  // offset of the values' scales
   static constexpr int kStageBytes = kValueScales + kQuantizedKeys * kTokenStride;
   static_assert(kQuantizedKeys == kInt4Group && kStageBytes % 256 == 0, "a tile is a group, aligned as the swizzle wants");
 
@@ -78,7 +78,7 @@ struct Int4Format {
                                          kQuantizedKeys);
   }
 
-  // Columns i and i + 4 of four words of eight halves, i = 2 sub + pair: what a word of codes gives for the same step.
+  // Columns i and i + 4, i = 2 sub + pair, of eight halves in four words: the order in which a word of codes yields columns.
   static __device__ __forceinline__ uint32_t pair_of_eight(const uint32_t (&halves)[4], int sub, int pair) {
     return pair == 0 ? lower_halves(halves[sub], halves[sub + 2]) : upper_halves(halves[sub], halves[sub + 2]);
   }
@@ -91,8 +91,8 @@ struct Int4Format {
     template <typename Mma>
     __device__ __forceinline__ void score(float (&products)[RowTiles][2][4], const Queries& queries) const {
       const uint32_t row = quantized_row_of_lane<HeadDim / 2>(shared_address(stage));
-      float zero[RowTiles][4] = {};   // q . zeros, the same for each key
-      float masks[RowTiles][4] = {};  // less what the masks add
+      float zero[RowTiles][4] = {};   // q . zeros, equal for all keys
+      float masks[RowTiles][4] = {};  // minus the bias that the masks add
 #pragma unroll
       for (int r = 0; r < RowTiles; ++r) {
 #pragma unroll
@@ -144,10 +144,10 @@ struct Int4Format {
       const int lane = threadIdx.x % 32;
       const unsigned char* const scales = stage + kValueScales;
       const uint32_t row = quantized_row_of_lane<HeadDim / 2>(shared_address(stage) + kCodesBytes);
-      constexpr int kGroups = kChunks < 4 ? kChunks : 4;  // whose scales are taken out at once
+      constexpr int kGroups = kChunks < 4 ? kChunks : 4;  // groups whose scales are loaded at a time
 #pragma unroll
       for (int first = 0; first < kChunks; first += kGroups) {
-        uint32_t even[4][kGroups], odd[4][kGroups];  // of keys 8 n + 2 t and 8 n + 2 t + 1: scale below, zero above
+        uint32_t even[4][kGroups], odd[4][kGroups];  // keys 8 n + 2 t, 8 n + 2 t + 1: scale in the low half, zero high
 #pragma unroll
         for (int n = 0; n < 4; ++n) {
           const unsigned char* const token = scales + (8 * n + 2 * (lane % 4)) * kTokenStride + 4 * first;
@@ -187,16 +187,16 @@ struct Int4Format {
     }
   };
 
-  // The same of the window, straight from global memory: one tile of each sequence at most.
+  // The window as a tile, read directly from global memory: at most one per sequence.
   struct WindowTile {
     const Element* key_rows;
     const Element* value_rows;
-    int live;  // rows
+    int live;  // rows in the window
 
     __device__ __forceinline__ WindowTile(const Head& head, int key, int length)
         : key_rows(head.key_window), value_rows(head.value_window), live(length - key) {}
 
-    // 2 Words neighbours of a row as halves; zeros behind the last row.
+    // Loads 2 * Words consecutive elements of a row as halves; zeros past the last row.
     template <int Words>
     __device__ __forceinline__ void load_halves(uint32_t (&halves)[Words], const Element* window, int row,
                                                 int column) const {
@@ -208,7 +208,7 @@ struct Int4Format {
         const uint16_t high = static_cast<uint16_t>(raw[i] >> 16);
         halves[i] = pack<__half>(as_float(*reinterpret_cast<const Element*>(&low)),
                                  as_float(*reinterpret_cast<const Element*>(&high)));
-        // Infinite halves become the largest finite ones, as when rows are quantized: 0x7c00 becomes 0x7bff.
+        // Infinities become the largest finite halves, as in quantization: 0x7c00 becomes 0x7bff.
         halves[i] -= __vcmpeq2(halves[i] & 0x7fff7fff, 0x7c007c00) & 0x00010001;
       }
     }
@@ -241,7 +241,7 @@ struct Int4Format {
       }
     }
 
-    // The same keys, columns and order as of codes.
+    // The same keys, columns and order as for codes.
     template <typename Mma>
     __device__ __forceinline__ void add_values(Sums& sums, const uint32_t (&b)[RowTiles][4]) const {
       const int g = threadIdx.x % 32 / 4;
@@ -250,7 +250,7 @@ struct Int4Format {
       for (int chunk = 0; chunk < kChunks; ++chunk) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          uint32_t columns[2][4];  // [keys 8 further][column of four], two keys each
+          uint32_t columns[2][4];  // [0: this row, 1: eight keys further][column of four], two keys each
 #pragma unroll
           for (int far = 0; far < 2; ++far) {
             uint32_t even[2], odd[2];

@@ -1,4 +1,4 @@
-// int4_decode_attention, sm_75: quantized_decode.cuh has the kernel.
+// int4_decode_attention, sm_75; the kernel is in quantized_decode.cuh.
 #include "int4_decode_attention/int4_decode_attention_format.cuh"
 
 namespace warpwatch {

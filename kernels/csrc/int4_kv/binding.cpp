@@ -1,4 +1,4 @@
-// torch.ops.warpwatch.int4_kv_append: checks its tensors, fills Int4KvParams, and calls the version of the CPU or of the GPU.
+// Binding of torch.ops.warpwatch.int4_kv_append: checks its tensors, fills Int4KvParams, calls the CPU or the CUDA version.
 #include "int4_kv/int4_kv.h"
 
 #include "quantized_decode/operands.h"

@@ -1,8 +1,8 @@
-// int4_kv_append on any GPU: a block takes 32 positions of the keys or values of one head, a group.
+// int4_kv_append on any GPU: a block handles one group, 32 positions of the keys or values of one head.
 //
-// Blocks are numbered (of keys or values, sequence, head, group from the first that the new tokens reach). Only the first
-// group can hold tokens of before, from the window, and only the last can stay incomplete and go to the window: the block of
-// the first group does that too, after it has read the window.
+// Block index: (keys or values, sequence, head, group), groups counted from the first that the new tokens reach. Only the first
+// group can contain earlier tokens, which it reads from the window; only the last can stay incomplete, and its tokens are
+// stored to the window. The first group's block stores them, after it has read the window.
 #include <cuda_runtime.h>
 
 #include <climits>
@@ -15,11 +15,11 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int kMostHeadDim = 256;
-constexpr int kBlocks = 8;   // on an SM, within 64 registers
+constexpr int kBlocks = 8;   // per SM, with 64 registers per thread
 constexpr int kUnrolled = 8;  // tokens
-constexpr int kAtOnce = 4;  // pieces that a thread has on the way
+constexpr int kAtOnce = 4;  // 16-byte loads in flight per thread
 
-// The least and the most of some numbers; a NaN among them is remembered and otherwise ignored, unless it is the first.
+// Minimum and maximum of some numbers. A NaN among them is recorded and otherwise ignored, unless it comes first.
 struct Range {
   float least, most;
   bool not_a_number = false;
@@ -42,26 +42,26 @@ struct Grid {
     zero = __float2half_rn(range.not_a_number ? __int_as_float(0x7fc00000) : least);
     const float exact = __fdiv_rn(__fsub_rn(most, least), 15.0f);
     scale = __float2half_rn(exact);
-    // Rounded up, the scale may take the largest code beyond fp16.
+    // The scale, if rounded up, may take the largest code beyond fp16's range.
     if (__fadd_rn(__fmul_rn(15.0f, __half2float(scale)), least) > kLargestHalf) scale = __float2half_rd(exact);
     offset = __half2float(zero);
     const float step = __half2float(scale);
     inverse = step > 0.0f ? __frcp_rn(step) : 0.0f;
   }
-  // __float2int_rn rounds ties to even and makes 0 of a NaN.
+  // __float2int_rn rounds ties to even and converts NaN to 0.
   __device__ __forceinline__ uint32_t code(float x) const {
     return static_cast<uint32_t>(max(0, min(15, __float2int_rn(__fmul_rn(__fsub_rn(x, offset), inverse)))));
   }
 };
 
-// Rows of head_dim numbers in shared memory, a piece of 16 bytes longer than they are: rows below each other begin in
-// different banks.
+// Rows of head_dim elements in shared memory, padded by 16 bytes so that consecutive rows start in different banks.
 template <typename Element>
 __device__ __forceinline__ int row_stride(int head_dim) {
   return head_dim + Piece<Element>::kElements;
 }
 
-// A thread takes two neighbouring channels of all 32 tokens, and reads them twice: held, they would cost the SM blocks.
+// Keys: a thread handles two neighbouring channels of all 32 tokens. It reads them twice: held in registers, they would lower
+// occupancy.
 template <typename Element>
 __device__ __forceinline__ void quantize_keys(const Element* x, int head_dim, uint8_t* codes, __half* scales) {
   using Pair = typename PairOf<Element>::Type;
@@ -89,7 +89,7 @@ __device__ __forceinline__ void quantize_keys(const Element* x, int head_dim, ui
   }
 }
 
-// A thread takes 32 neighbouring channels of one token. `aligned`: codes begin on a piece.
+// Values: a thread handles 32 neighbouring channels of one token. `aligned`: codes are 16-byte aligned.
 template <typename Element>
 __device__ __forceinline__ void quantize_values(const Element* x, int head_dim, uint8_t* codes, __half* scales,
                                                 bool aligned) {
@@ -115,7 +115,7 @@ __device__ __forceinline__ void quantize_values(const Element* x, int head_dim, 
     const Grid grid(range);
     scales[2 * item] = grid.scale;
     scales[2 * item + 1] = grid.zero;
-    uint32_t words[4] = {};  // of eight codes
+    uint32_t words[4] = {};  // eight codes each
 #pragma unroll
     for (int n = 0; n < kPieces; ++n) {
       held[n].reload_from_packed();
@@ -136,7 +136,7 @@ __device__ __forceinline__ void quantize_values(const Element* x, int head_dim, 
   }
 }
 
-// `aligned`: rows, windows and codes begin on pieces of 16 bytes.
+// `aligned`: rows, windows and codes are 16-byte aligned.
 template <typename Element>
 __global__ void __launch_bounds__(kThreads, kBlocks) int4_kv_append_groups(const Int4KvParams p, int groups, bool aligned) {
   using P = Piece<Element>;
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) int4_kv_append_groups(const
   const int64_t* strides = p.row_strides[tensor];
   const Element* rows = static_cast<const Element*>(p.rows[tensor]) + batch * strides[0] + head * strides[1];
   Element* window = static_cast<Element*>(p.windows[tensor]) + index * kInt4Group * p.head_dim;
-  const auto row_of = [&](int row) {  // of the group
+  const auto row_of = [&](int row) {  // row of the group
     const int64_t position = first + row;
     return position < begin ? window + row * p.head_dim : rows + (position - first_new) * strides[2];
   };
@@ -200,8 +200,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks) int4_kv_append_groups(const
     }
   }
   if (which != 0) return;
-  const int64_t open = max(end / kInt4Group * kInt4Group, begin);  // the first new position that stays in the window
-  const int staying = static_cast<int>(end - open) * p.head_dim;   // of less than 32 rows, or none
+  const int64_t open = max(end / kInt4Group * kInt4Group, begin);  // first new position that stays in the window
+  const int staying = static_cast<int>(end - open) * p.head_dim;   // elements of fewer than 32 rows, or 0
   for (int i = threadIdx.x; i < staying; i += kThreads) {
     const int64_t position = open + i / p.head_dim;
     const int d = i % p.head_dim;
@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) int4_kv_append_groups(const
   }
 }
 
-// Whether all that is read and written in pieces begins on one.
+// Whether everything that is accessed by 16-byte vectors is aligned.
 template <typename Element>
 bool in_pieces(const Int4KvParams& p) {
   for (int tensor = 0; tensor < 2; ++tensor) {
@@ -223,7 +223,7 @@ bool in_pieces(const Int4KvParams& p) {
 
 template <typename Element>
 cudaError_t launch(const Int4KvParams& p, cudaStream_t stream) {
-  const int64_t groups = (p.seq + kInt4Group - 1) / kInt4Group + 1;  // that seq neighbours can reach
+  const int64_t groups = (p.seq + kInt4Group - 1) / kInt4Group + 1;  // most groups that seq positions touch
   const int64_t blocks = 2 * p.batch * p.heads * groups;
   if (blocks > INT_MAX) return cudaErrorInvalidValue;
   int4_kv_append_groups<Element><<<static_cast<int>(blocks), kThreads, 0, stream>>>(p, static_cast<int>(groups), in_pieces<Element>(p));

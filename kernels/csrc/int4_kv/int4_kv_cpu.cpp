@@ -1,4 +1,4 @@
-// int4_kv_append on the CPU: the key heads shared among PyTorch's threads, groups of tokens one after the other.
+// int4_kv_append on the CPU: key heads are distributed over PyTorch's threads, each handling its groups of tokens in order.
 #include "int4_kv/int4_kv.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace warpwatch {
 namespace {
 
-// The grid of 32 numbers that lie `stride` apart.
+// Scale and zero of 32 numbers that are `stride` elements apart.
 struct Grid {
   Half scale, zero;
   float inverse;
@@ -28,7 +28,7 @@ struct Grid {
     most = within_half(most);
     zero = Half(not_a_number ? std::numeric_limits<float>::quiet_NaN() : least);
     scale = Half((most - least) / 15.0f);
-    // Rounded up, the scale may take the largest code beyond fp16.
+    // The scale, if rounded up, may take the largest code beyond fp16's range.
     if (15.0f * static_cast<float>(scale) + least > kLargestHalf) --scale.x;
     inverse = static_cast<float>(scale) > 0.0f ? 1.0f / static_cast<float>(scale) : 0.0f;
   }

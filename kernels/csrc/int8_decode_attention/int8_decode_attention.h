@@ -1,7 +1,7 @@
-// int8_decode_attention.h: decode_attention over keys and values of 8-bit integers, one scale a token and head (int8_kv.h).
-//   key j is k_scales[j] * k_codes[j, :], and so for values; formula, masks and FLOP are decode_attention's, over
+// int8_decode_attention.h: decode_attention over int8 keys and values with one scale per token and head (int8_kv.h).
+//   key j is k_scales[j] * k_codes[j, :], values likewise; formula, masks and FLOP as in decode_attention
 //   2 (head_dim + 4) * batch heads_kv length bytes: half of fp16's
-// A key's scale multiplies its scores, a value's scale its weights: no element is multiplied by a scale.
+// A key's scale multiplies its scores and a value's scale its weights, so no element is multiplied by a scale.
 #pragma once
 
 #include "decode_attention/decode_attention.h"
@@ -20,7 +20,7 @@ struct Int8Cache {
   int64_t v_scale_batch_stride, v_scale_head_stride;
 };
 
-// A row as the CPU's loops read it: its elements one after the other, in fp32.
+// A row as the CPU's loops read it: element by element, in fp32.
 struct Int8Row {
   const int8_t* codes;
   float scale;
@@ -62,8 +62,8 @@ void int8_decode_attention_cpu(const DecodeAttentionParams& p, const Int8Cache& 
 
 namespace warpwatch {
 
-// As the launchers of decode_attention, but q is fp16 or bf16 on any of these GPUs and head_dim 64, 128 or 256. Rows of
-// codes start on 16-byte boundaries.
+// Same requirements as decode_attention's launchers, but q is fp16 or bf16 on all of these GPUs and head_dim 64, 128 or 256.
+// Rows of codes start on 16-byte boundaries.
 cudaError_t int8_decode_attention_sm75(const DecodeAttentionParams& p, const Int8Cache& cache, cudaStream_t stream);
 cudaError_t int8_decode_attention_sm80(const DecodeAttentionParams& p, const Int8Cache& cache, cudaStream_t stream);
 

@@ -1,7 +1,7 @@
-// The 8-bit format as quantized_decode.cuh wants it.
+// The int8 Format of quantized_decode.cuh.
 //
-// A tile in shared memory: codes of 32 keys, of 32 values, scales of the keys, of the values. A word is four neighbours of a
-// key, a chunk of a value one tile of mma: its even columns, then its odd ones.
+// A tile in shared memory: codes of 32 keys, codes of 32 values, the keys' scales, the values' scales. A word holds four
+// consecutive elements of a key. A chunk of values is one mma tile: its even columns, then its odd ones.
 #pragma once
 
 #include "int8_decode_attention/int8_decode_attention.h"
@@ -26,7 +26,7 @@ struct Int8Format {
 
   static __device__ __forceinline__ int end_of_codes(const DecodeAttentionWork& work) { return work.end_key; }
 
-  // Keys from `end` on become zeros with scale 0.
+  // Keys from `end` on are filled with zeros and scale 0.
   template <typename Copy>
   static __device__ __forceinline__ void copy(uint32_t stage, const Head& head, int key, int end) {
     const int lane = threadIdx.x % 32;
@@ -79,7 +79,7 @@ struct Int8Format {
     __device__ __forceinline__ void scales(float (&scales)[4], float (&logs)[4]) const {
       load_scales(scales, stage + 2 * kCodesBytes + kScalesBytes);
 #pragma unroll
-      for (int n = 0; n < 4; ++n) logs[n] = __log2f(fmaxf(scales[n], 0x1p-107f));  // a scale may be 0, its weight not
+      for (int n = 0; n < 4; ++n) logs[n] = __log2f(fmaxf(scales[n], 0x1p-107f));  // keeps the log of a scale of 0 finite
     }
 
     template <typename Mma>
@@ -101,7 +101,7 @@ struct Int8Format {
     }
 
    private:
-    // Of keys 8 n + g.
+    // Loads the scales of keys 8 n + g.
     static __device__ __forceinline__ void load_scales(float (&scales)[4], const unsigned char* from) {
 #pragma unroll
       for (int n = 0; n < 4; ++n) scales[n] = reinterpret_cast<const float*>(from)[8 * n + threadIdx.x % 32 / 4];

@@ -1,4 +1,4 @@
-// int8_decode_attention, sm_75: quantized_decode.cuh has the kernel.
+// int8_decode_attention, sm_75; the kernel is in quantized_decode.cuh.
 #include "int8_decode_attention/int8_decode_attention_format.cuh"
 
 namespace warpwatch {

@@ -1,4 +1,4 @@
-// torch.ops.warpwatch.int8_kv_append: checks its tensors, fills Int8KvParams, and calls the version of the CPU or of the GPU.
+// Binding of torch.ops.warpwatch.int8_kv_append: checks its tensors, fills Int8KvParams, calls the CPU or the CUDA version.
 #include "int8_kv/int8_kv.h"
 
 #include "quantized_decode/operands.h"

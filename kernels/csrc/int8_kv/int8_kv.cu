@@ -1,5 +1,5 @@
-// int8_kv_append on any GPU: 8, 16 or 32 lanes a row, each with 8 of its elements, held in registers between the row's maximum
-// and its codes. A prefill is bound by instructions as much as by memory, and so a lane then has several rows.
+// int8_kv_append on any GPU: 8, 16 or 32 lanes per row with 8 elements each, which stay in registers between the row's maximum
+// and its codes. A prefill is bound by instructions as much as by memory, so a lane then handles several rows.
 #include <cuda_runtime.h>
 
 #include "int8_kv/int8_kv.h"
@@ -11,37 +11,37 @@ namespace warpwatch {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kEach = 8;  // elements of a chunk, which is one lane's
+constexpr int kEach = 8;  // elements per chunk; a lane owns whole chunks
 constexpr int kMostHeadDim = 32 * kEach;
 
-// What a lane holds: so many chunks of so many rows.
+// A lane's share: chunks per row, and rows.
 struct Share {
   int chunks, rows;
 };
-// Prefill of 8 sequences, 8 heads, 4096 tokens and 128 elements: 73.7 us with one chunk of four rows, 74.7 with two of two or
-// of four (H100, whose memory is the bound); a kernel of one chunk of one row took 80.6.
+// Evidence: one H100, prefill of 8 sequences, 8 heads, 4096 tokens, head_dim 128, us (the bound is DRAM bandwidth):
+//   {1, 1} 80.6   {1, 4} 73.7   {2, 2} and {2, 4} 74.7
 constexpr Share kManyShare = {1, 4};
 constexpr Share kFewShare = {1, 1};
 
-// The kernel's parameters. A group of lanes has up to kRows new tokens of one head; groups run along the tokens first, then
-// over the heads, then over the batch. Blocks of blockIdx.y 0 take keys, those of 1 values, with the strides of keys. With
-// strides of 32 bits, codes lie on multiples of 8 bytes, and the parameters are 128 bytes: a launch with 240 takes 0.2 us
-// longer than one with 112, even if the kernel reads only the first (H100, cold L2).
+// The kernel's parameters. A lane group handles up to kRows new tokens of one head; groups are numbered along tokens first,
+// then heads, then batch. blockIdx.y = 0 handles keys, 1 values, both with the strides of the keys. With 32-bit strides, codes
+// are 8-byte aligned and the parameters take 128 bytes: a launch with 240 bytes of parameters takes 0.2 us longer than one with
+// 112, even if the kernel reads only the first ones (H100, cold L2).
 template <class Stride>
 struct Rows {
-  Divisor tokens, heads;  // tokens: groups of one head
+  Divisor tokens, heads;  // tokens: lane groups per head
   uint32_t groups;
   int seq, capacity, head_dim;
   const int32_t* lengths;
   const void* rows[2];  // k, v
   int8_t* codes[2];
   float* scales[2];
-  Stride row_strides[3], code_strides[3], scale_strides[2];  // batch, head, and row but for scales
+  Stride row_strides[3], code_strides[3], scale_strides[2];  // batch, head and, except for scales, row
 };
 static_assert(sizeof(Rows<int32_t>) <= 128);
 
-// Four values as bytes, the first in the lowest. The sum with 1.5 * 2^23 rounds to the nearest integer, ties to even, and
-// ends in it; no product passes 127, for `inverse` is 127 over the largest magnitude.
+// Converts four values to bytes, the first in the lowest. Adding 1.5 * 2^23 rounds to the nearest integer, ties to even, and
+// leaves it in the lowest bits; |product| <= 127, since `inverse` is 127 over the largest magnitude.
 __device__ __forceinline__ uint32_t four_codes(const float* values, float inverse) {
   uint32_t bits[4];
 #pragma unroll
@@ -49,8 +49,8 @@ __device__ __forceinline__ uint32_t four_codes(const float* values, float invers
   return __byte_perm(__byte_perm(bits[0], bits[1], 0x0040), __byte_perm(bits[2], bits[3], 0x0040), 0x5410);
 }
 
-// Bits of the largest magnitude, as Element has them: they are ordered as the magnitudes are, and those of a NaN above
-// infinity's, so that it wins. Two elements of 16 bits are compared at a time, and at last with each other.
+// The largest magnitude, as bits in Element's format: they order as the magnitudes do, with NaN above infinity, so NaN wins.
+// Two 16-bit elements are compared at a time, and finally with each other.
 template <typename Element>
 __device__ __forceinline__ uint32_t larger_of(uint32_t largest, const uint4& bits) {
   constexpr bool kTwo = sizeof(Element) == 2;
@@ -72,11 +72,11 @@ __device__ __forceinline__ float with_bits(__half, uint32_t bits) {
 __device__ __forceinline__ float with_bits(__nv_bfloat16, uint32_t bits) { return __uint_as_float(bits << 16); }
 __device__ __forceinline__ float with_bits(float, uint32_t bits) { return __uint_as_float(bits); }
 
-// Lanes of a warp may have different rows, and exchange maxima: none of them leaves before the others.
+// Lanes of a warp may own different rows but shuffle together, so none may exit early.
 template <typename Element, int kLanes, int kChunks, int kRows, class Stride>
 __global__ void __launch_bounds__(kThreads) int8_kv_append_rows(const Rows<Stride> p) {
   using P = Piece<Element>;
-  constexpr int kPieces = kEach / P::kElements;  // of a chunk
+  constexpr int kPieces = kEach / P::kElements;  // per chunk
   static_assert(kRows <= kLanes, "a lane for each scale");
   const uint32_t group = blockIdx.x * (kThreads / kLanes) + threadIdx.x / kLanes;
   const uint32_t clamped = min(group, p.groups - 1);
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kThreads) int8_kv_append_rows(const Rows<Strid
   const int token = static_cast<int>(clamped - head_batch * p.tokens.divisor()) * kRows;
   const uint32_t batch = p.heads.quotient(head_batch);
   const uint32_t head = head_batch - batch * p.heads.divisor();
-  const int64_t position = static_cast<int64_t>(p.lengths[batch]) - p.seq + token;  // of the first
+  const int64_t position = static_cast<int64_t>(p.lengths[batch]) - p.seq + token;  // of the first row
   const int rows = group < p.groups ? min(kRows, p.seq - token) : 0;
   const auto at_head = [&](const auto& strides) {
     return static_cast<int64_t>(batch) * strides[0] + static_cast<int64_t>(head) * strides[1];
@@ -92,10 +92,10 @@ __global__ void __launch_bounds__(kThreads) int8_kv_append_rows(const Rows<Strid
 
   const int lane = threadIdx.x % kLanes;
   const auto column = [&](int chunk) { return kEach * (lane + chunk * kLanes); };
-  const bool is_value = blockIdx.y != 0;  // not an index, which would put the parameters into local memory
+  const bool is_value = blockIdx.y != 0;  // selects with ?:; an index would move the parameters to local memory
   const Element* x = static_cast<const Element*>(is_value ? p.rows[1] : p.rows[0]) + at_head(p.row_strides) +
                      static_cast<int64_t>(token) * p.row_strides[2];
-  // All of them, also those that have no place: one wait covers them and the position.
+  // Loads all rows, also those outside the cache, so that one wait covers them and the position.
   P held[kRows][kChunks][kPieces];
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
@@ -128,16 +128,16 @@ __global__ void __launch_bounds__(kThreads) int8_kv_append_rows(const Rows<Strid
       largest_bits[r] = max(largest_bits[r], __shfl_xor_sync(0xffffffffu, largest_bits[r], distance));
     }
   }
-  // Lane r divides for row r, and stores its scale: side by side, for they lie so.
+  // Lane r divides for row r and stores its scale, so the scales are stored coalesced.
   uint32_t own_bits = largest_bits[0];
 #pragma unroll
   for (int r = 1; r < kRows; ++r) own_bits = lane == r ? largest_bits[r] : own_bits;
   own_bits = max(__float_as_uint(with_bits(Element(), own_bits)), __float_as_uint(kLeastMagnitude));
   const float own_largest = __uint_as_float(own_bits);
-  // Of a row with a NaN or an infinity all codes are 0: a NaN's, and what is finite times 127 over infinity.
+  // A row with NaN or infinity gets codes 0: the code of NaN, and of finite * 127 / infinity.
   const float own_inverse = own_bits < 0x7f800000u ? __fdiv_rn(127.0f, own_largest) : 0.0f;
 
-  // Rows that have a place.
+  // The rows that lie inside the cache.
   const int begin = static_cast<int>(min(max(-position, int64_t{0}), int64_t{kRows}));
   const int end = static_cast<int>(min(max(p.capacity - position, int64_t{0}), static_cast<int64_t>(rows)));
   int8_t* codes = (is_value ? p.codes[1] : p.codes[0]) + at_head(p.code_strides) + position * p.code_strides[2];
@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(kThreads) int8_kv_append_rows(const Rows<Strid
   }
 }
 
-// Keys, values, or both where their strides are the same.
+// Which tensors a launch handles: keys, values, or both if their strides are equal.
 struct Tensors {
   int first, count;
 };
@@ -207,7 +207,7 @@ void launch_share(const Int8KvParams& p, Tensors tensors, cudaStream_t stream) {
   int8_kv_append_rows<Element, kLanes, kShare.chunks, kShare.rows, Stride><<<blocks, kThreads, 0, stream>>>(rows);
 }
 
-// Whether strides fit 32 bits and a chunk's codes begin on a multiple of 8 bytes.
+// Whether strides fit 32 bits and each chunk's codes are 8-byte aligned.
 bool fits_short(const Int8KvParams& p) {
   const auto fits = [](int64_t stride) { return stride >= INT32_MIN && stride <= INT32_MAX; };
   for (int tensor = 0; tensor < 2; ++tensor) {
@@ -229,10 +229,10 @@ bool same_strides(const Int8KvParams& p) {
   return true;
 }
 
-// kLanes: for a chunk each.
+// kLanes: one lane per chunk.
 template <typename Element, int kLanes>
 void launch(const Int8KvParams& p, cudaStream_t stream) {
-  // More than one chunk where that leaves a large GPU (132 multiprocessors of 2048 threads) no thread idle.
+  // Several rows per lane if that still fills a large GPU (132 SMs of 2048 threads).
   constexpr int64_t kEnough = int64_t{kManyShare.chunks} * kManyShare.rows * 132 * 2048;
   const bool many = p.seq >= kManyShare.rows && 2 * p.batch * p.heads * p.seq * kLanes >= kEnough;
   const auto launch_tensors = !fits_short(p) ? launch_share<Element, kLanes, kFewShare, int64_t>

@@ -1,14 +1,14 @@
-// int8_kv.h: new tokens' keys and values into a cache of 8-bit integers, each row of a key or value with one fp32 scale
+// int8_kv.h: appends new keys and values to an int8 cache; each row of a key or value has one fp32 scale
 //   k_codes, v_codes: (batch, heads_kv, capacity, head_dim) int8, head_dim contiguous
 //   k_scales, v_scales: (batch, heads_kv, capacity) fp32, capacity contiguous
 //   k, v: (batch, heads_kv, seq, head_dim) fp16, bf16 or fp32, head_dim contiguous
-// Row i of k and v goes to position lengths[b] - seq + i, lengths counting the new tokens already, as decode attention takes
-// them; what falls outside 0 .. capacity - 1 is left out. Of a row x
+// Row i of k and v is stored at position lengths[b] - seq + i. As in decode attention, lengths include the new tokens.
+// Positions outside 0 .. capacity - 1 are skipped. For a row x:
 //   scale = largest / 127, code = x (127 / largest) rounded to the nearest integer, largest = max(2^-100, max of |x|)
-// so that x is within half a scale of scale * code; the formula of quantize_int8.h, with what it says of NaN and infinity.
+// so x is within half a scale of scale * code. quantize_int8.h has the same formula and defines NaN and infinity.
 // 2 batch heads_kv seq (head_dim (element size + 1) + 4) bytes: memory-bound.
 //
-// One scale a token: Xiao et al., "SmoothQuant" (arXiv:2211.10438, 2022), its per-token dynamic quantization.
+// One scale per token: the per-token dynamic quantization of Xiao et al., "SmoothQuant" (arXiv:2211.10438, 2022).
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Int8KvParams {
   int8_t* codes[2];
   float* scales[2];
   const int32_t* lengths;      // (batch)
-  int64_t row_strides[2][3];   // batch, head, row; in elements, as all strides
+  int64_t row_strides[2][3];   // batch, head, row; in elements, like all strides
   int64_t code_strides[2][3];  // batch, head, row
   int64_t scale_strides[2][2];  // batch, head
   int64_t batch, heads, seq;
@@ -39,9 +39,9 @@ void int8_kv_append_cpu(const Int8KvParams& p);
 
 namespace warpwatch {
 
-// Enqueues on `stream`; allocates nothing, waits for nothing. Any GPU; head_dim is a multiple of 8, rows of k and v and of
-// codes start on 16-byte and on 4-byte boundaries.
-constexpr int64_t kInt8KvMostRows = (int64_t{1} << 30) - 1;  // of k, and as many of v: a row's number is 32 bits
+// Enqueues on `stream`; no allocation, no synchronisation. Any GPU; head_dim is a multiple of 8; rows of k and v are 16-byte
+// and rows of codes 4-byte aligned.
+constexpr int64_t kInt8KvMostRows = (int64_t{1} << 30) - 1;  // of k, and as many of v: row numbers are 32-bit
 cudaError_t int8_kv_append_cuda(const Int8KvParams& p, cudaStream_t stream);
 
 }  // namespace warpwatch

@@ -1,4 +1,4 @@
-// int8_kv_append on the CPU: the rows shared among PyTorch's threads.
+// int8_kv_append on the CPU: rows are distributed over PyTorch's threads.
 #include "int8_kv/int8_kv.h"
 
 #include <algorithm>

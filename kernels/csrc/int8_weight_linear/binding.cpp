@@ -1,4 +1,4 @@
-// torch.ops.warpwatch.int8_weight_linear: checks its tensors, and calls the CPU's or a GPU's version, or cuBLAS.
+// Binding of torch.ops.warpwatch.int8_weight_linear: checks its tensors and calls the CPU version, a GPU kernel or cuBLAS.
 #include "int8_weight_linear/int8_weight_linear.h"
 
 #include <optional>
@@ -17,7 +17,7 @@ constexpr Checks kChecks{"int8_weight_linear"};
 
 struct Operands {
   LinearRows rows;
-  Int8WeightLinearParams params;  // without out
+  Int8WeightLinearParams params;  // `out` not set yet
 
   Tensor make_out() {
     Tensor out = torch::stable::new_empty(rows.x, rows.out_sizes);
@@ -39,7 +39,7 @@ Operands prepare(const Tensor& x, const Tensor& weight, const Tensor& weight_sca
               .weight_scales = static_cast<const float*>(weight_scales.data_ptr()),
               .bias = pointer_of(bias),
               .out = nullptr,
-              .x_stride = rows.x_stride(padded_k),  // of one row: what TMA takes
+              .x_stride = rows.x_stride(padded_k),  // even for a single row, as TMA needs it
               .m = static_cast<int>(rows.m),
               .n = static_cast<int>(rows.n),
               .k = static_cast<int>(rows.k),
@@ -80,7 +80,7 @@ cudaError_t launch(Int8WeightLinearParams& p, const OnDeviceOf& gpu) {
   fail_without_kernel("int8_weight_linear", capability);
 }
 
-// Many rows: a weight of 16 bits, cuBLAS, and the bias.
+// Many rows: dequantizes the weight to 16 bits, calls cuBLAS and adds the bias.
 Tensor through_cublas(const Operands& operands, const OnDeviceOf& gpu) {
   Int8WeightLinearParams p = operands.params;
   const Tensor weight = torch::stable::new_empty(operands.rows.x, {p.n, p.k});

@@ -1,4 +1,4 @@
-// The 8-bit weight as a matrix of 16 bits, for cuBLAS: 16 values a thread, one load and two stores of 16 bytes.
+// Dequantizes the 8-bit weight to a 16-bit matrix for cuBLAS: 16 values per thread, one load and two stores of 16 bytes.
 #include <cstdint>
 
 #include "int8_weight_linear/int8_weight_linear.h"
@@ -12,7 +12,7 @@ constexpr int kPiece = 16;
 
 template <typename Element>
 __global__ void __launch_bounds__(kThreads) int8_weight_dequantize(const Int8WeightLinearParams p) {
-  const int64_t pieces = p.padded_k / kPiece;  // of a row
+  const int64_t pieces = p.padded_k / kPiece;  // per row
   const int64_t piece = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (piece >= pieces * p.n) return;
   const int64_t n = piece / pieces;
@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(kThreads) int8_weight_dequantize(const Int8Wei
   const int8_t* bytes = reinterpret_cast<const int8_t*>(&loaded);
   const float scale = __ldg(p.weight_scales + n);
   Element* to = static_cast<Element*>(p.out) + n * p.k + k;
-  if (p.k % 8 == 0 && k + kPiece <= p.k) {  // then rows of out lie on 16-byte boundaries
+  if (p.k % 8 == 0 && k + kPiece <= p.k) {  // then rows of out are 16-byte aligned
     __align__(16) Element values[kPiece];
 #pragma unroll
     for (int i = 0; i < kPiece; ++i) values[i] = rounded<Element>(static_cast<float>(bytes[i]) * scale);

@@ -1,4 +1,4 @@
-// Signed bytes as numbers of 16 bits: exact, for every byte is a number of both fp16 and bf16.
+// Conversion of int8 to fp16 or bf16, which is exact: both represent every int8 value.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace warpwatch {
 
-// Four signed bytes as exact values, two pairs, the lowest byte first.
+// Converts four int8 values to two pairs, the lowest byte first.
 template <typename Element>
 __device__ __forceinline__ void widen_bytes(uint32_t word, uint32_t& first, uint32_t& second);
 
-// fp16 has 10 bits of mantissa: 1024 is 0x6400, and a byte put below it reads 1024 + byte. With its sign bit turned
-// over, a byte b is b + 128, so that taking 1152 away leaves b, exactly.
+// fp16 has 10 mantissa bits. 1024 is 0x6400, so a byte in its lowest bits reads 1024 + byte. A byte b with its sign bit flipped
+// is b + 128 unsigned, so subtracting 1152 gives b, exactly.
 template <>
 __device__ __forceinline__ void widen_bytes<__half>(uint32_t word, uint32_t& first, uint32_t& second) {
   const uint32_t shifted = word ^ 0x80808080u;
@@ -24,7 +24,7 @@ __device__ __forceinline__ void widen_bytes<__half>(uint32_t word, uint32_t& fir
   second = *reinterpret_cast<const uint32_t*>(&b);
 }
 
-// bf16 has 7 bits of mantissa, too few for the trick; fp32 has 23: 2^23 is 0x4b000000. Rounding to bf16 is exact.
+// bf16 has 7 mantissa bits, too few for that; fp32 has 23, and 2^23 is 0x4b000000. The final rounding to bf16 is exact.
 template <>
 __device__ __forceinline__ void widen_bytes<__nv_bfloat16>(uint32_t word, uint32_t& first, uint32_t& second) {
   const uint32_t shifted = word ^ 0x80808080u;

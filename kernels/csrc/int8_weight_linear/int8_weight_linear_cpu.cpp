@@ -1,4 +1,4 @@
-// The W8A16 linear layer on the CPU: one output column at a time, columns shared among PyTorch's threads.
+// int8_weight_linear on the CPU: output columns are distributed over PyTorch's threads.
 #include <algorithm>
 #include <vector>
 
@@ -8,7 +8,7 @@
 namespace warpwatch {
 namespace {
 
-constexpr int kLanes = 16;  // independent sums, so that the compiler may use vector registers without reordering ours
+constexpr int kLanes = 16;  // independent partial sums, so that the compiler can vectorize without reordering
 
 float dot(const float* a, const int8_t* b, int count) {  // count is a multiple of kLanes
   float lanes[kLanes] = {};
@@ -23,14 +23,14 @@ float dot(const float* a, const int8_t* b, int count) {  // count is a multiple 
 template <class Element>
 void multiply(const Int8WeightLinearParams& p) {
   static_assert(kLanes == 16, "padded_k is a multiple of it");
-  std::vector<float> x(static_cast<size_t>(p.m) * p.padded_k);  // zeros past k
+  std::vector<float> x(static_cast<size_t>(p.m) * p.padded_k);  // zero-padded beyond k
   for (int64_t m = 0; m < p.m; ++m) {
     const Element* row = static_cast<const Element*>(p.x) + m * p.x_stride;
     for (int64_t k = 0; k < p.k; ++k) x[m * p.padded_k + k] = static_cast<float>(row[k]);
   }
   const Element* bias = static_cast<const Element*>(p.bias);
-  const int64_t products = static_cast<int64_t>(p.m) * p.padded_k;  // of one column
-  const int64_t grain = std::max<int64_t>(1, 65536 / products);     // some 20 us of work per thread
+  const int64_t products = static_cast<int64_t>(p.m) * p.padded_k;  // per column
+  const int64_t grain = std::max<int64_t>(1, 65536 / products);     // about 20 us of work per task
   parallel_for(0, p.n, grain, [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
       const float shift = bias == nullptr ? 0.0f : static_cast<float>(bias[n]);

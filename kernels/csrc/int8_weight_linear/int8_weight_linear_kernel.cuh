@@ -1,10 +1,9 @@
-// Few rows of x: bound by reading the weights once.
+// int8_weight_linear before Hopper, and for few rows: memory-bound, limited by reading the weights once.
 //
-// A block owns 16 outputs, and its warps take turns at chunks of 64 of k. With g = lane / 4 and t = lane % 4, thread
-// (g, t) reads the t-th 16 bytes of the chunk, of weight rows g and g + 8, and the same 16 of k of row g of x: an mma sums
-// over 16 values of k and does not care which ones, as long as both operands mean the same. A word of weights, four
-// bytes, is a thread's share of one mma. The warps' sums meet in shared memory, always in the same order, so results are
-// reproducible bit for bit.
+// A block owns 16 outputs, and its warps take chunks of 64 of k round-robin. With g = lane / 4 and t = lane % 4, thread (g, t)
+// loads the t-th 16 bytes of the chunk, of weight rows g and g + 8, and the same 16 of k of row g of x. An mma sums over 16
+// values of k in any order, as long as both operands use the same; one word of weights (four bytes) is a thread's share of one
+// mma. The warps' sums are reduced in shared memory in a fixed order, so results are reproducible bit for bit.
 #pragma once
 
 #include <array>
@@ -17,7 +16,7 @@
 
 namespace warpwatch {
 
-// Eight of a row of x, from column k on; zeros past its end. kAligned rows are on 16-byte boundaries, and so is k.
+// Loads eight elements of a row of x from column k on, zeros past its end. kAligned: rows and k are 16-byte aligned.
 template <typename Element, bool kAligned>
 __device__ __forceinline__ uint4 load_eight(const Element* row, int k, int end) {
   if (kAligned && k + 8 <= end) return __ldg(reinterpret_cast<const uint4*>(row + k));
@@ -31,13 +30,13 @@ __device__ __forceinline__ uint4 load_eight(const Element* row, int k, int end) 
   return {words[0], words[1], words[2], words[3]};
 }
 
-// The last four are the members of an Int8WeightTile.
+// The last four template arguments are the fields of an Int8WeightTile.
 template <typename Mma, typename Element, bool kAligned, int kXTiles, int kWarps, int kDepth, int kBlocks>
 __global__ void __launch_bounds__(32 * kWarps, kBlocks) int8_weight_linear_rows(const Int8WeightLinearParams p) {
   constexpr int kChunk = 64;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int first_n = blockIdx.x * 16, first_m = blockIdx.y * 8 * kXTiles;
-  const int part = lane % 4 * 16;  // of a chunk, this thread's
+  const int part = lane % 4 * 16;  // this thread's values of a chunk
   const int8_t* weight[2];
 #pragma unroll
   for (int upper = 0; upper < 2; ++upper) {
@@ -48,7 +47,7 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) int8_weight_linear_rows(
 
   float sums[kXTiles][4] = {};
   for (int first = warp * kChunk; first < p.padded_k; first += kWarps * kChunk * kDepth) {
-    // Chunks past the end of k count as zeros, so that all threads of a warp multiply.
+    // Chunks past the end of k count as zeros, so that the mma stays warp-uniform.
     uint4 w[kDepth][2];
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
@@ -94,11 +93,11 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) int8_weight_linear_rows(
   for (int slot = 0; slot < 4 * kXTiles; ++slot) partials[warp][slot][lane] = sums[slot / 4][slot % 4];
   __syncthreads();
   for (int e = threadIdx.x; e < 4 * kXTiles * 32; e += 32 * kWarps) {
-    const int slot = e / 32, of = e % 32;  // the thread whose sum this is, in each warp
+    const int slot = e / 32, of = e % 32;  // the thread that holds this sum, in each warp
     float sum = 0.0f;
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) sum += partials[w][slot][of];
-    // C of the mma: value v of thread (g, t) is weight row g + 8 (v / 2), row 2 t + v % 2 of x.
+    // C fragment of the mma: value v of thread (g, t) is weight row g + 8 (v / 2), row 2 t + v % 2 of x.
     const int v = slot % 4, i = slot / 4;
     const int n = first_n + 8 * (v / 2) + of / 4;
     const int m = first_m + 8 * i + 2 * (of % 4) + v % 2;
@@ -112,7 +111,7 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) int8_weight_linear_rows(
 template <typename Mma, typename Element, int kIndex = 0>
 cudaError_t launch_int8_weight_linear(const Int8WeightLinearParams& p, cudaStream_t stream) {
   if constexpr (kIndex == std::size(kInt8WeightTiles)) {
-    return cudaErrorInvalidValue;  // int8_weight_tile names no tile
+    return cudaErrorInvalidValue;  // int8_weight_tile found no tile
   } else {
     if (int8_weight_tile(p.m) != kIndex) return launch_int8_weight_linear<Mma, Element, kIndex + 1>(p, stream);
     if (p.m < 1 || p.m > kInt8WeightDirectRows || p.n < 1 || p.k < 1 || p.padded_k < p.k || p.padded_k % 16 != 0 ||

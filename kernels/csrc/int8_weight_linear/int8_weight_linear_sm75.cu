@@ -1,4 +1,4 @@
-// Turing: fp16 only, m16n8k8.
+// int8_weight_linear on Turing: fp16 only, m16n8k8.
 #include "int8_weight_linear/int8_weight_linear_kernel.cuh"
 
 namespace warpwatch {

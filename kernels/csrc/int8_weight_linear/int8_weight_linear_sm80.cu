@@ -1,4 +1,4 @@
-// Ampere and newer: fp16 and bf16, m16n8k16.
+// int8_weight_linear on Ampere and newer: fp16 and bf16, m16n8k16.
 #include "int8_weight_linear/int8_weight_linear_kernel.cuh"
 
 namespace warpwatch {

@@ -1,4 +1,4 @@
-// Hopper: fp16 and bf16 by wgmma, slabs through TMA.
+// int8_weight_linear on Hopper: fp16 and bf16 by wgmma, slabs by TMA.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -18,23 +18,24 @@
 
 namespace warpwatch {
 
-// Hopper: out's transpose, weight times x, by wgmma; the weight goes from shared memory through registers, where bytes
-// become numbers of 16 bits, x is read out of shared memory.
+// Computes out's transpose, weight times x, by wgmma. The weight is the A operand in registers, converted from shared memory; x
+// is the B operand in shared memory.
 //
-// A block owns kOutputs outputs for kRows rows of x. A stage holds 128 of k: kOutputs weight rows of 128 bytes, then x
-// twice, its first and its last 64 of k, kRows rows of 128 bytes each; all swizzled. 16 of k, what a wgmma sums over,
+// A block owns kOutputs outputs for kRows rows of x. A stage holds 128 of k: kOutputs weight rows of 128 bytes, then x as two
+// halves of 64 of k, kRows rows of 128 bytes each; all swizzled. The 16 of k of one wgmma are one 16-byte chunk of a weight
+// row, of which thread t = lane % 4 needs bytes 2 t, 2 t + 1, 2 t + 8 and 2 t + 9.
 // are one 16-byte chunk of a weight row. Of it thread t = lane % 4 wants the bytes 2 t, 2 t + 1, 2 t + 8 and 2 t + 9.
 
 template <typename Element, int kOutputs, int kRows, int kStages>
 struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
   using Cluster = BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows>;
-  static constexpr int kXBytes = kRows * 128;  // of 64 of k
+  static constexpr int kXBytes = kRows * 128;  // for 64 of k
   static constexpr int kWeightBytes = kOutputs * 128;
   using Ring = TmaRing<kStages, kWeightBytes + 2 * kXBytes, kOutputs / 16>;
   static constexpr int kSharedBytes = Ring::kBytes;
 
-  // Adds the slabs [begin, end) of 128 of k. All threads of the block call it; true for those that hold sums. `once`: no
-  // other block reads these weights.
+  // Accumulates the slabs [begin, end) of 128 of k. All threads of the block call it; returns true in the consumer threads.
+  // `once`: no other block reads these weights, so they are copied with evict_first.
   __device__ __forceinline__ bool run(const CUtensorMap& weight, const CUtensorMap& x, int n, int m, int begin, int end,
                                       bool once, void* shared) {
     const Ring ring(shared);
@@ -60,10 +61,10 @@ struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
 
  private:
   __device__ __forceinline__ void multiply(const Ring& ring, int slabs) {
-    // Some of the eight wgmmas of a slab run while the weights of the next ones become numbers.
+    // wgmmas in flight while the next ones' weights are converted; a slab has eight.
     constexpr int kAtOnce = 4;
     uint32_t a[2][kAtOnce][4] = {};
-    warpgroup_fence_operand(this->sums[0]);  // the zeros are there before the first wgmma is
+    warpgroup_fence_operand(this->sums[0]);  // the zeros are written before the first wgmma reads them
     for (int i = 0; i < slabs; ++i) {
       ring.consumer_wait(i);
 #pragma unroll
@@ -79,8 +80,8 @@ struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
           FloatWgmma<Element>::run(this->sums[0], numbers[step], x);
         }
         wgmma_commit();
-        wgmma_wait<1>();  // for those that read the other numbers
-        // Which ptxas forgets from one turn of the loop over slabs to the next: their registers are in use until here.
+        wgmma_wait<1>();  // for those that read the other register set
+        // ptxas does not track wgmmas across the loop's back edge: this keeps their A registers in use until here.
         warpgroup_fence_operand(a[1 - turn % 2]);
         if (turn == 0 && i > 0) ring.consumer_release(i - 1);
       }
@@ -89,7 +90,7 @@ struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
     warpgroup_fence_operand(this->sums[0]);
   }
 
-  // A of the wgmma over a chunk of 16 of k: rows g and g + 8 of the warp's 16 outputs.
+  // A fragment of the wgmma for a chunk of 16 of k: rows g and g + 8 of the warp's 16 outputs.
   static __device__ __forceinline__ void load_weights(uint32_t stage, int chunk, uint32_t (&a)[4]) {
     const int lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4;
 #pragma unroll
@@ -107,8 +108,8 @@ struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
   }
 };
 
-// A warp's sums of 16 outputs, from first_n on, by 8 * kTiles rows of x, scaled and turned around: a staged row for each
-// row of x, of kOutputs outputs.
+// Scales and transposes a warp's sums of 16 outputs, from first_n on, by 8 * kTiles rows of x: a staged row of kOutputs outputs
+// for each row of x.
 template <typename Element, int kOutputs, int kTiles>
 __device__ __forceinline__ void stage_scaled_outputs(const Int8WeightLinearParams& p, const float (&sums)[kTiles][4],
                                                      int first_n, unsigned char* staged) {
@@ -120,7 +121,7 @@ __device__ __forceinline__ void stage_scaled_outputs(const Int8WeightLinearParam
     scales[upper] = __ldg(p.weight_scales + n);
     shifts[upper] = p.bias == nullptr ? 0.0f : as_float(static_cast<const Element*>(p.bias)[n]);
   }
-  // The rows of 16 bytes that lanes 0 to 15 name: of outputs 0 to 7, then of 8 to 15.
+  // Destination rows of stmatrix, named by lanes 0 to 15: outputs 0 to 7, then 8 to 15.
   const uint32_t to = shared_address(staged) + lane % 8 * kStagedRowBytes<Element, kOutputs> +
                       (threadIdx.x / 32 * 16 + lane / 8 % 2 * 8) * static_cast<int>(sizeof(Element));
 #pragma unroll
@@ -141,7 +142,7 @@ __device__ __forceinline__ void stage_scaled_outputs(const Int8WeightLinearParam
 template <typename Block, typename Element, int kSplits>
 struct Int8WeightShared {
   static constexpr int kStagedBytes = Block::kN / kSplits * kStagedRowBytes<Element, Block::kM>;
-  static constexpr int kRingBytes = std::max(Block::kSharedBytes, kStagedBytes);  // rows are staged where the ring was
+  static constexpr int kRingBytes = std::max(Block::kSharedBytes, kStagedBytes);  // rows are staged over the ring
   static constexpr int kExchange = (kRingBytes + 15) / 16 * 16;
   static constexpr int kBytes = kExchange + (kSplits == 2 ? Block::kExchangeBytes : 0);
 };
@@ -159,7 +160,7 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
   const int first_m = place.m * kRows, first_n = place.n * kOutputs;
   const int slabs = (p.padded_k - 1) / 128 + 1, part = (slabs - 1) / kSplits + 1;
   const int begin = min(static_cast<int>(blockIdx.x % kSplits) * part, slabs), end = min(begin + part, slabs);
-  // Called by the threads that multiply, once all of them have read the ring.
+  // Called by the consumer threads once all of them have read the ring.
   const auto store = [&](const auto& sums, int row) {
     stage_scaled_outputs<Element, kOutputs>(p, sums, first_n + threadIdx.x / 32 * 16, shared);
     barrier_of_first_threads<Block::kThreads>();
@@ -215,7 +216,7 @@ namespace {
 template <typename Element, int kIndex = 0>
 cudaError_t launch(const Int8WeightLinearParams& p, cudaStream_t stream) {
   if constexpr (kIndex == std::size(kInt8WeightWgmmaTiles)) {
-    return cudaErrorInvalidValue;  // int8_weight_wgmma_tile names no tile
+    return cudaErrorInvalidValue;  // int8_weight_wgmma_tile found no tile
   } else {
     if (p.tile != kIndex) return launch<Element, kIndex + 1>(p, stream);
     constexpr Int8WeightWgmmaTile kTile = kInt8WeightWgmmaTiles[kIndex];

@@ -1,4 +1,4 @@
-// Hopper: fp16 and bf16, many rows of x, up to kInt8WeightWgmmaRows.
+// int8_weight_linear on Hopper for many rows of x, up to kInt8WeightWgmmaRows; fp16 and bf16.
 #include "int8_weight_linear/int8_weight_linear.h"
 #include "int8_weight_linear/int8_weight_linear_bytes.cuh"
 #include "primitives/element.cuh"
@@ -8,8 +8,8 @@
 namespace warpwatch {
 namespace {
 
-// A stage has swizzled rows of 64 bytes. 16 of k, what a wgmma sums over, are one 16-byte chunk of such a row. Of it thread
-// t = lane % 4 wants the bytes 2 t, 2 t + 1, 2 t + 8 and 2 t + 9.
+// Weight policy of the tall product. A stage has swizzled rows of 64 bytes. The 16 of k of one wgmma are one 16-byte chunk of a
+// row, of which thread t = lane % 4 needs bytes 2 t, 2 t + 1, 2 t + 8 and 2 t + 9.
 template <typename Element>
 struct Int8Tall {
   using Params = Int8WeightLinearParams;
@@ -38,7 +38,7 @@ struct Int8Tall {
 
   __device__ __forceinline__ void load(uint32_t arrived, int) { stage = arrived; }
 
-  // Rows g and g + 8 of the warp's 16 outputs.
+  // A fragment: rows g and g + 8 of the warp's 16 outputs.
   __device__ __forceinline__ void numbers(int step, uint32_t (&a)[4]) const {
     const int lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4;
 #pragma unroll

@@ -1,27 +1,27 @@
-// The one file a tuner edits: how the kernel divides its work.
+// Tile sizes of int8_weight_linear and the rules that choose among them: the file to edit when tuning it.
 #pragma once
 
 #include <cstdint>
 
 namespace warpwatch {
 
-// A block owns 16 outputs for 8 * x_tiles rows of x, and its warps take turns at chunks of 64 of k. Each thread keeps
-// `depth` chunks of weights in flight, 32 bytes apiece.
+// A block owns 16 outputs for 8 * x_tiles rows of x, and its warps take chunks of 64 of k round-robin. Each thread keeps
+// `depth` chunks of weights in flight, 32 bytes each.
 struct Int8WeightTile {
   int x_tiles;
   int warps;
   int depth;
-  int blocks_per_sm;  // the compiler keeps registers few enough for these
+  int blocks_per_sm;  // minimum per SM (__launch_bounds__)
 };
 
-// At 4.4 TB/s and 0.7 us of latency an H200 wants about 24 KB in flight on each SM; one of these blocks asks for 32 KB.
+// By Little's law an H200 (4.4 TB/s, 0.7 us) needs about 24 KB in flight per SM; one of these blocks keeps 32 KB in flight.
 // Reasoned, not measured yet on any chip.
 constexpr Int8WeightTile kInt8WeightTiles[] = {{1, 8, 4, 2}, {2, 8, 4, 2}};
 
-// An index into kInt8WeightTiles. Beyond 16 rows blocks share outputs, and all but the first find them in the L2.
+// Index into kInt8WeightTiles. Beyond 16 rows, several blocks read the same weights, all but the first from L2.
 constexpr int int8_weight_tile(int m) { return m <= 8 ? 0 : 1; }
 
-// Hopper: four warps to every 64 outputs, and some that copy. `splits` blocks, a cluster, divide k among them.
+// Hopper: one consumer warpgroup per 64 outputs, and producer warps. `splits` blocks, a cluster, split k.
 struct Int8WeightWgmmaTile {
   int outputs, rows;
   int stages;  // slabs of 128 of k in shared memory
@@ -29,14 +29,13 @@ struct Int8WeightWgmmaTile {
   int blocks_per_sm;
 };
 
-// Measured on an H200, cold L2, standalone harness: 4096 x 4096 and 128 rows 16.2 us with the last tile, 20.8 with the one
-// before it. Many rows are tall_product.h's.
+// Evidence: one H200, cold L2, standalone harness, 4096 x 4096, 128 rows: 16.2 us with the last tile, 20.8 with the one before
+// it. Many rows run tall_product.h.
 constexpr Int8WeightWgmmaTile kInt8WeightWgmmaTiles[] = {
     {64, 16, 8, 1, 2}, {64, 16, 8, 2, 2},   {64, 32, 6, 1, 2},   {64, 32, 6, 2, 2},   {128, 64, 7, 1, 1},
     {64, 64, 4, 2, 2}, {128, 128, 4, 1, 1}, {128, 128, 4, 2, 1}, {64, 128, 5, 2, 1}};
 
-// An index into kInt8WeightWgmmaTiles: as many rows as there are, and k divided where the tiles are too few to give most
-// multiprocessors one.
+// Index into kInt8WeightWgmmaTiles: a tile for this number of rows; k is split if there are too few tiles to give most SMs one.
 constexpr int int8_weight_wgmma_tile(int m, int n, int multiprocessors) {
   const auto enough = [&](int index) {
     const Int8WeightWgmmaTile& tile = kInt8WeightWgmmaTiles[index];

@@ -1,5 +1,5 @@
-// torch.ops.warpwatch.layer_norm and add_layer_norm: check their tensors, fill RowNormParams, and call the CPU's or the
-// GPU's version.
+// Bindings of torch.ops.warpwatch.layer_norm and add_layer_norm: check their tensors, fill RowNormParams and call the CPU or
+// the CUDA version.
 #include "layer_norm/layer_norm.h"
 
 #include <tuple>

@@ -1,4 +1,4 @@
-// layer_norm on every GPU; what a kernel does is in row_norm/row_norm.cuh.
+// layer_norm on every GPU; the kernel's body is in row_norm/row_norm.cuh.
 #include "layer_norm/layer_norm.h"
 #include "row_norm/row_norm.cuh"
 

@@ -1,9 +1,10 @@
-// layer_norm.h: out[r, c] = (h[r, c] - mean[r]) * weight[c] / sqrt(variance[r] + eps) + bias[c], h = x or x + residual,
-// mean and variance those of row r of h, the variance without Bessel's correction.
-//   Shapes and strides in row_norm/row_norm.h. The variance is summed over the distances from the mean, in a second pass
-//   over the registers: the mean of squares less the square of the mean loses everything where the mean is large.
-//   2 * element size * rows * cols bytes (one read, one write), twice that with a residual; 7 FLOP per element (8 with
-//   a residual, one less without a bias): memory-bound
+// layer_norm.h: out[r, c] = (h[r, c] - mean[r]) * weight[c] / sqrt(variance[r] + eps) + bias[c], h = x or x + residual; mean
+// and variance of row r of h, the variance without Bessel's correction.
+//   Shapes and strides: row_norm/row_norm.h. The variance is the mean squared distance from the mean, in a second pass over the
+//   registers: mean of squares minus square of the mean would cancel catastrophically if the mean is large.
+//   2 * element size * rows * cols bytes (one read, one write), twice that with a residual; 7 FLOP per element (8 with a
+//   residual,
+//   one less without a bias): memory-bound
 #pragma once
 
 #include "row_norm/row_norm.h"
@@ -19,7 +20,7 @@ void layer_norm_cpu(const RowNormParams& p);
 
 namespace warpwatch {
 
-// Enqueues on `stream`; allocates nothing, waits for nothing.
+// Enqueues on `stream`; no allocation, no synchronisation.
 cudaError_t layer_norm_cuda(const RowNormParams& p, cudaStream_t stream);
 
 }  // namespace warpwatch

@@ -8,7 +8,7 @@
 namespace warpwatch {
 namespace {
 
-// thread_local maps need no lock.
+// Caches are thread_local, so they need no lock.
 using KernelOnDevice = std::pair<const void*, int>;
 
 cudaError_t on_current_device(const void* kernel, KernelOnDevice& key) {

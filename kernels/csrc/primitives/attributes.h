@@ -1,5 +1,5 @@
-// Attributes of devices and kernels, queried or set once per thread: repeating the query would cost a launch of a few
-// microseconds a noticeable share of its time. A failed call is repeated at the next launch.
+// Attributes of devices and kernels, cached per thread: a query at each launch would take a noticeable share of a launch of a
+// few microseconds. A failed query is not cached.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,9 +11,9 @@ namespace warpwatch {
 cudaError_t device_attribute(cudaDeviceAttr attribute, int device, int& value);
 cudaError_t device_attribute(cudaDeviceAttr attribute, int& value);  // of the current device
 
-// Whether `bytes` are more than half of the current device's L2. Such weights are read with evict_first (TmaRing::copy_once,
-// BlockOperand::read_once), since they would not survive in L2 until the next call. 16.8 MB of weights, read again and again
-// out of an H200's 60 MB, are 9 % slower with evict_first.
+// Whether `bytes` exceed half of the current device's L2. Such weights would not survive in L2 until the next call, so they are
+// read with evict_first (TmaRing::copy_once, BlockOperand::read_once). Smaller ones are not: 16.8 MB of weights, re-read from
+// an H200's 60 MB of L2, take 9 % longer with evict_first.
 inline cudaError_t exceeds_half_l2(bool& exceeds, int64_t bytes) {
   int l2_bytes = 0;
   const cudaError_t status = device_attribute(cudaDevAttrL2CacheSize, l2_bytes);
@@ -21,7 +21,7 @@ inline cudaError_t exceeds_half_l2(bool& exceeds, int64_t bytes) {
   return status;
 }
 
-// Lets the blocks of `kernel` have `bytes` of dynamic shared memory on the current device.
+// Allows `kernel` to use `bytes` of dynamic shared memory per block on the current device.
 cudaError_t allow_dynamic_shared_bytes(const void* kernel, int bytes);
 
 template <typename... Parameters>
@@ -29,7 +29,7 @@ cudaError_t allow_dynamic_shared_bytes(void (*kernel)(Parameters...), int bytes)
   return allow_dynamic_shared_bytes(reinterpret_cast<const void*>(kernel), bytes);
 }
 
-// The architecture whose code the current device runs, 80 or 90: it may be older than the device.
+// The architecture of the code that the current device runs, 80 or 90, which may be older than the device.
 cudaError_t architecture_of_code(const void* kernel, int& architecture);
 
 }  // namespace warpwatch

@@ -1,5 +1,5 @@
-// What wgmma's main loops have in common: a block of four warps to every 64 rows of a, each such group multiplied by
-// all of b, and a cluster of blocks that have divided k between them. Hopper alone.
+// Shared by the wgmma main loops: a block with one consumer warpgroup per 64 rows of a, each multiplying by all of b, and a
+// cluster of two blocks that split k. Hopper only.
 #pragma once
 
 #include "primitives/block_product.cuh"
@@ -13,17 +13,17 @@ struct BlockOfCluster : BlockShape<Wgmma, kRowsA, kRowsB, kRowsA / 16, 1> {
   using Shape = BlockShape<Wgmma, kRowsA, kRowsB, kRowsA / 16, 1>;
   using Sum = typename Shape::Sum;
   static_assert(kRowsA % 64 == 0);
-  static constexpr int kBlockThreads = Shape::kThreads + 32;  // with the warp that copies
+  static constexpr int kBlockThreads = Shape::kThreads + 32;  // plus the producer warp
   static constexpr int kHalfTiles = Shape::kNTiles / 2;
   static constexpr int kExchangeBytes = Shape::kThreads * kHalfTiles * 16;
 
-  // Two blocks that have each summed another part of k add up their sums through distributed shared memory, and share
-  // them out by columns: block 0 of the cluster gets the first half. All threads of both call both functions, the first
-  // as soon as they can, the second behind the main loop; the other block writes to `exchange`, kExchangeBytes that
-  // nothing else uses. use(totals, first column) is called by the threads that multiply.
+  // Split-K within a cluster: the two blocks, each with sums over its part of k, exchange halves of them through distributed
+  // shared memory. Block 0 ends up with the totals of the first half of the columns, block 1 with those of the second. All
+  // threads of both blocks call announce() as early as possible and add_up_halves() after the main loop. `exchange` has
+  // kExchangeBytes for the other block to write, used for nothing else. use(totals, first column) is called in the consumers.
   static __device__ __forceinline__ void announce() { cluster_arrive(); }
 
-  // What threads without sums may call in place of the second, which then need not keep registers for any.
+  // Replaces add_up_halves() in threads without sums, so that they need no registers for them.
   static __device__ __forceinline__ void stand_by() {
     cluster_wait();
     cluster_sync();
@@ -36,7 +36,7 @@ struct BlockOfCluster : BlockShape<Wgmma, kRowsA, kRowsB, kRowsA / 16, 1> {
     };
     const bool first = cluster_block_rank() == 0, multiplies = threadIdx.x < Shape::kThreads;
     Four* const mine = static_cast<Four*>(exchange) + threadIdx.x;
-    cluster_wait();  // the other block is there, and so is its shared memory
+    cluster_wait();  // the other block is running, so its shared memory exists
     if (multiplies) {
       Four* const theirs = shared_of_block(mine, first ? 1 : 0);
 #pragma unroll
@@ -47,7 +47,7 @@ struct BlockOfCluster : BlockShape<Wgmma, kRowsA, kRowsB, kRowsA / 16, 1> {
         theirs[j * Shape::kThreads] = sent;
       }
     }
-    cluster_sync();  // behind it nobody touches the other's memory
+    cluster_sync();  // after this, no block accesses the other's shared memory
     if (multiplies) {
       Sum totals[kHalfTiles][4];
 #pragma unroll

@@ -1,9 +1,9 @@
-// What a thread block multiplies, and how its warps share the result: the parts that sm_75's and sm_80's main loop
-// (block_product_sm75.cuh, block_product_sm80.cuh) have in common.
+// Layout and work distribution of a thread block's matrix product, shared by the main loops of sm_75 and sm_80
+// (block_product_sm75.cuh, block_product_sm80.cuh).
 //
-// The block computes kM x kN sums over k of a[m, k] * b[n, k]; k is the contiguous dimension of both. Shared memory
-// holds slabs of 128 bytes of k, kM rows of a and then kN rows of b, each row swizzled. A warp owns kM / kWarpsM by
-// kN / kWarpsN sums as tiles of 16 x 8 in the layout of an mma's C.
+// The block computes kM x kN sums over k of a[m, k] * b[n, k]; k is contiguous in both. Shared memory holds slabs of 128 bytes
+// of k: kM rows of a, then kN rows of b, each row swizzled. A warp owns kM / kWarpsM by kN / kWarpsN sums, as 16 x 8 tiles in
+// an mma's C layout.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace warpwatch {
 
-constexpr int kSlabBytes = 128;  // of k, eight chunks of 16 bytes
+constexpr int kSlabBytes = 128;  // of k: eight 16-byte chunks
 
-// Rows start on 16-byte boundaries and k_bytes is a multiple of 16. What lies beyond rows or k counts as zero.
+// Rows start on 16-byte boundaries and k_bytes is a multiple of 16. Elements past the end of rows or k count as zero.
 struct BlockOperand {
-  const char* first;     // of the block's first row
-  int64_t stride_bytes;  // from row to row
-  int rows;              // that exist, from the first on; may be more than the block takes
-  bool read_once = false;  // of b: evict_first on Hopper
+  const char* first;     // the block's first row
+  int64_t stride_bytes;  // between rows
+  int rows;              // existing rows, from the first on; may exceed the tile
+  bool read_once = false;  // b only: evict_first on Hopper
 };
 
 template <typename MmaPolicy, int kRowsA, int kRowsB, int kWarpsAlongM, int kWarpsAlongN>
@@ -33,17 +33,17 @@ struct BlockShape {
   static constexpr int kMTiles = kWarpM / 16, kNTiles = kWarpN / 8;
   static constexpr int kSlabRows = kM + kN;
   static constexpr int kStageBytes = kSlabRows * kSlabBytes;
-  static constexpr int kRowsAtOnce = kThreads / 8;  // of a slab, when each thread copies a chunk
+  static constexpr int kRowsAtOnce = kThreads / 8;  // of a slab, with one chunk per thread
   static constexpr int kCopies = kSlabRows / kRowsAtOnce;
   static_assert(kWarpM % 16 == 0 && kWarpN % 16 == 0, "ldmatrix_x4 loads 16 rows of a, and 16 of b");
 
   Sum sums[kMTiles][kNTiles][4] = {};
 
-  // Where chunk threadIdx.x % 8 of the slab's row (threadIdx.x / 8 + copy * kRowsAtOnce) is, and whether it exists.
+  // Address of chunk threadIdx.x % 8 of the slab's row threadIdx.x / 8 + copy * kRowsAtOnce, and whether it exists.
   static __device__ __forceinline__ const char* chunk(const BlockOperand& a, const BlockOperand& b, int64_t k_bytes,
                                                       int slab, int copy, bool& live) {
     static_assert(kM % kRowsAtOnce == 0 && kN % kRowsAtOnce == 0, "so that a copy is of one operand for all threads");
-    const bool of_a = copy * kRowsAtOnce < kM;  // known at compile time where the loop over copies is unrolled
+    const bool of_a = copy * kRowsAtOnce < kM;  // a compile-time constant once the loop over copies is unrolled
     const BlockOperand& operand = of_a ? a : b;
     const int row = threadIdx.x / 8 + copy * kRowsAtOnce - (of_a ? 0 : kM);
     const int64_t k = static_cast<int64_t>(slab) * kSlabBytes + threadIdx.x % 8 * 16;
@@ -55,10 +55,10 @@ struct BlockShape {
     return swizzled<kSlabBytes>(threadIdx.x / 8 + copy * kRowsAtOnce, threadIdx.x % 8);
   }
 
-  // sums += the product of one slab, whose stage begins at the shared address.
+  // sums += the product of one slab, whose stage starts at this shared address.
   __device__ __forceinline__ void multiply(uint32_t stage) {
     const int lane = threadIdx.x % 32;
-    const int a_row = warp_m() + lane % 16;                         // matrices of 8 rows: upper, lower; then k + 16 bytes
+    const int a_row = warp_m() + lane % 16;                         // 8 x 8 matrices: upper, lower rows; then k + 16 bytes
     const int b_row = kM + warp_n() + lane % 8 + 8 * (lane / 16);   // k, k + 16 bytes; then the next 8 rows
 #pragma unroll
     for (int step = 0; step < kSlabBytes / 32; ++step) {
@@ -81,8 +81,8 @@ struct BlockShape {
     }
   }
 
-  // The thread's sums, two neighbours in n at a time: visit(m, n, sum at (m, n), sum at (m, n + 1)), which may change
-  // them; m and n count from the block's first, n is even.
+  // Visits the thread's sums, two neighbours in n at a time: visit(m, n, sum at (m, n), sum at (m, n + 1)) may modify them; m
+  // and n are relative to the block's tile, n is even.
   template <typename Visit>
   __device__ __forceinline__ void each_pair(const Visit& visit) {
     const int lane = threadIdx.x % 32;
@@ -103,8 +103,8 @@ struct BlockShape {
   static __device__ __forceinline__ int warp_n() { return threadIdx.x / 32 % kWarpsAlongN * kWarpN; }
 };
 
-// The tile of a block by grouped rasterisation: within a group of 16 tiles along m, m runs fastest, so that the hundred or so
-// blocks of one wave read 16 tiles of a and a few of b from the L2.
+// Tile of a block under grouped rasterisation: within a group of 16 tiles along m, m varies fastest, so that the hundred or so
+// blocks of one wave read 16 tiles of a and a few of b, from L2.
 struct TileCoord {
   int m, n;  // in tiles
 

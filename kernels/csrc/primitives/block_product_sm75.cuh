@@ -1,4 +1,4 @@
-// A block's product where there is no cp.async: the next slab waits in registers while this one is multiplied.
+// Main loop without cp.async: the next slab is held in registers while the current one is multiplied.
 #pragma once
 
 #include "primitives/block_product.cuh"
@@ -10,7 +10,7 @@ struct BlockProductSm75 : BlockShape<Mma, kRowsA, kRowsB, kWarpsAlongM, kWarpsAl
   using Shape = BlockShape<Mma, kRowsA, kRowsB, kWarpsAlongM, kWarpsAlongN>;
   static constexpr int kSharedBytes = 2 * Shape::kStageBytes;
 
-  // Adds the slabs [begin, end) of k. All threads of the block call it; `shared` holds kSharedBytes, 128-byte aligned.
+  // Accumulates the slabs [begin, end) of k. All threads of the block call it; `shared` holds kSharedBytes, 128-byte aligned.
   __device__ __forceinline__ void run(const BlockOperand& a, const BlockOperand& b, int64_t k_bytes, int begin, int end,
                                       void* shared) {
     char* const stages = static_cast<char*>(shared);
@@ -25,7 +25,7 @@ struct BlockProductSm75 : BlockShape<Mma, kRowsA, kRowsB, kWarpsAlongM, kWarpsAl
       const int stage = (slab - begin) % 2;
       if (slab + 1 < end) fetch(a, b, k_bytes, slab + 1, held);
       this->multiply(address + stage * Shape::kStageBytes);
-      // The other stage was last read before the previous barrier; this one publishes what is put there now.
+      // The other stage was last read before the previous barrier; this iteration's barrier publishes what is stored now.
       if (slab + 1 < end) put(held, stages + (1 - stage) * Shape::kStageBytes);
       __syncthreads();
     }

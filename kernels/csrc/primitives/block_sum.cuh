@@ -1,9 +1,9 @@
-// Sums over the threads of a row, in a fixed order: shuffles within a warp, then a tree over the warps' sums.
+// Sums over the threads of a row, in a fixed order: warp shuffles, then a tree over the warps' sums.
 #pragma once
 
 namespace warpwatch {
 
-// Over kLanes neighbours of a warp (a power of two); every lane gets the same bits, for a + b is b + a.
+// Sum over kLanes neighbouring lanes (a power of two). Every lane gets the same bits, as a + b = b + a.
 template <int kLanes>
 __device__ inline float lanes_sum(float value) {
 #pragma unroll
@@ -13,9 +13,9 @@ __device__ inline float lanes_sum(float value) {
   return value;
 }
 
-// Over kThreads threads: neighbours of a warp, or a whole block, whose `slots` (one a warp) nobody may still be reading.
-// All threads of the block must come. kShort: each thread adds all warps' sums, in the
-// same tree and so to the same bits; that takes less time than shuffles, and more registers.
+// Sum over kThreads threads: neighbouring lanes of a warp, or a whole block. `slots` has one float per warp, which no thread
+// may still be reading. All threads of the block must call it. kShort: each thread adds all warps' sums itself, in the same
+// tree and so to the same bits; that is faster than shuffles, and takes more registers.
 template <int kThreads, bool kShort = false>
 __device__ inline float threads_sum(float value, float* slots) {
   if constexpr (kThreads <= 32) {

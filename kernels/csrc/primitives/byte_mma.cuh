@@ -1,5 +1,5 @@
-// One step of a matrix product as the kernels that move bytes see it: 16 rows and 8 columns, 32 bytes of k of each.
-// The fragments of 8-bit and of 16-bit elements lie alike, so a main loop is written once for both.
+// One step of a matrix product, counted in bytes: 16 rows, 8 columns, 32 bytes of k. The fragments of 8-bit and 16-bit elements
+// have the same layout in bytes, so one main loop serves both.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace warpwatch {
 
-// Warp-wide matrix multiply-accumulate on tensor cores for 8-bit integers: C += A B, exact sums of 32 bits.
+// Warp-wide matrix multiply-accumulate on tensor cores for int8: C += A B, exact int32 sums.
 //
-// Fragment layouts, for lane l of the warp, with g = l / 4 and t = l % 4. Each 32-bit register holds four neighbours in
-// k, the lowest one in the lowest byte.
+// Fragment layouts for lane l, with g = l / 4 and t = l % 4. Each 32-bit register holds four neighbours in k, the lowest in the
+// lowest byte.
 //
 //   A, 16 x 32 (row, k)    a[0]: (g,     4t..4t+3)        a[2]: (g,     4t+16..4t+19)
 //                          a[1]: (g + 8, 4t..4t+3)        a[3]: (g + 8, 4t+16..4t+19)
 //   B, 32 x 8  (k, col)    b[0]: (4t..4t+3, g)            b[1]: (4t+16..4t+19, g)
 //   C, 16 x 8  (row, col)  c[0..1]: (g, 2t..2t+1)         c[2..3]: (g + 8, 2t..2t+1)
 //
-// Counted in bytes these are the layouts of m16n8k16 for 16-bit elements (mma.cuh): what loads one loads the other.
+// In bytes these are the layouts of m16n8k16 for 16-bit elements (mma.cuh), so the same ldmatrix loads serve both.
 
 // One quarter of the above: 8 rows, 16 of k. c0 and c1 are (g, 2t) and (g, 2t + 1). sm_75 and newer.
 __device__ __forceinline__ void mma_m8n8k16_s8(int& c0, int& c1, uint32_t a, uint32_t b) {

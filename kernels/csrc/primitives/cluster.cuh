@@ -1,5 +1,5 @@
-// Thread block clusters: launch, barrier and distributed shared memory. Hopper and newer.
-//   What cooperative_groups::this_cluster() calls: its header would cost each source a second of compilation.
+// Thread block clusters: launch, barrier and distributed shared memory. Hopper and newer. Wraps the instructions behind
+// cooperative_groups::this_cluster(), whose header adds a second of compilation to each source.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,7 +11,7 @@
 
 namespace warpwatch {
 
-// Launches `blocks` thread blocks in a row, kBlocks to a cluster.
+// Launches a one-dimensional grid of `blocks` thread blocks, in clusters of kBlocks.
 template <int kBlocks, typename Shape, typename... Parameters, typename... Arguments>
 cudaError_t launch_cluster(void (*kernel)(Parameters...), int64_t blocks, cudaStream_t stream,
                            const Arguments&... arguments) {
@@ -40,7 +40,7 @@ __device__ __forceinline__ void cluster_sync() {
 
 __device__ __forceinline__ unsigned cluster_block_rank() { return __clusterRelativeBlockRank(); }
 
-// What lies in another block's shared memory at the place of `own` in this block's.
+// The address of `own` in the shared memory of another block of the cluster.
 template <typename T>
 __device__ __forceinline__ T* shared_of_block(T* own, unsigned rank) {
   return static_cast<T*>(__cluster_map_shared_rank(own, rank));

@@ -1,7 +1,7 @@
-// cp.async: copies from global to shared memory that pass through no register; sm_80 and newer.
+// cp.async: copies from global to shared memory that bypass registers; sm_80 and newer.
 //
-// A thread groups its copies with cp_async_commit and waits with cp_async_wait<n> until at most its n youngest groups
-// are under way. The wait covers the thread's own copies only: a __syncthreads() must follow before others read them.
+// A thread groups its copies with cp_async_commit and waits with cp_async_wait<n> until at most its n newest groups are in
+// flight. The wait covers the thread's own copies only: a __syncthreads() must follow before other threads read them.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,15 @@ __device__ __forceinline__ uint64_t evict_first_policy() {
   return policy;
 }
 
-// As without a policy.
+// The policy that behaves like no policy.
 __device__ __forceinline__ uint64_t evict_unchanged_policy() {
   uint64_t policy;
   asm("createpolicy.fractional.L2::evict_unchanged.b64 %0, 1.0;\n" : "=l"(policy));
   return policy;
 }
 
-// 16 bytes, past L1; both addresses 16-byte aligned. With `live` false nothing is read and zeros are written.
+// Copies 16 bytes, bypassing L1; both addresses are 16-byte aligned. Predicated: unless `live`, nothing is read and zeros are
+// written.
 __device__ __forceinline__ void cp_async_16(uint32_t shared, const void* global, bool live, uint64_t policy) {
   const int bytes = live ? 16 : 0;
   asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2, %3;\n" ::"r"(shared), "l"(global),
@@ -31,10 +32,10 @@ __device__ __forceinline__ void cp_async_16(uint32_t shared, const void* global,
                : "memory");
 }
 
-// cp.async with an L2 evict_first hint, for streamed data that is not read again: a KV cache does not evict (and force the
-// write-back of) what the kernels before it wrote.
+// cp.async with an L2 evict_first hint, for streamed data that is not read again: a KV cache then does not evict (and force the
+// write-back of) what earlier kernels wrote.
 
-// 4, 8 or 16 bytes on boundaries of as many. With `live` false nothing is read and zeros are written.
+// Copies 4, 8 or 16 bytes, aligned to as many. Unless `live`, nothing is read and zeros are written.
 template <int Bytes>
 __device__ __forceinline__ void cp_async_once(uint32_t shared, const void* global, bool live) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16, "what cp.async copies");
@@ -52,14 +53,14 @@ __device__ __forceinline__ void cp_async_once(uint32_t shared, const void* globa
   }
 }
 
-// 16 bytes, past L1; both addresses 16-byte aligned. With `live` false nothing is read and zeros are written.
+// Copies 16 bytes, bypassing L1; both addresses are 16-byte aligned. Unless `live`, nothing is read and zeros are written.
 __device__ __forceinline__ void cp_async_16(uint32_t shared, const void* global, bool live) {
   const int bytes = live ? 16 : 0;
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;\n" ::"r"(shared), "l"(global), "r"(bytes)
                : "memory");
 }
 
-// 4, 8 or 16 bytes on boundaries of as many; likewise. Fewer than 16 pass through L1, for there is no other way.
+// Copies 4, 8 or 16 bytes, aligned to as many; likewise. Fewer than 16 bytes go through L1: cp.async.cg has 16 bytes only.
 template <int Bytes>
 __device__ __forceinline__ void cp_async(uint32_t shared, const void* global, bool live) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16, "what cp.async copies");

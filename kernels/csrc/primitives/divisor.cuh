@@ -1,6 +1,5 @@
-// Division by a number that the host knows: a multiplication and a shift, where the GPU has no instruction for a quotient
-// and would run a program of some twenty. Granlund and Montgomery, "Division by invariant integers using multiplication"
-// (PLDI 1994).
+// Division by a divisor known on the host, as a multiplication and a shift: GPUs have no integer division instruction, and the
+// compiler emits about twenty. Granlund and Montgomery, "Division by invariant integers using multiplication" (PLDI 1994).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ class Divisor {
     magic_ = static_cast<uint32_t>((((uint64_t{1} << shift_) - divisor) << 32) / divisor + 1);
   }
 
-  // Of numbers below 2^31.
+  // For numbers below 2^31.
   __device__ uint32_t quotient(uint32_t number) const { return (__umulhi(number, magic_) + number) >> shift_; }
   __device__ uint32_t divisor() const { return divisor_; }
 

@@ -1,5 +1,5 @@
-// The element types of tensors as fp32 and back, rounded to nearest even. Every architecture converts bf16; only its
-// tensor cores wait for sm_80.
+// Conversion of tensor elements to fp32 and back, rounded to nearest even. All architectures convert bf16; only the tensor
+// cores' bf16 needs sm_80.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -31,7 +31,7 @@ __device__ __forceinline__ void from_float(float value, Element& to) {
   to = rounded<Element>(value);
 }
 
-// Two neighbours with one store; `to` lies on a boundary of two elements.
+// Stores two neighbours at once; `to` is aligned to two elements.
 __device__ __forceinline__ void store_pair(float* to, float first, float second) {
   *reinterpret_cast<float2*>(to) = {first, second};
 }

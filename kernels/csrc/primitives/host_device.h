@@ -1,4 +1,4 @@
-// Functions that the CPU's versions and the kernels both call.
+// Macro for functions that both the CPU versions and the kernels call.
 #pragma once
 
 #if defined(__CUDACC__)

@@ -1,4 +1,4 @@
-// Loads with an L2 evict_last hint (Hopper), and loads that stay where they are written.
+// Loads with an L2 evict_last hint (Hopper), and loads that the compiler must not reorder.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 namespace warpwatch {
 
 #if __CUDA_ARCH__ == 900
-// `instruction` is a load without its vector; `how` is asm or asm volatile.
+// `instruction`: a load without its vector suffix; `how`: asm or asm volatile.
 #define WARPWATCH_HINTED_LOAD(how, instruction, loaded, from, clobber)                                                        \
   uint64_t policy;                                                                                                            \
   asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;\n" : "=l"(policy));                                                \
@@ -30,10 +30,13 @@ union Loaded {
 };
 #endif
 
-// What every layer of a model reads again: tables of angles, positions, lengths, block tables. A layer's weights would evict
-// them before the next layer. Kilobytes, a megabyte at most; 4, 8 or 16 bytes that nothing writes while the kernel runs.
-// Evidence: one H100, behind an L2 flush, us: rope of 8 heads of 2048 rows, tables so 7.87, plainly 8.29; kv_append of 8 and of
-// 512 rows, positions so 4.42 and 4.84, plainly 4.64 and 5.02.
+// Read-only load with an L2 evict_last hint, for small tables that every layer of a model reads again: angles, positions,
+// lengths, block tables. Otherwise a layer's weights would evict them before the next layer. At most a megabyte in total; 4, 8
+// or 16 bytes that nothing writes while the kernel runs. Evidence: one H100, cold L2, us:
+//                                    evict_last   plain
+//   rope, 8 heads of 2048, tables       7.87      8.29
+//   kv_append, 8 rows, positions        4.42      4.64
+//   kv_append, 512 rows, positions      4.84      5.02
 template <typename T>
 __device__ __forceinline__ T load_kept(const T* from) {
 #if __CUDA_ARCH__ == 900
@@ -45,12 +48,16 @@ __device__ __forceinline__ T load_kept(const T* from) {
 #endif
 }
 
-// What a kernel reads once and writes as much of, as additions, norms and copies do: 4, 8 or 16 bytes. The kernel may write there
-// later. Stays ahead of the stores and branches that follow.
-// Evidence: one H200, us, behind an L2 flush / replayed, evict_last lines released before each flush: rms_norm in fp32, 16384 rows
-// of 16 KB, plainly 134.2 / 131.6, so 128.5 / 127.3 (evict_first 140.2 / 138.4); additions of 2^28 in fp32 734.5 / 734.3, 726.8 /
-// 728.1; copies of 134 MB 67.7 / 66.2, 66.6 / 65.1, of 16 MB 13.0 / 6.9, 12.3 / 6.8. A buffer of 24 MB read before and after such a
-// copy is in the L2 as often either way: 7.5 to 8.1, 7.6 to 7.7.
+// Load with an L2 evict_last hint, for data that a kernel reads once while it writes as much, as additions, norms and copies
+// do: 4, 8 or 16 bytes. The kernel may write there later. Ordered before the stores and branches that follow.
+// Evidence: one H200, us, cold L2 (evict_last lines released before each flush) / CUDA graph replays:
+//                                         plain           evict_last       evict_first
+//   rms_norm, fp32, 16384 rows of 16 KB   134.2 / 131.6   128.5 / 127.3    140.2 / 138.4
+//   addition of 2^28 elements, fp32       734.5 / 734.3   726.8 / 728.1
+//   copy of 134 MB                         67.7 /  66.2    66.6 /  65.1
+//   copy of 16 MB                          13.0 /   6.9    12.3 /   6.8
+// The hint displaces no more of others' data: a 24 MB buffer, read before and after such a copy, takes 7.5 to 8.1 (plain) and
+// 7.6 to 7.7 (evict_last).
 template <typename T>
 __device__ __forceinline__ T load_streamed(const T* from) {
 #if __CUDA_ARCH__ == 900
@@ -65,10 +72,12 @@ __device__ __forceinline__ T load_streamed(const T* from) {
 }
 #undef WARPWATCH_HINTED_LOAD
 
-// As load_streamed, and zeros where nothing is there. The instruction is predicated: of several loads in branches of their own nvcc
-// unpacks each before the next branch, and so waits for one after the other. Evidence: recorded runs on H200s, behind an L2 flush,
-// us, rms_norm of 16384 rows of 4096 with a residual, in bfloat16 and float16: with branches 179.1 and 129.1 (044f373c), so 128.5 and
-// 128.7 (2d612413).
+// As load_streamed, with zeros unless `there`. The instruction is predicated: given several loads in branches of their own,
+// nvcc unpacks each before the next branch and so waits for one after the other. Evidence: recorded runs, H200, cold L2, us,
+// rms_norm of 16384 rows of 4096 with a residual:
+//                          bfloat16   float16
+//   branches (044f373c)      179.1     129.1
+//   predicated (2d612413)    128.5     128.7
 __device__ __forceinline__ uint4 load_streamed(const uint4* from, bool there) {
   uint4 loaded = {};
 #if __CUDA_ARCH__ == 900
@@ -86,8 +95,8 @@ __device__ __forceinline__ uint4 load_streamed(const uint4* from, bool there) {
   return loaded;
 }
 
-// Keeps the load of `value` ahead of what follows: nvcc moves a load behind a branch that waits for another load, if only one side
-// needs it, and so waits twice. Evidence: one H200, kv_append of 64 x 8 rows, replayed, us: 1.34 so, 1.45 behind the branch.
+// Keeps the load of `value` ahead of what follows: nvcc sinks a load below a branch that waits for another load, if only one
+// side needs it, and so waits twice. Evidence: one H200, kv_append of 64 x 8 rows, replayed, us: 1.34 with this, 1.45 without.
 __device__ __forceinline__ void load_before(uint4& value) {
   asm volatile("" : "+r"(value.x), "+r"(value.y), "+r"(value.z), "+r"(value.w));
 }

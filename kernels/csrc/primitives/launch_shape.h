@@ -1,6 +1,6 @@
-// What a block of a kernel is launched with, as a type. A kernel that uses dynamic shared memory takes it as a template
-// argument, and so carries it in its mangled name: the compiled code tells how many blocks fit on a multiprocessor, on a
-// machine without a GPU. A kernel without dynamic shared memory needs no more than __launch_bounds__.
+// A kernel's launch configuration as a type: threads and dynamic shared memory per block. A kernel with dynamic shared memory
+// takes it as template argument and so carries it in its mangled name: tools can then derive the occupancy from compiled code,
+// on a machine without a GPU. A kernel without dynamic shared memory needs only __launch_bounds__.
 #pragma once
 
 namespace warpwatch {

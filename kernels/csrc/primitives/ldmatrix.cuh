@@ -1,20 +1,20 @@
 // ldmatrix: a warp loads four 8 x 8 matrices of 16-bit elements from shared memory into registers; sm_75 and newer.
 //
-// Lane l hands over the address of one 16-byte row: row l % 8 of matrix l / 8. Afterwards, with g = l / 4 and
-// t = l % 4, register m of lane l holds of matrix m
+// Lane l passes the address of one 16-byte row: row l % 8 of matrix l / 8. Afterwards, with g = l / 4 and t = l % 4, register m
+// of lane l holds of matrix m
 //   ldmatrix_x4        row g, columns 2t and 2t + 1
 //   ldmatrix_x4_trans  rows 2t and 2t + 1, column g
-// the one with the lower index in the lower half.
+// with the lower index in the lower half.
 //
-// One phase reads the eight rows of one matrix. It is free of bank conflicts when their addresses differ modulo
-// 128 bytes, which swizzle.cuh arranges.
+// One phase reads the eight rows of one matrix. It has no bank conflicts if their addresses differ modulo 128 bytes, which
+// swizzle.cuh arranges.
 #pragma once
 
 #include <cstdint>
 
 namespace warpwatch {
 
-// The 32-bit address in the shared window, as ldmatrix and cp.async want it.
+// The 32-bit shared-window address, as ldmatrix and cp.async take it.
 __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }

@@ -8,9 +8,9 @@
 //   B, 16 x 8  (k, col)    b[0]: (2t..2t+1, g)            b[1]: (2t+8..2t+9, g)
 //   C, 16 x 8  (row, col)  c[0..1]: (g, 2t..2t+1)         c[2..3]: (g + 8, 2t..2t+1)   one float each
 //
-// m16n8k8 takes the first half in k: a[0..1] and b[0]. So m16n8k16 equals two m16n8k8, the second one on a[2..3]
-// and b[1], and a kernel written for one runs on the other's fragments unchanged.
-// The C layout of two neighbouring 16 x 8 tiles, packed to 16 bits, is the A layout of one 16 x 16 tile.
+// m16n8k8 takes the first half in k: a[0..1] and b[0]. So one m16n8k16 equals two m16n8k8, the second on a[2..3] and b[1], and
+// a kernel written for one works on the other's fragments unchanged.
+// The C fragments of two neighbouring 16 x 8 tiles, packed to 16 bits, are the A fragment of one 16 x 16 tile.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -52,7 +52,7 @@ __device__ __forceinline__ void mma_m16n8k16<__nv_bfloat16>(float (&c)[4], const
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Two floats rounded to nearest even and packed, `low` in the lower half.
+// Rounds two floats to nearest even and packs them, `low` in the lower half.
 template <typename Element>
 __device__ __forceinline__ uint32_t pack(float low, float high);
 

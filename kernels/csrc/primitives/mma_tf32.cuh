@@ -1,19 +1,19 @@
-// Products of fp32 on tensor cores: each operand in two pieces of 11 bits, three of the four products of pieces.
+// fp32 products on tensor cores ("3xTF32"): each operand is split into two parts of 11 bits, and three of the four products of
+// parts are computed.
 //
-// tf32 has fp32's exponent and 10 bits behind the point. hi is a value with as many bits, lo what is left, of which the
-// tensor core takes the first 11: hi + lo is within 2^-22 of the value where hi was rounded, 2^-21 where it was cut off; and
-// lo lo, which nobody multiplies, is within 2^-21 of the product if one of the two was rounded. With one operand rounded and
-// one cut off, attention over 2048 keys is 4.4e-7 off (relative, head_dim 128), cut off both 8.0e-7, and by fp32's own
-// products and sums 9.2e-7: one H200.
-// What the tensor core adds to a sum it cuts off where fp32 would round, so the sum of many should be added up elsewhere.
-// An infinity, or what rounds to one, makes NaN of every sum that it is in; NaN stays NaN.
+// TF32 has fp32's exponent and 10 explicit mantissa bits. hi is the value reduced to that, lo the remainder, of which the
+// tensor core reads the first 11 bits: hi + lo is within 2^-22 of the value if hi was rounded, within 2^-21 if it was
+// truncated. The omitted product lo lo is within 2^-21 of the product if one of the two operands was rounded. Relative error of
+// attention over 2048 keys, head_dim 128, one H200: one operand rounded and one truncated 4.4e-7; both truncated 8.0e-7; fp32
+// arithmetic 9.2e-7. The tensor core truncates when it accumulates, where fp32 would round, so long sums should be accumulated
+// elsewhere. An infinity, or a value that rounds to one, makes every sum it enters NaN; NaN stays NaN.
 //
 // Fragment layouts of m16n8k8, for lane l of the warp, with g = l / 4 and t = l % 4, one value a register:
 //   A, 16 x 8 (row, k)     a[0]: (g, t)    a[1]: (g + 8, t)    a[2]: (g, t + 4)    a[3]: (g + 8, t + 4)
 //   B, 8 x 8  (k, col)     b[0]: (t, g)    b[1]: (t + 4, g)
 //   C, 16 x 8 (row, col)   c[0..1]: (g, 2t..2t+1)    c[2..3]: (g + 8, 2t..2t+1)
-// ldmatrix moves an 8 x 8 matrix of 16 bits as 8 rows of 16 bytes, so one of 8 x 4 values here: register m of lane l holds
-// row g, value t of matrix m.
+// ldmatrix moves an 8 x 8 matrix of 16 bits as 8 rows of 16 bytes, here 8 rows of 4 values: register m of lane l holds row g,
+// value t of matrix m.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -26,15 +26,15 @@ template <int Count>
 struct Tf32Pieces {
   uint32_t hi[Count], lo[Count];
 
-  // hi is the value rounded to tf32 (the largest numbers become infinity), so that lo is as often below zero as above.
+  // hi is the value rounded to TF32 (the largest finite values become infinity), so lo is positive as often as negative.
   __device__ __forceinline__ void round(int i, float value) { split(i, value, __float_as_uint(value) + 0x1000u); }
-  // hi is the value cut off: an instruction less.
+  // hi is the value truncated to TF32: one instruction less.
   __device__ __forceinline__ void cut(int i, float value) { split(i, value, __float_as_uint(value)); }
 
  private:
   __device__ __forceinline__ void split(int i, float value, uint32_t bits) {
-    // A mask that ptxas knew it would drop, as the tensor core reads no more bits, and then move values to where an
-    // operand's registers are neighbours: a move more each. blockDim.y is 1, which it does not know.
+    // If ptxas knew the mask, it would drop it, since the tensor core ignores these bits, and then insert a move per value to
+    // make an operand's registers consecutive. blockDim.y is always 1, which ptxas does not know.
     uint32_t one;
     asm("mov.u32 %0, %%ntid.y;\n" : "=r"(one));
     hi[i] = bits & (0xffffdfffu + one);

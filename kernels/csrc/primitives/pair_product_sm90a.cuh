@@ -1,11 +1,11 @@
-// Dense product of 16-bit operands by wgmma, with an epilogue of the caller's: x (m, k) times weight (n, k), transposed; fp32
-// sums. Hopper alone (sm_90a).
+// Dense GEMM of 16-bit operands by wgmma with a caller-defined epilogue: x (m, k) times the transpose of weight (n, k), fp32
+// accumulation. Hopper only (sm_90a).
 //
-// A cluster of two CTAs computes 256 rows of x by 256 rows of weights, 128 rows of x each. Both need the same weights: each
-// CTA copies half of them and multicasts it to both, so that a CTA reads 32 KB from the L2 for each 64 of k, where 48 would
-// exceed the L2's bandwidth. A CTA is two consumer warpgroups of 64 rows of x each and one TMA producer warp. As many clusters
-// as fit on the GPU share the tiles; the next tile's operands arrive while a tile's epilogue runs. If the last wave would leave
-// at least half of the clusters idle, its tiles are cut into halves of 128 rows of weights.
+// A cluster of two CTAs computes 256 rows of x by 256 rows of weights, 128 rows of x each. Both need the same weights: each CTA
+// copies half of them and multicasts it to both, so a CTA reads 32 KB from L2 for each 64 of k; 48 KB would exceed the L2's
+// bandwidth. A CTA has two consumer warpgroups with 64 rows of x each and one TMA producer warp. The kernel is persistent: as
+// many clusters as fit on the GPU share the tiles, and the next tile's operands load during a tile's epilogue. If the last wave
+// would leave at least half of the clusters idle, its tiles are cut into halves of 128 rows of weights.
 //
 // Stage (64 of k, swizzled rows of 128 bytes): 128 rows of x, then 256 or 128 rows of weights, CTA 0's half first.
 #pragma once
@@ -28,9 +28,10 @@
 
 namespace warpwatch {
 
-// Epilogue: Element; Params with x, x_stride, out, m, n and k; kSumsEach, the sums that a result takes: with 2, CTA 0 copies the
-// rows of one weight matrix and CTA 1 those of another, and the second half of a thread's sums are of the second matrix;
-// prepare(params, sums, first output), behind the product; and result(sums, tile, i), what is stored.
+// Epilogue provides Element; Params with x, x_stride, out, m, n and k; kSumsEach, the accumulators per result (with 2, CTA 0
+// copies the rows of one weight matrix and CTA 1 those of another, and the second half of a thread's accumulators belongs to
+// the second matrix); prepare(params, sums, first output), called after the product; and result(sums, tile, i), the value to
+// store.
 template <typename Epilogue>
 struct PairProduct {
   using Element = typename Epilogue::Element;
@@ -38,10 +39,10 @@ struct PairProduct {
   static constexpr int kRows = kPairRows / 2, kGroups = 2, kConsumers = 128 * kGroups;
   static constexpr int kRowsBytes = kRows * 128, kStageBytes = kRowsBytes + kPairWeights * 128;
   static constexpr int kStages = 4;
-  static constexpr int kReleases = 2 * kConsumers / 32;  // a stage is free when no warp of either CTA reads it
+  static constexpr int kReleases = 2 * kConsumers / 32;  // a stage is free once no warp of either CTA reads it
   static constexpr int kBarriers = kStages * kStageBytes;
   static constexpr int kStaged = kBarriers + kStages * 16;
-  static constexpr int kStagedBytes = 16 * kStagedRowBytes<Element, 64>;  // of a warp
+  static constexpr int kStagedBytes = 16 * kStagedRowBytes<Element, 64>;  // per warp
   using Shape = LaunchShape<kConsumers + 128, kStaged + kConsumers / 32 * kStagedBytes>;
 
   static __device__ __forceinline__ void run(const Params& p, const PairTiles& tiles, const CUtensorMap& x,
@@ -58,15 +59,15 @@ struct PairProduct {
     }
     cluster_sync();
     if (threadIdx.x < kConsumers) {
-      // Of 168 a thread at launch. The consumers get what the copying warps give up, and would wait forever for more.
+      // 168 registers per thread at launch. The consumers get what the producer warps release; asking for more would hang.
       asm volatile("setmaxnreg.inc.sync.aligned.u32 240;\n");
       multiply(p, tiles, stages, rank, shared + kStaged);
     } else {
       asm volatile("setmaxnreg.dec.sync.aligned.u32 24;\n");
       if (threadIdx.x == kConsumers) copy(p, tiles, stages, rank, x, rank == 0 ? first_weights : second_weights);
-      __syncwarp();  // the cluster's barrier counts whole warps
+      __syncwarp();  // the cluster barrier counts whole warps
     }
-    cluster_sync();  // a CTA that had gone could not receive what the other one still multicasts and releases
+    cluster_sync();  // a CTA must not exit while the other still multicasts to it or signals its barriers
   }
 
   static cudaError_t launch(void (*kernel)(Params, PairTiles, CUtensorMap, CUtensorMap, CUtensorMap), const Params& p,
@@ -85,7 +86,7 @@ struct PairProduct {
 
  private:
   struct Work {
-    int row;  // of x, of this CTA
+    int row;  // of x, for this CTA
     int first_output;
     bool is_whole;
   };
@@ -114,8 +115,9 @@ struct PairProduct {
         "r"(phase & 1)
         : "memory");
   }
-  // One lane for each CTA. What the warp's wgmmas read has been read, so the arrival needs no .cluster scope: with it each would wait
-  // for a fence of the GPU's memory, and a product of 2048 x 11008 x 4096 takes 1.6 times as long (H200).
+  // Signals a free stage, one lane per CTA. The warp's wgmmas have finished reading, so the arrival needs no .cluster scope.
+  // With it each arrival waits for a memory fence at GPU scope: a product of 2048 x 11008 x 4096 then takes 1.6 times as long
+  // (H200).
   static __device__ __forceinline__ void release(uint32_t stages, int use) {
     if (threadIdx.x % 32 < 2) {
       asm volatile(
@@ -134,7 +136,7 @@ struct PairProduct {
     int use = 0;
     for (int item = static_cast<int>(blockIdx.x / 2); item < tiles.all; item += clusters) {
       const Work work = work_of(tiles, item, rank);
-      const int boxes = work.is_whole ? 2 : 1;  // of 64 rows of weights
+      const int boxes = work.is_whole ? 2 : 1;  // boxes of 64 rows of weights
       const int row = work.first_output + (Epilogue::kSumsEach == 1 ? static_cast<int>(rank) * boxes * 64 : 0);
       for (int slab = 0; slab < slabs; ++slab, ++use) {
         if (use >= kStages) wait(empty(stages, use), use / kStages + 1);
@@ -197,17 +199,17 @@ struct PairProduct {
     store<kTiles / Epilogue::kSumsEach>(p, sums, work, staged);
   }
 
-  // Each warp its 16 rows, 64 columns at a time: no warp waits for another.
+  // Each warp stores its own 16 rows, 64 columns at a time, without waiting for other warps.
   template <int kResultTiles, int kTiles>
   static __device__ __forceinline__ void store(const Params& p, const float (&sums)[kTiles][4], const Work& work,
                                                unsigned char* staged_of_warps) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     unsigned char* const staged = staged_of_warps + warp * kStagedBytes;
-    // Lanes name rows of 16 bytes: rows 0 to 7 and 8 to 15 of 8 columns, then of the next 8.
+    // Destination rows of stmatrix, 16 bytes each: rows 0 to 7 and 8 to 15 of 8 columns, then of the next 8.
     const uint32_t to = shared_address(staged) + lane % 16 * kStagedRowBytes<Element, 64> + lane / 16 * 16;
 #pragma unroll
     for (int pass = 0; pass < kResultTiles / 8; ++pass) {
-      __syncwarp();  // the columns before have left
+      __syncwarp();  // the previous columns have been stored
 #pragma unroll
       for (int t = 0; t < 8; t += 2) {
         uint32_t pairs[4];

@@ -48,15 +48,16 @@ union Piece {
 
   __device__ Piece() {}
 
-  // Evict-first loads make additions, norms and rope of 268 MB and more 3 to 14 % slower on an H200.
+  // No evict_first hint: on an H200 it makes additions, norms and rope of 268 MB and more 3 to 14 % slower.
   __device__ void load_once(const Element* from) { bits = *reinterpret_cast<const Bits*>(from); }
-  // kept_load.cuh has why.
+  // L2 evict_last on Hopper: kept_load.cuh has the reason.
   __device__ void load_streamed(const Element* from) { bits = warpwatch::load_streamed(reinterpret_cast<const Bits*>(from)); }
   __device__ void load_streamed(const Element* from, bool there) {
     bits = warpwatch::load_streamed(reinterpret_cast<const Bits*>(from), there);
   }
-  // For what only reads, many short jobs beside each other: sums of 32768 rows of 8 KB take 69.1 us so, 72.5 with plain
-  // loads (H200). One sum cut into parts is the other way round: 138 and 134 us of 537 MB.
+  // ld.global.nc.L1::no_allocate, for kernels that only read, with many independent short jobs: sums of 32768 rows of 8 KB take
+  // 69.1 us with it and 72.5 us with plain loads (H200). A single sum split into parts is the reverse: 138 and 134 us for 537
+  // MB.
   __device__ void load_nc_no_allocate(const Element* from) {
     asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
@@ -64,12 +65,12 @@ union Piece {
   }
   __device__ void load_shared_by_many(const Element* from) { bits = __ldg(reinterpret_cast<const Bits*>(from)); }
   __device__ void zero() { bits = Bits{}; }
-  // The compiler may no longer reuse what it widened before: 16 bytes stay in registers, not the 32 of their floats.
+  // Forces the compiler to widen again: 16 packed bytes stay in registers instead of 32 bytes of floats.
   __device__ void reload_from_packed() { asm volatile("" : "+r"(bits.x), "+r"(bits.y), "+r"(bits.z), "+r"(bits.w)); }
   __device__ void store(Element* to) const { *reinterpret_cast<Bits*>(to) = bits; }
 };
 
-// Whether pieces may begin at this address; null does for an operand that is not there.
+// Whether the address is aligned for 16-byte vectors. True for null, an absent operand.
 inline bool on_piece(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 == 0; }
 
 }  // namespace warpwatch

@@ -1,11 +1,11 @@
-// Where a 16-byte chunk of a row lies in a shared-memory tile, so that neither rows nor columns meet in a bank.
+// Swizzle of 16-byte chunks in a shared-memory tile, so that neither row nor column accesses have bank conflicts.
 //
-// Shared memory has 32 banks of 4 bytes: 128 bytes, or 8 chunks, pass in one cycle. In a plain row-major tile whose
-// rows are a multiple of 128 bytes, one chunk column of 8 rows, which is what ldmatrix reads, sits in the same 4 banks:
-// 8 cycles. Storing chunk c of row r at c ^ (r % 8) spreads that column over all banks and leaves every row, which is
-// what global loads fill, a permutation of itself.
-// Where rows are an odd multiple of 64 bytes, two neighbours begin 64 bytes apart modulo 128 already: four places for
-// each pair of rows are enough, and chunk c of row r goes to c ^ (r / 2 % 4).
+// Shared memory has 32 banks of 4 bytes: 128 bytes, or 8 chunks, per cycle. In a plain row-major tile whose rows are a multiple
+// of 128 bytes, one chunk column of 8 rows, which is what ldmatrix reads, falls into the same 4 banks: 8 cycles. Storing chunk
+// c of row r at c ^ (r % 8) spreads that column over all banks and only permutes the chunks within a row, which is what global
+// loads fill.
+// If rows are an odd multiple of 64 bytes, two neighbouring rows already start 64 bytes apart modulo 128: four positions per
+// pair of rows suffice, and chunk c of row r goes to c ^ (r / 2 % 4).
 #pragma once
 
 #include <cstdint>

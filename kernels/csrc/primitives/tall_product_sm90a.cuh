@@ -1,13 +1,15 @@
-// Weights of few bits times many rows of x: out's transpose, weight times x, by wgmma; weights go from shared memory through
-// registers, where they become numbers of 16 bits, x is read out of shared memory. Hopper alone (sm_90a).
+// GEMM of quantized weights with many rows of x by wgmma: computes out's transpose, weight times x. The weight is the A operand
+// in registers, converted to 16 bits from shared memory; x is the B operand in shared memory. Hopper only (sm_90a).
 //
-// A tile is 128 outputs for 256 rows of x, so that a weight becomes a number once for as many rows as registers have sums for.
-// As many blocks as fit on the GPU share the tiles, and while a block stores one tile's sums, the next one's operands arrive.
-// A stage holds 64 of k: what the format has of weights, then 256 swizzled rows of 128 bytes of x. Beyond all ends lie zeros.
+// A tile is 128 outputs by 256 rows of x, so that each weight is converted once for as many rows as the accumulators allow. The
+// kernel is persistent: as many blocks as fit on the GPU share the tiles, and while a block stores one tile, the next one's
+// operands load. A stage holds 64 of k: the format's weights, then 256 swizzled rows of 128 bytes of x. TMA fills zeros past
+// all ends.
 //
-// Format says what weights are. kBytes: of a stage, a multiple of 1024; Params: with x, out, m, n, k and x_stride; map(): of the
-// weights; copy(): a stage's weights, by the thread that copies. A thread that multiplies makes one of each tile, has load()
-// look at a stage that has arrived, numbers() make A of the wgmma over 16 of its k, and finish() of each sum what is stored.
+// Format is the weight policy. kBytes: per stage, a multiple of 1024. Params: with x, out, m, n, k and x_stride. map(): tensor
+// map of the weights. copy(): copies a stage's weights, in the producer thread. Each consumer thread constructs one per tile;
+// load() reads a stage that has landed, numbers() makes the A fragment for 16 of its k, and finish() maps a sum to the value to
+// store.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -30,11 +32,11 @@ namespace warpwatch {
 template <typename Element, typename Format>
 struct TallProduct {
   using Params = typename Format::Params;
-  static constexpr int kOutputs = kTallOutputs, kRows = kTallRows, kThreads = 2 * kOutputs;  // that multiply
-  // More than the latency of DRAM: a stage keeps the tensor cores busy for 1024 cycles.
+  static constexpr int kOutputs = kTallOutputs, kRows = kTallRows, kThreads = 2 * kOutputs;  // consumer threads
+  // Covers the latency of DRAM: one stage keeps the tensor cores busy for 1024 cycles.
   static constexpr int kStages = 5;
   using Ring = TmaRing<kStages, Format::kBytes + kRows * 128, kThreads / 32>;
-  static constexpr int kStagedRows = 64;  // of x at a time on their way out
+  static constexpr int kStagedRows = 64;  // rows of x staged at a time in the epilogue
   static constexpr int kStaged = (Ring::kBytes + 15) / 16 * 16;
   using Shape = LaunchShape<kThreads + 128, kStaged + kStagedRows * kStagedRowBytes<Element, kOutputs>>;
 
@@ -87,7 +89,7 @@ struct TallProduct {
   }
 
   static __device__ __forceinline__ void multiply(const Params& p, int tiles, const Ring& ring, unsigned char* staged) {
-    constexpr int kAtOnce = 2;  // wgmmas run while the weights of the next ones become numbers
+    constexpr int kAtOnce = 2;  // wgmmas in flight while the next ones' weights are converted
     const int slabs = tiles_along(p.k, 64);
     int use = 0;
     for (int tile = static_cast<int>(blockIdx.x); tile < tiles; tile += static_cast<int>(gridDim.x)) {
@@ -95,7 +97,7 @@ struct TallProduct {
       Format weights(p, place.n * kOutputs + threadIdx.x / 32 * 16);
       float sums[kRows / 8][4] = {};
       uint32_t a[2][kAtOnce][4] = {};
-      warpgroup_fence_operand(sums);  // the zeros are there before the first wgmma is
+      warpgroup_fence_operand(sums);  // the zeros are written before the first wgmma reads them
       for (int slab = 0; slab < slabs; ++slab, ++use) {
         ring.consumer_wait(use);
         weights.load(ring.stage(use), slab);
@@ -111,8 +113,8 @@ struct TallProduct {
                                      wgmma_rows(ring.stage(use) + Format::kBytes) + 2 * (turn * kAtOnce + step));
           }
           wgmma_commit();
-          wgmma_wait<1>();  // for those that read the other numbers
-          // Which ptxas forgets from one turn of the loop over slabs to the next: their registers are in use until here.
+          wgmma_wait<1>();  // for those that read the other register set
+          // ptxas does not track wgmmas across the loop's back edge: this keeps their A registers in use until here.
           warpgroup_fence_operand(a[1 - turn % 2]);
           if (turn == 0 && slab > 0) ring.consumer_release(use - 1);
         }
@@ -122,7 +124,7 @@ struct TallProduct {
       ring.consumer_release(use - 1);
 #pragma unroll
       for (int part = 0; part < kRows / kStagedRows; ++part) {
-        barrier_of_first_threads<kThreads>();  // what was staged before has left
+        barrier_of_first_threads<kThreads>();  // the previously staged rows have been stored
         stage(weights, sums, part * (kStagedRows / 8), staged);
         barrier_of_first_threads<kThreads>();
         store_staged_rows<Element, kOutputs, kThreads>(staged, kStagedRows, static_cast<Element*>(p.out), p.m, p.n,
@@ -131,12 +133,12 @@ struct TallProduct {
     }
   }
 
-  // A warp's sums of 16 outputs by kStagedRows rows of x, from tile `first` of 8 rows on, turned around: a staged row for each
-  // row of x, of kOutputs outputs.
+  // Transposes a warp's sums of 16 outputs by kStagedRows rows of x, from tile `first` of 8 rows on: a staged row of kOutputs
+  // outputs for each row of x.
   static __device__ __forceinline__ void stage(const Format& weights, const float (&sums)[kRows / 8][4], int first,
                                                unsigned char* staged) {
     const int lane = threadIdx.x % 32;
-    // The rows of 16 bytes that lanes 0 to 15 name: of outputs 0 to 7, then of 8 to 15.
+    // Destination rows of stmatrix, named by lanes 0 to 15: outputs 0 to 7, then 8 to 15.
     const uint32_t to = shared_address(staged) + lane % 8 * kStagedRowBytes<Element, kOutputs> +
                         (threadIdx.x / 32 * 16 + lane / 8 % 2 * 8) * static_cast<int>(sizeof(Element));
 #pragma unroll

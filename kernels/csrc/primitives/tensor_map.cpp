@@ -10,7 +10,7 @@ namespace {
 using Encode = decltype(&cuTensorMapEncodeTiled);
 
 cudaError_t find_encoder(Encode& encode) {
-  // Kept once it is found: before the first use of the driver the look-up may fail, and succeed later.
+  // Cached only on success: before the first use of the driver the look-up may fail, and succeed later.
   static std::atomic<Encode> known{nullptr};
   encode = known.load(std::memory_order_relaxed);
   if (encode != nullptr) return cudaSuccess;
@@ -25,7 +25,7 @@ cudaError_t find_encoder(Encode& encode) {
   return cudaSuccess;
 }
 
-// Sizes and box begin with the dimension that is contiguous; strides are those of the others.
+// Sizes and box list the contiguous dimension first; strides are those of the other dimensions.
 template <int kRank>
 cudaError_t encode_tiles(CUtensorMap& map, CUtensorMapDataType type, const void* first, const cuuint64_t (&sizes)[kRank],
                          const cuuint64_t (&strides_bytes)[kRank - 1], const cuuint32_t (&box)[kRank],

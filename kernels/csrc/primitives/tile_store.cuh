@@ -1,23 +1,23 @@
-// Epilogue: stages the tile through shared memory for coalesced 16-byte stores. Stored straight from the registers, the C layout
-// of an mma would write 16 bytes at a time into each of eight rows.
+// Epilogue: stages the tile through shared memory for coalesced 16-byte stores. Stored directly from registers, an mma's C
+// layout would write 16 bytes at a time to each of eight rows.
 #pragma once
 
 #include <cstdint>
 
 namespace warpwatch {
 
-// The threads of a block that multiply, when others have gone or copy on.
+// Barrier of a block's first kThreads threads, the consumers; the others may have exited or still copy.
 template <int kThreads>
 __device__ __forceinline__ void barrier_of_first_threads() {
   asm volatile("bar.sync 1, %0;\n" ::"n"(kThreads) : "memory");
 }
 
-// A staged row: 16 bytes more than its elements, so that eight rows begin in different banks.
+// Bytes of a staged row: padded by 16, so that eight rows start in different banks.
 template <typename Element, int kColumns>
 constexpr int kStagedRowBytes = kColumns * static_cast<int>(sizeof(Element)) + 16;
 
-// `rows` staged rows of kColumns elements go to out, a matrix (m, n), contiguous and 16-byte aligned, from (first_m,
-// first_n) on; what lies outside of it is left out. The calling threads are numbered from 0 to kThreads - 1.
+// Stores `rows` staged rows of kColumns elements to out, a contiguous, 16-byte aligned matrix (m, n), from (first_m, first_n)
+// on; elements outside it are skipped. The calling threads are numbered 0 to kThreads - 1.
 template <typename Element, int kColumns, int kThreads>
 __device__ __forceinline__ void store_staged_rows(const unsigned char* staged, int rows, Element* out, int m, int n,
                                                   int first_m, int first_n, int thread) {
@@ -29,7 +29,7 @@ __device__ __forceinline__ void store_staged_rows(const unsigned char* staged, i
     if (first_m + row >= m || first_n + column >= n) continue;
     const unsigned char* const from = staged + row * kStagedRowBytes<Element, kColumns> + column * sizeof(Element);
     Element* const to = out + static_cast<int64_t>(first_m + row) * n + first_n + column;
-    if (aligned) {  // then the chunk lies inside of the row too
+    if (aligned) {  // then the whole chunk is inside the row
       *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
     } else {
       for (int e = 0; e < kEach && first_n + column + e < n; ++e) to[e] = reinterpret_cast<const Element*>(from)[e];

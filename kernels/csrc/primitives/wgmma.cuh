@@ -1,14 +1,14 @@
-// wgmma: four warps together multiply out of shared memory, asynchronously; Hopper alone (sm_90a).
+// wgmma: a warpgroup (four warps) multiplies matrices in shared memory, asynchronously; Hopper only (sm_90a).
 //
-// C (64 x N) += A (64 x 32 bytes of k) B (N x 32 bytes of k), both with k contiguous, as slabs of 128-byte rows that
-// swizzle.cuh has swizzled: that is the hardware's own swizzle of 128 bytes where a slab begins on a boundary of 1024.
-// Warp w of the four holds rows 16 w to 16 w + 15 of C, c[j] being columns 8 j to 8 j + 7 as in an mma's C (mma.cuh).
-// 16-bit A comes from registers here, each warp's 16 rows as in an mma's A.
+// C (64 x N) += A (64 x 32 bytes of k) B (N x 32 bytes of k), both K-major, as slabs of 128-byte rows swizzled by swizzle.cuh.
+// That is the hardware's 128-byte swizzle if a slab starts on a multiple of 1024.
+// Warp w of the four holds rows 16 w to 16 w + 15 of C; c[j] are columns 8 j to 8 j + 7 in an mma's C layout (mma.cuh). 16-bit
+// A operands come from registers, each warp's 16 rows in an mma's A layout.
 //
-// The order of things: wgmma_fence() once the registers and what was copied to shared memory are ready; any number of
-// wgmmas; wgmma_commit(); wgmma_wait<n>() until at most the n youngest commits are under way. Only then may C be read
-// and what A and B lay in be written. wgmma reads shared memory through the async proxy, as TMA writes it
-// (tma_ring.cuh); other writers would need a fence.proxy.async.
+// Order of calls: wgmma_fence() once the registers and the shared memory are ready; any number of wgmmas; wgmma_commit();
+// wgmma_wait<n>() until at most the n newest commits are in flight. Only then may C be read and the memory or registers of A
+// and B be overwritten. wgmma reads shared memory through the async proxy, as TMA writes it (tma_ring.cuh); other writers need
+// a fence.proxy.async.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -25,8 +25,8 @@ __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(Pending) : "memory");
 }
 
-// Behind a wait, for the accumulators and for A where it comes from registers: keeps reads of them
-// behind wgmma_wait. The compiler sees no more than the order of instructions.
+// For accumulators, and for A operands in registers, after a wait: keeps accesses to them behind wgmma_wait. The compiler does
+// not know that the asynchronous wgmma still uses them.
 __device__ __forceinline__ void warpgroup_fence_operand(float& value) { asm volatile("" : "+f"(value)::"memory"); }
 __device__ __forceinline__ void warpgroup_fence_operand(int& value) { asm volatile("" : "+r"(value)::"memory"); }
 __device__ __forceinline__ void warpgroup_fence_operand(uint32_t& value) { asm volatile("" : "+r"(value)::"memory"); }
@@ -39,13 +39,13 @@ __device__ __forceinline__ void warpgroup_fence_operand(Sum (&c)[kTiles][4]) {
   }
 }
 
-// Rows of 128 bytes from this shared address on: bits 0-13 the address / 16, 32-45 the 1024 bytes from eight rows to
-// the next eight / 16, 62-63 the swizzle of 128 bytes. Adding 2 moves on by 32 bytes of k.
+// Descriptor of rows of 128 bytes from this shared address on: bits 0-13 address / 16; bits 32-45 the stride between groups of
+// eight rows, 1024 bytes / 16; bits 62-63 the 128-byte swizzle. Adding 2 advances by 32 bytes of k.
 __device__ __forceinline__ uint64_t wgmma_rows(uint32_t address) {
   return uint64_t{1} << 62 | uint64_t{64} << 32 | uint64_t{1} << 16 | (address & 0x3ffff) >> 4;
 }
 
-// The registers of C as asm operands: of one, two, four ... tiles of 8 columns, from tile j on; and their names.
+// asm operands for the registers of C: one, two, four ... tiles of 8 columns, from tile j on; and their names.
 #define WARPWATCH_C1(io, c, j) io(c[j][0]), io(c[j][1]), io(c[j][2]), io(c[j][3])
 #define WARPWATCH_C2(io, c, j) WARPWATCH_C1(io, c, j), WARPWATCH_C1(io, c, j + 1)
 #define WARPWATCH_C4(io, c, j) WARPWATCH_C2(io, c, j), WARPWATCH_C2(io, c, j + 2)
@@ -70,8 +70,8 @@ __device__ __forceinline__ uint64_t wgmma_rows(uint32_t address) {
 
 #define WARPWATCH_A(a) "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3])
 
-// `instruction` on C's `count` registers; `sources` are A and B by number, and what the instruction wants behind them;
-// `scale_d`, the last operand, is 0 where what C held is to be dropped.
+// Issues `instruction` with C's `count` registers. `sources`: the operand numbers of A and B, and what follows them; `scale_d`,
+// the last operand: 0 overwrites C instead of accumulating.
 #define WARPWATCH_WGMMA(instruction, count, operands, sources, scale_d, ...)                         \
   asm volatile("{\n.reg .pred add;\nsetp.ne.u32 add, " scale_d ", 0;\n" instruction                  \
                " {" WARPWATCH_NAMES_##count "}, " sources ";\n}\n"                                 \

@@ -1,18 +1,17 @@
-// The two products of attention by wgmma (wgmma.cuh), both with fp32 sums and 16-bit operands; Hopper alone (sm_90a).
+// Attention's two products by wgmma (wgmma.cuh), with 16-bit operands and fp32 accumulation; Hopper only (sm_90a).
 //
-//   scores (64 x N) = Q K^T   Q (64 x 16) and K (N x 16) in shared memory, k contiguous in both: wgmma_rows()
-//   out (64 x D) += P V       P (64 x 16) in registers, V (16 x D) in shared memory, its columns contiguous:
-//                             wgmma_columns()
+//   scores (64 x N) = Q K^T   Q (64 x 16) and K (N x 16) in shared memory, both K-major: wgmma_rows()
+//   out (64 x D) += P V       P (64 x 16) in registers, V (16 x D) in shared memory, MN-major: wgmma_columns()
 //
-// Tiles lie in slabs of 64 columns, rows of 128 bytes, as TMA swizzles them.
+// Tiles consist of slabs of 64 columns, rows of 128 bytes, in TMA's swizzle.
 #pragma once
 
 #include "primitives/wgmma.cuh"
 
 namespace warpwatch {
 
-// V from this shared address on, its slabs slab_bytes apart: bits 16-29 what lies from 64 columns to the next / 16, bits
-// 32-45 the 1024 bytes from eight rows to the next eight / 16. Adding 128 moves on by 16 rows.
+// Descriptor of V from this shared address on, with slabs slab_bytes apart: bits 16-29 the stride between slabs of 64 columns /
+// 16; bits 32-45 the stride between groups of eight rows, 1024 bytes / 16. Adding 128 advances by 16 rows.
 __device__ __forceinline__ uint64_t wgmma_columns(uint32_t address, uint32_t slab_bytes) {
   return uint64_t{1} << 62 | uint64_t{64} << 32 | uint64_t{slab_bytes >> 4} << 16 | (address & 0x3ffff) >> 4;
 }
@@ -20,7 +19,8 @@ __device__ __forceinline__ uint64_t wgmma_columns(uint32_t address, uint32_t sla
 template <typename Element>
 struct HeadWgmma;
 
-// One width of each product: kN columns are `tiles` tiles of 8, `count` registers, and a0 .. are the operands behind those.
+// One width of each product: kN columns are `tiles` tiles of 8 and `count` registers; a, b (a0 ..) are the operand numbers
+// after them.
 #define WARPWATCH_SCORES(type, n, tiles, count, a, b, scale_d)                                                          \
   static __device__ __forceinline__ void scores(float(&c)[tiles][4], uint64_t q, uint64_t k, int adding) {              \
     asm volatile("{\n.reg .pred add;\nsetp.ne.u32 add, " scale_d ", 0;\n"                                               \

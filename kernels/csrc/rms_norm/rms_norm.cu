@@ -1,4 +1,4 @@
-// rms_norm on every GPU; what a kernel does is in row_norm/row_norm.cuh.
+// rms_norm on every GPU; the kernel's body is in row_norm/row_norm.cuh.
 #include "rms_norm/rms_norm.h"
 #include "row_norm/row_norm.cuh"
 

@@ -1,4 +1,4 @@
-// What the bindings of rms_norm and layer_norm share: the checks, and the params of rows.
+// Shared by the bindings of rms_norm and layer_norm: checks, and the params struct.
 #pragma once
 
 #include <limits>
@@ -11,10 +11,10 @@
 namespace warpwatch {
 
 struct RowNormOperands {
-  Tensor x;  // as (rows, cols): a copy where its leading dimensions do not collapse
+  Tensor x;  // as (rows, cols): copied if its leading dimensions do not collapse
   std::optional<Tensor> residual;
   Tensor out;                   // x's shape, contiguous
-  std::optional<Tensor> total;  // likewise, with a residual
+  std::optional<Tensor> total;  // the same, with a residual
   RowNormParams params;
 };
 

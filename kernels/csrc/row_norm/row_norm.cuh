@@ -1,6 +1,6 @@
-// Normalisation of rows on every GPU: it waits for memory, and no architecture has an instruction that helps.
-//   Two ways: a row in the registers of its threads, read once; or, for what fits no registers or no 16-byte pieces,
-//   one element at a time, read once for each sum and once more. A kernel is a thin `__global__` around one of them.
+// Row normalisation on every GPU: memory-bound, and no architecture has an instruction that helps.
+//   Two kernels: one holds a row in its threads' registers and reads it once; the other, for rows too wide or unaligned, goes
+//   element by element and reads the row once per sum and once more. An operator's kernel is a thin `__global__` around one.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,30 +15,30 @@
 namespace warpwatch {
 
 struct RowNormTile {
-  int threads;  // of a row: a part of a warp, or a block of its own
-  int pieces;   // of 16 bytes that each of them holds
-  int rows;     // of a block
-  bool few;     // for so few rows that a multiprocessor has one or two of them
+  int threads;  // per row: part of a warp, or a whole block
+  int pieces;   // 16-byte vectors per thread
+  int rows;     // per block
+  bool few;     // only if there are so few rows that an SM has one or two
 
   constexpr int block() const { return threads * rows; }
   constexpr int64_t most_pieces() const { return int64_t{threads} * pieces; }
   constexpr int64_t most_rows() const { return few ? 264 : INT64_MAX; }
 };
 
-// The first that holds a row is taken. Four pieces a thread are 64 bytes in flight, 128 with a residual: at 512 threads
-// on a multiprocessor more than the 26 KB that cover DRAM's latency on an H200 (4.4 TB/s, some 0.8 us, 132 of them).
-// Rows of 8 KB at 128 threads of four pieces take 70.2 us of 268 MB, at 256 of two 71.7, at 512 of one 74.8.
-// Wider rows than the last holds would spill: 1024 threads leave 64 registers.
-// Up to 128 pieces (1024 elements in fp16) a warp does without a barrier. Where rows are few, each has a multiprocessor
-// to itself, and more threads with less to do are the faster way through it: by 3 % of some 5 us, launch included.
+// The first tile that holds a row is taken. Four vectors per thread are 64 bytes in flight, 128 with a residual: with 512
+// threads per SM more than the 26 KB that cover DRAM latency on an H200 (Little's law: 4.4 TB/s, about 0.8 us, 132 SMs).
+// Rows wider than the last tile's would spill: 1024 threads leave 64 registers each.
+// Up to 128 vectors (1024 elements in fp16), a row stays within a warp and needs no barrier. If there are few rows, each has an
+// SM to itself, and more threads with less work each are faster: by 3 % of about 5 us, launch included.
+// Evidence, rows of 8 KB, 268 MB, us: {128, 4} 70.2, {256, 2} 71.7, {512, 1} 74.8.
 constexpr RowNormTile kRowNormTiles[] = {
     {16, 1, 8, false},  {32, 1, 4, false},  {128, 1, 1, true},  {256, 2, 1, true},
     {32, 4, 4, false},  {128, 4, 1, false}, {256, 4, 1, false}, {512, 4, 1, false},
 };
 
-// Blocks that a multiprocessor must have room for: 512 threads, 128 registers each, for left to itself ptxas spills a few
-// at 40 or 64 for the sake of occupancy. On Hopper 64 do in fp32 without a residual: rows of 16 KB take 137.0 us of 537 MB
-// so, centred, and 138.6 with 70 registers, at three blocks a multiprocessor and not four (H200).
+// Minimum blocks per SM (__launch_bounds__): 512 threads, so 128 registers each. Left alone, ptxas spills a few registers at 40
+// or 64 for the sake of occupancy. On Hopper, fp32 without a residual fits 64 registers. Evidence: one H200, layer_norm, rows
+// of 16 KB, 537 MB, us: 137.0 with 64 registers (four blocks per SM), 138.6 with 70 (three).
 constexpr int row_norm_resident(int block, int element_bytes, bool residual) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
   if (element_bytes == 4 && !residual) return 1024 / block;
@@ -46,10 +46,10 @@ constexpr int row_norm_resident(int block, int element_bytes, bool residual) {
   return 512 / block;
 }
 
-// Of the kernel that takes every width and alignment, one element at a time: threads of a row, which is a block.
+// Threads per row, one block, of the element-by-element kernel, which takes any width and alignment.
 constexpr int kRowNormAnyThreads = 256;
 
-// The two normalisations: is the mean taken away first?
+// The two normalisations: kCentered subtracts the mean first.
 struct RmsNorm {
   static constexpr bool kCentered = false;
 };
@@ -64,20 +64,21 @@ __device__ inline float normalised(const RowNormParams& p, float value, float me
   return value * scale * weight;
 }
 
-// A slot for each warp, once for each of two sums, so that nobody has to wait before the second.
-struct alignas(16) RowNormSlots {  // so that four sums are one load
+// Shared memory of the block sums: a slot per warp for each of the two sums, so that no barrier is needed before the second.
+struct alignas(16) RowNormSlots {  // so that one load reads four sums
   float first[32], second[32];
 };
 
 template <class Element, class Norm, bool kResidual, int kThreads, int kPieces, int kRows>
 __device__ inline void norm_row_in_registers(const RowNormParams& p) {
   using P = Piece<Element>;
-  // Where rows are few: 64 rows of 768 centred, with a residual, take 5.23 us so and 5.34 otherwise, one 4.87 and 5.06 (H100).
+  // For few rows. Evidence: one H100, layer_norm with a residual, us, with / without: 64 rows of 768 5.23 / 5.34, one row 4.87
+  // / 5.06.
   constexpr bool kShort = kPieces <= 2;
   __shared__ RowNormSlots slots;
   const int lane = threadIdx.x % kThreads;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kThreads;
-  // Threads without a row or a piece stay, with zeros: shuffles and barriers want all of them.
+  // Threads without a row or vector continue with zeros: shuffles and barriers need all of them.
   const int columns = row < p.rows ? static_cast<int>(p.cols) : 0;
   const auto column = [&](int i) { return (i * kThreads + lane) * P::kElements; };
   const Element* weight = static_cast<const Element*>(p.weight);
@@ -94,7 +95,7 @@ __device__ inline void norm_row_in_registers(const RowNormParams& p) {
 #pragma unroll
     for (int i = 0; i < kPieces; ++i) added[i].load_streamed(residual + column(i), column(i) < columns);
   }
-  // Asked for before the sums, so that one wait for memory covers both: a small call waits for little else.
+  // Loaded before the sums, so that one wait for memory covers both; a small call is dominated by that wait.
   P weights[kPieces], biases[kPieces];
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
@@ -132,7 +133,7 @@ __device__ inline void norm_row_in_registers(const RowNormParams& p) {
   float squares = 0.0f;
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
-    if (Norm::kCentered && column(i) >= columns) continue;  // a zero that is not there is not the mean away from it
+    if (Norm::kCentered && column(i) >= columns) continue;  // padding zeros must not contribute mean^2
     held[i].reload_from_packed();
 #pragma unroll
     for (int j = 0; j < P::kPairs; ++j) {
@@ -141,7 +142,7 @@ __device__ inline void norm_row_in_registers(const RowNormParams& p) {
     }
   }
   squares = threads_sum<kThreads, kShort>(squares, slots.second);
-  const float scale = rsqrtf(__fdividef(squares, static_cast<float>(p.cols)) + p.eps);  // each within 2 ulp
+  const float scale = rsqrtf(__fdividef(squares, static_cast<float>(p.cols)) + p.eps);  // each function is within 2 ulp
 
   Element* out = static_cast<Element*>(p.out) + row * p.cols;
 #pragma unroll
@@ -160,7 +161,7 @@ __device__ inline void norm_row_in_registers(const RowNormParams& p) {
   }
 }
 
-// Any width, any alignment; a block a row. With a residual each thread reads back what it wrote to `total` itself.
+// Any width, any alignment; one block per row. With a residual each thread re-reads what it wrote to `total` itself.
 template <class Element, class Norm>
 __device__ inline void norm_any_row(const RowNormParams& p) {
   constexpr int kThreads = kRowNormAnyThreads;
@@ -187,7 +188,7 @@ __device__ inline void norm_any_row(const RowNormParams& p) {
     squares += away * away;
   }
   squares = threads_sum<kThreads>(squares, slots.second);
-  const float scale = rsqrtf(__fdividef(squares, static_cast<float>(p.cols)) + p.eps);  // each within 2 ulp
+  const float scale = rsqrtf(__fdividef(squares, static_cast<float>(p.cols)) + p.eps);  // each function is within 2 ulp
   const Element* weight = static_cast<const Element*>(p.weight);
   const Element* bias = static_cast<const Element*>(p.bias);
   Element* out = static_cast<Element*>(p.out) + row * p.cols;
@@ -197,14 +198,14 @@ __device__ inline void norm_any_row(const RowNormParams& p) {
   }
 }
 
-// Whether every piece of 16 bytes begins on a multiple of 16 bytes.
+// Whether every 16-byte vector is aligned.
 inline bool row_norm_fits_pieces(const RowNormParams& p, int elements) {
   const bool strides = p.rows <= 1 || (p.x_stride % elements == 0 && p.residual_stride % elements == 0);
   return p.cols % elements == 0 && strides && on_piece(p.x) && on_piece(p.residual) && on_piece(p.weight) &&
          on_piece(p.bias) && on_piece(p.out) && on_piece(p.total);
 }
 
-// Kernels<Element, kResidual> has the two `__global__` functions of one operator:
+// Launches a tile. Kernels<Element, kResidual> has the two `__global__` functions of an operator:
 //   in_registers<kThreads, kPieces, kRows>() and any().
 template <class Kernels, class Element, int kIndex = 0>
 cudaError_t launch_row_norm_kernel(const RowNormParams& p, cudaStream_t stream) {

@@ -1,4 +1,4 @@
-// Normalisation of rows on the CPU: one row at a time, rows shared among PyTorch's threads, sums in double.
+// Row normalisation on the CPU: rows are distributed over PyTorch's threads; sums in double.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void norm_row_on_cpu(const RowNormParams& p, int64_t row) {
 
 template <bool kCentered>
 void row_norm_on_cpu(const RowNormParams& p) {
-  const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, p.cols));  // some 10 us of work per thread
+  const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, p.cols));  // about 10 us of work per task
   parallel_for(0, p.rows, grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       switch (p.dtype) {
