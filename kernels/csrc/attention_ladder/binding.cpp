@@ -1,4 +1,4 @@
-// torch.ops.warpwatch.naive_attention and tiled_attention: the steps before flash_attention, with its signature.
+// Bindings of torch.ops.warpwatch.naive_attention and tiled_attention, the steps before flash_attention, with its signature.
 #include "attention_ladder/attention_ladder.h"
 
 #include <optional>

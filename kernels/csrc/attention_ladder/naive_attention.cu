@@ -1,8 +1,8 @@
-// naive_attention: one warp a query, three passes over its keys, the scores in global memory between them.
+// naive_attention: one warp per query, three passes over its keys, with the scores in global memory between them.
 //
-// Each query reads all keys and all values it sees: 2 seq_kv head_dim elements for 4 seq_kv head_dim FLOP, so 1 FLOP a
-// byte at fp16, out of L2. What tiled_attention buys: a block of queries shares one reading of keys and values, and the
-// scores' 16 bytes a query-key pair are not moved at all.
+// Each query reads all keys and values that it sees: 2 seq_kv head_dim elements for 4 seq_kv head_dim FLOP, 1 FLOP per byte at
+// fp16, from L2. tiled_attention improves on that: a block of queries shares each load of keys and values, and the scores' 16
+// bytes per query-key pair are not moved at all.
 #include <cuda_runtime.h>
 
 #include <climits>
@@ -40,9 +40,9 @@ __global__ void __launch_bounds__(32 * kWarps)
   Element* out = static_cast<Element*>(p.out) + batch * p.out_strides.batch + head * p.out_strides.head +
                  i * p.out_strides.row;
   float* scores = all_scores + query * p.seq_kv;
-  const int seen = p.causal ? min(p.seq_kv, i + 1 + p.seq_kv - p.seq_q) : p.seq_kv;  // may be negative: sees nothing
+  const int seen = p.causal ? min(p.seq_kv, i + 1 + p.seq_kv - p.seq_q) : p.seq_kv;  // may be negative: the query sees nothing
 
-  // One: scores, a key after the other, its columns spread over the lanes; and their maximum.
+  // Pass 1: scores, one key at a time with its columns spread over the lanes, and their maximum.
   float top = -INFINITY;
   for (int j = 0; j < seen; ++j) {
     float dot = 0.0f;
@@ -51,11 +51,11 @@ __global__ void __launch_bounds__(32 * kWarps)
     if (lane == 0) scores[j] = score;
     top = fmaxf(top, score);
   }
-  __syncwarp();  // lane 0's scores are there for all lanes
-  if (top == -INFINITY) top = 0.0f;  // all scores NaN, or none: exp(score - top) is then NaN, or not asked for
+  __syncwarp();  // makes lane 0's scores visible to all lanes
+  if (top == -INFINITY) top = 0.0f;  // no score, or all NaN: exp(score - top) is unused, or NaN
 
-  // Two: weights in place of scores; and their sum. The maximum comes off before the scale goes on: multiplied first, large
-  // scores are rounded by more than they differ.
+  // Pass 2: weights in place of scores, and their sum. The maximum is subtracted before scaling: scaling first would round
+  // large scores by more than they differ.
   float sum = 0.0f;
   for (int j = lane; j < seen; j += 32) {
     const float weight = expf((scores[j] - top) * p.scale);
@@ -63,9 +63,9 @@ __global__ void __launch_bounds__(32 * kWarps)
     sum += weight;
   }
   sum = warp_sum(sum);
-  __syncwarp();  // every lane's weights are there for all lanes
+  __syncwarp();  // makes every lane's weights visible to all lanes
 
-  // Three: the weighted values, each lane its own columns.
+  // Pass 3: the weighted values; each lane owns its columns.
   const float normalizer = sum == 0.0f ? 0.0f : 1.0f / sum;
   for (int d = lane; d < p.head_dim; d += 32) {
     float total = 0.0f;

@@ -1,4 +1,5 @@
-// naive_attention on the CPU: the queries shared among PyTorch's threads, each a row of scores, a softmax, a weighted sum.
+// naive_attention on the CPU: queries are distributed over PyTorch's threads; each computes its scores, softmax and weighted
+// sum.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -31,7 +32,7 @@ void attend(const FlashAttentionParams& p, int64_t batch, int64_t head, int64_t 
   std::fill(sums.begin(), sums.end(), 0.0f);
   for (int64_t j = 0; j < seen; ++j) {
     const Element* v = row(p.v, p.v_strides, batch, head_kv, j);
-    // The maximum comes off before the scale goes on: multiplied first, large scores are rounded by more than they differ.
+    // The maximum is subtracted before scaling: scaling first would round large scores by more than they differ.
     const float weight = std::exp((weights[j] - top) * p.scale);
     sum += weight;
     for (int d = 0; d < p.head_dim; ++d) sums[d] += weight * static_cast<float>(v[d]);

@@ -1,12 +1,12 @@
-// tiled_attention: a block owns 32 queries and walks over tiles of keys and values in shared memory, the softmax kept
-// online; fp32 arithmetic on the FP32 cores.
+// tiled_attention: a block owns 32 queries and loops over tiles of keys and values in shared memory with an online softmax;
+// fp32 on the FP32 cores.
 //
-// Eight lanes share a query. Lane x of them scores keys x, x + 8, ... of a tile and then adds up output columns x, x + 8,
-// ...; weights pass between the lanes through shared memory. Keys and values are read from memory once for 32 queries:
-// 16 FLOP a byte at fp16 and more out of L2. What bounds it is shared memory, two loads of 4 bytes for each multiply-add,
-// and the FP32 cores behind it. What flash_attention buys: tensor cores do 16 x 8 x 16 products a instruction on
-// fragments that ldmatrix loads 16 bytes at a time, and copies run while they compute.
-// Rows in shared memory are one float longer than they must be, so that 8 rows read at the same column hit 8 banks.
+// Eight lanes share a query. Lane x of them computes the scores of keys x, x + 8, ... of a tile, then accumulates output
+// columns x, x + 8, ...; weights pass between the lanes through shared memory. Keys and values are loaded once for 32 queries:
+// 16 FLOP per byte at fp16, from L2, and more. The bound is shared memory, two loads of 4 bytes per FMA, then the FP32 cores.
+// flash_attention improves on that: one tensor-core instruction computes 16 x 8 x 16 products on fragments that ldmatrix loads
+// 16 bytes at a time, and copies overlap the computation.
+// Rows in shared memory are padded by one float, so that 8 rows read at one column hit 8 banks.
 #include <cuda_runtime.h>
 
 #include <climits>
@@ -21,10 +21,10 @@ namespace warpwatch {
 namespace {
 
 constexpr int kQueries = 32;
-constexpr int kLanes = 8;  // that share a query
+constexpr int kLanes = 8;  // lanes per query
 constexpr int kThreads = kQueries * kLanes;
 
-// 64 KB a block at most, what sm_75 has.
+// At most 64 KB per block, which sm_75 has.
 template <int HeadDim>
 constexpr int kKeys = HeadDim == 256 ? 16 : 32;
 
@@ -35,7 +35,7 @@ struct Tiles {
   float weights[kQueries][kKeys<HeadDim> + 1];
 };
 
-// Copies rows of global memory to shared memory; rows from live_rows on become zeros.
+// Copies rows from global to shared memory; rows from live_rows on are filled with zeros.
 template <typename Element, int Rows, int Padded>
 __device__ __forceinline__ void load_rows(float (&tile)[Rows][Padded], const Element* global, int64_t row_stride,
                                           int live_rows) {
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(Shape::kThreads) tiled_attention_kernel(const 
   const Element* v = static_cast<const Element*>(p.v) + batch * p.v_strides.batch + head_kv * p.v_strides.head;
   load_rows(tiles.queries, q + first_query * p.q_strides.row, p.q_strides.row, p.seq_q - first_query);
 
-  // This query sees the keys below `seen`, the block's last one those below `keys`; both may be negative.
+  // This query sees the keys below `seen`, the block's last query those below `keys`; both may be negative.
   const int query = first_query + row;
   const int diagonal = p.seq_kv - p.seq_q + 1;
   const int seen = p.causal ? min(p.seq_kv, query + diagonal) : p.seq_kv;
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(Shape::kThreads) tiled_attention_kernel(const 
   float row_sum = 0.0f;
   float out[kColumns] = {};
   for (int first_key = 0; first_key < keys; first_key += kTileKeys) {
-    __syncthreads();  // queries are stored, and nobody reads the values of the tile before
+    __syncthreads();  // queries are stored, and all threads have read the previous tile's values
     load_rows(tiles.keys_or_values, k + first_key * p.k_strides.row, p.k_strides.row, p.seq_kv - first_key);
     __syncthreads();
     float scores[kKeysPerLane] = {};
@@ -95,8 +95,8 @@ __global__ void __launch_bounds__(Shape::kThreads) tiled_attention_kernel(const 
       top = fmaxf(top, scores[j]);
     }
     for (int step = kLanes / 2; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
-    // A row that has seen no key has the maximum -inf. Subtracting 0 then gives weights 0, not -inf + inf.
-    // The maximum comes off before the scale goes on: multiplied first, large scores are rounded by more than they differ.
+    // A row that has seen no key has the maximum -inf. Subtracting 0 instead gives weights 0, not exp(-inf + inf).
+    // The maximum is subtracted before scaling: scaling first would round large scores by more than they differ.
     const float base = top == -INFINITY ? 0.0f : top;
     const float factor = expf((row_max - base) * p.scale);
     row_max = top;
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(Shape::kThreads) tiled_attention_kernel(const 
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) out[c] *= factor;
 
-    __syncthreads();  // weights are stored, and nobody reads the keys
+    __syncthreads();  // weights are stored, and all threads have read the keys
     load_rows(tiles.keys_or_values, v + first_key * p.v_strides.row, p.v_strides.row, p.seq_kv - first_key);
     __syncthreads();
     for (int key = 0; key < kTileKeys; ++key) {

@@ -1,4 +1,4 @@
-// What scores are multiplied by before the softmax, in all that is called attention.
+// The scale of scores before the softmax, for all attention operators.
 #pragma once
 
 #include <cfloat>
@@ -9,7 +9,7 @@
 
 namespace warpwatch {
 
-// Refuses what float32, in which kernels hold it times log2(e), has no place for.
+// Rejects a scale that float32 cannot represent; kernels hold it times log2(e).
 inline void check_attention_scale(const char* op, std::optional<double> scale) {
   WARPWATCH_CHECK(!scale || (std::isfinite(*scale) && *scale > 0), op, "scale must be positive and finite, got ",
                   *scale);
@@ -17,7 +17,7 @@ inline void check_attention_scale(const char* op, std::optional<double> scale) {
                   FLT_MAX / 2, ", got ", *scale);
 }
 
-// The one given, or 1 / sqrt(head_dim).
+// The given scale, or 1 / sqrt(head_dim).
 inline float attention_scale(std::optional<double> scale, int64_t head_dim) {
   return static_cast<float>(scale ? *scale : 1.0 / std::sqrt(static_cast<double>(head_dim)));
 }

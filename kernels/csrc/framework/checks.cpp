@@ -34,21 +34,21 @@ std::string choice_text(std::initializer_list<ScalarType> dtypes) {
   return text;
 }
 
-// From a tensor's first byte to behind its last, what lies between its elements too.
+// A tensor's address range, from its first to its last byte, including gaps between its elements.
 struct Extent {
   int64_t begin, end;
 
   bool meets(const Extent& other) const { return begin < other.end && other.begin < end; }
 };
 
-// Steps of one length in bytes: the first tensor takes up to `most` of them, the second up to -`least`.
+// Steps of equal length in bytes: the first tensor takes up to `most` of them, the second up to -`least`.
 struct Step {
   int64_t bytes;
-  int64_t least;  // 0 or below
-  int64_t most;   // 0 or above
+  int64_t least;  // <= 0
+  int64_t most;   // >= 0
 };
 
-using Range = std::pair<int64_t, int64_t>;  // least and most, by the length of a step
+using Range = std::pair<int64_t, int64_t>;  // least and most steps, keyed by step length
 
 void take_steps(const Tensor& tensor, bool is_first, std::map<int64_t, Range, std::greater<>>& steps) {
   const int64_t element = static_cast<int64_t>(tensor.element_size());
@@ -61,13 +61,13 @@ void take_steps(const Tensor& tensor, bool is_first, std::map<int64_t, Range, st
 
 int64_t divided_down(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
-// Whether steps from `at` on can add up to `bytes`. Where each step is longer than all shorter ones together, as in a
-// tensor and its neighbour in one buffer, at most two numbers of it come into question.
+// Whether steps from `at` on can add up to `bytes`. If each step is longer than all shorter ones together, as for a tensor and
+// its neighbour in one buffer, at most two counts of it are candidates.
 bool can_reach(const std::vector<Step>& steps, size_t at, int64_t bytes, int& tries) {
   if (at == steps.size()) return bytes == 0;
   if (--tries < 0) return true;
   const Step& step = steps[at];
-  int64_t least = 0;  // of the shorter steps together
+  int64_t least = 0;  // of all shorter steps together
   int64_t most = 0;
   for (size_t i = at + 1; i < steps.size(); ++i) {
     least += steps[i].bytes * steps[i].least;
@@ -83,7 +83,7 @@ bool can_reach(const std::vector<Step>& steps, size_t at, int64_t bytes, int& tr
 
 int64_t begin_of(const Tensor& tensor) { return static_cast<int64_t>(reinterpret_cast<uintptr_t>(tensor.data_ptr())); }
 
-// begin == end of a tensor without elements.
+// begin == end for a tensor without elements.
 Extent extent_of(const Tensor& tensor) {
   const int64_t begin = begin_of(tensor);
   if (tensor.numel() == 0) return {begin, begin};
@@ -94,8 +94,8 @@ Extent extent_of(const Tensor& tensor) {
   return {begin, begin + elements * static_cast<int64_t>(tensor.element_size())};
 }
 
-// Whether two tensors with elements, whose extents meet, have a byte in common. True also for layouts so irregular that telling
-// would take long: k and v may lie row by row in one buffer, yet apart.
+// Whether two non-empty tensors with overlapping address ranges share a byte. (k and v may be interleaved row by row in one
+// buffer without sharing any.) Also true for layouts so irregular that an exact answer would take long.
 bool share_memory(const Tensor& first, const Tensor& second) {
   std::map<int64_t, Range, std::greater<>> ranges;
   take_steps(first, true, ranges);
@@ -119,7 +119,7 @@ std::string device_text(const Tensor& tensor) {
 }
 
 std::string dtype_text(ScalarType dtype) {
-  switch (dtype) {  // Python's names, for the sentence is read there
+  switch (dtype) {  // Python's names, since the message is read there
     case ScalarType::Half: return "float16";
     case ScalarType::BFloat16: return "bfloat16";
     case ScalarType::Float: return "float32";
@@ -222,12 +222,12 @@ void Checks::contiguous(const Argument& argument) const {
 void Checks::own_places(const Argument& argument) const {
   const Tensor& tensor = argument.tensor;
   if (tensor.numel() == 0) return;
-  std::vector<std::pair<int64_t, int64_t>> steps;  // stride, and how often it is taken
+  std::vector<std::pair<int64_t, int64_t>> steps;  // stride, and number of steps along it
   for (int64_t d = 0; d < tensor.dim(); ++d) {
     if (tensor.size(d) > 1) steps.emplace_back(tensor.stride(d), tensor.size(d) - 1);
   }
   std::sort(steps.begin(), steps.end());
-  int64_t reached = 0;  // the furthest place of the dimensions so far
+  int64_t reached = 0;  // the furthest offset of the dimensions so far
   for (const auto& [stride, times] : steps) {
     WARPWATCH_CHECK(stride != 0, op, argument.name, " must not be expanded, for it is written to; got strides ",
                     stride_text(tensor));

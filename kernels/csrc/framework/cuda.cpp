@@ -7,7 +7,7 @@
 
 #include "primitives/attributes.h"
 
-// Present in a torch with CUDA, absent from a CPU one, where no CUDA tensor ever reaches us.
+// Defined in a PyTorch with CUDA; null (weak) in a CPU build, where no CUDA tensor can reach us.
 extern "C" __attribute__((weak)) AOTITorchError aoti_torch_get_current_cuda_stream(int32_t device_index,
                                                                                    void** ret_stream);
 
@@ -49,8 +49,8 @@ int compute_capability(int device) {
 
 OnDeviceOf::OnDeviceOf(const Tensor& tensor)
     : device_(tensor.get_device_index()), guard_(device_), stream_(current_stream(device_)) {
-  // PyTorch's guard has set the device in PyTorch's runtime; ours follows. Both end on the same primary context, so
-  // that undoing the first undoes the second.
+  // PyTorch's guard has set the device in PyTorch's runtime; ours follows. Both use the same primary context, so undoing the
+  // first undoes the second.
   check_launch("warpwatch", cudaSetDevice(device_));
 }
 

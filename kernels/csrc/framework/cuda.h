@@ -1,5 +1,5 @@
-// The GPU as a binding sees it: device, stream, compute capability, and errors as sentences.
-//   kernels/building/ninja_file.py defines the macros that say what a build contains.
+// The GPU as bindings use it: device guard, stream, compute capability, and CUDA errors as messages.
+//   kernels/building/ninja_file.py defines the macros that describe the build's contents.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace warpwatch {
 
-// "rope" of "rope(Tensor x) -> Tensor".
+// "rope" from "rope(Tensor x) -> Tensor".
 inline std::string operator_name(const std::string& schema) { return schema.substr(0, schema.find('(')); }
 
 }  // namespace warpwatch
@@ -21,8 +21,8 @@ inline std::string operator_name(const std::string& schema) { return schema.subs
 
 namespace warpwatch {
 
-// Makes the tensor's GPU the current one while it lives, for PyTorch's runtime and for ours
-// (the extension carries its own, statically linked).
+// Device guard: makes the tensor's GPU current during its lifetime, in PyTorch's runtime and in ours (the extension links its
+// own, statically).
 class OnDeviceOf {
  public:
   explicit OnDeviceOf(const Tensor& tensor);
@@ -37,14 +37,14 @@ class OnDeviceOf {
   cudaStream_t stream_;
 };
 
-// Asked of each device once. WARPWATCH_COMPUTE_CAPABILITY=75 (read once) makes dispatch behave as on that older GPU,
-// so that its kernels can be proven on a newer one.
+// Queried once per device. WARPWATCH_COMPUTE_CAPABILITY=75 (read once) makes dispatch behave as on that older GPU, so that its
+// kernels can be tested on a newer one.
 int compute_capability(int device);
 
-// Throws what a launcher returned, unless it is cudaSuccess.
+// Throws unless a launcher returned cudaSuccess.
 void check_launch(const char* op, cudaError_t status);
 
-// Dispatch found no launcher for this GPU in this build.
+// Throws: dispatch found no launcher for this GPU in this build.
 [[noreturn]] void fail_without_kernel(const char* op, int compute_capability);
 
 }  // namespace warpwatch
@@ -53,7 +53,7 @@ void check_launch(const char* op, cudaError_t status);
 
 namespace warpwatch {
 
-// What is registered for CUDA tensors when no CUDA compiler was there.
+// Registered for CUDA tensors if the build had no CUDA compiler; throws.
 template <class Function>
 struct WithoutCuda;
 
@@ -70,8 +70,8 @@ struct WithoutCuda<Result(Arguments...)> {
 
 #endif
 
-// Defines torch.ops.warpwatch.<operator> by its schema. Two functions of namespace warpwatch compute it: the first on the
-// CPU, the second, which exists only in builds with CUDA, on a GPU.
+// Defines torch.ops.warpwatch.<operator> by its schema, with two implementations from namespace warpwatch: for the CPU, and for
+// the GPU, which exists only in builds with CUDA.
 //   WARPWATCH_OPERATOR(rope_on_cpu, rope_on_cuda, "rope(Tensor x, Tensor cos, Tensor sin) -> Tensor");
 #define WARPWATCH_OPERATOR(on_cpu, on_cuda, schema)                                                          \
   STABLE_TORCH_LIBRARY_FRAGMENT(warpwatch, m) { m.def(schema); }                                             \

@@ -1,4 +1,4 @@
-// The element types kernels know, without torch: what a params struct carries.
+// Element types of the kernels' params structs, independent of torch.
 #pragma once
 
 namespace warpwatch {

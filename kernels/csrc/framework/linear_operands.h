@@ -1,4 +1,4 @@
-// What the bindings of linear layers check alike, and x (..., K) as the rows of a matrix.
+// Checks shared by the bindings of linear layers, and x (..., K) as the rows of a matrix.
 #pragma once
 
 #include <limits>
@@ -9,25 +9,25 @@
 
 namespace warpwatch {
 
-constexpr int64_t kMostLinearSize = std::numeric_limits<int>::max() / 2;  // of M, N and K: an int, with room for a tile past it
+constexpr int64_t kMostLinearSize = std::numeric_limits<int>::max() / 2;  // of M, N, K: an int, with room for a tile
 
 struct LinearRows {
-  Tensor x;  // (m, k): a copy where its leading dimensions do not collapse
+  Tensor x;  // (m, k): copied if its leading dimensions do not collapse
   std::vector<int64_t> out_sizes;
   int64_t m, n, k;
 
-  // Elements from row to row. PyTorch may give a single row any stride, so it has the one that is passed.
+  // Elements between rows. PyTorch may give a single row any stride, so then the given one is used.
   int64_t x_stride(int64_t of_one_row) const { return m > 1 ? x.stride(0) : of_one_row; }
 };
 
-// x is (..., K): floating point, its last dimension contiguous.
+// Checks x (..., K): floating point, last dimension contiguous.
 inline void check_x(const Checks& checks, const Tensor& x) {
   WARPWATCH_CHECK(x.dim() >= 1, checks.op, "x must have at least one dimension (..., K), got a scalar");
   checks.dtype({"x", x}, {ScalarType::Half, ScalarType::BFloat16, ScalarType::Float});
   checks.last_dimension_contiguous({"x", x});
 }
 
-// Of a checked x, for n outputs.
+// The rows of a checked x, for n outputs.
 inline LinearRows rows_of(const Checks& checks, const Tensor& x, const Argument& weight, int64_t n) {
   std::vector<int64_t> sizes(x.sizes().begin(), x.sizes().end());
   const int64_t k = sizes.back();
@@ -53,7 +53,7 @@ inline void check_bias(const Checks& checks, const Tensor& x, const char* name, 
   checks.same_device({"x", x}, shift);
 }
 
-// A weight of 8-bit integers whose rows are padded to padded_k, with a scale for each output. Returns N.
+// Checks an int8 weight whose rows are padded to padded_k, with one scale per output. Returns N.
 inline int64_t check_int8_weight(const Checks& checks, const Tensor& x, int64_t padded_k, const Tensor& weight,
                                  const Tensor& weight_scales, const std::optional<Tensor>& bias) {
   checks.rank({"weight", weight}, 2, "(N, K rounded up to a multiple of 16)");

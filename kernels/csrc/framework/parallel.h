@@ -1,4 +1,4 @@
-// PyTorch's thread pool and its 16-bit elements, without its other headers, which take longer to compile than a CPU kernel.
+// PyTorch's thread pool and 16-bit element types, without its other headers, which take longer to compile than a CPU kernel.
 #pragma once
 
 #include <torch/headeronly/util/BFloat16.h>
@@ -13,7 +13,7 @@ using Half = torch::headeronly::Half;
 
 void parallel_for(int64_t begin, int64_t end, int64_t grain, void (*part)(int64_t, int64_t, void*), void* work);
 
-// Calls work(first, last) for consecutive parts of [begin, end), each at least `grain` long where there are several.
+// Calls work(first, last) for consecutive parts of [begin, end); if there are several, each has at least `grain` elements.
 template <class Work>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, const Work& work) {
   const auto part = [](int64_t first, int64_t last, void* of) { (*static_cast<const Work*>(of))(first, last); };

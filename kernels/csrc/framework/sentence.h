@@ -1,5 +1,5 @@
-// Errors as sentences: the operator, what came, what is wanted.
-//   Every throw of the extension goes through `fail`; PyTorch hands it to Python as a RuntimeError.
+// Error messages as sentences: the operator, the actual value, the expected one.
+//   Every throw of the extension goes through `fail`; PyTorch turns it into a Python RuntimeError.
 #pragma once
 
 #include <sstream>
@@ -18,7 +18,7 @@ template <class... Parts>
 
 }  // namespace warpwatch
 
-// The parts are evaluated only when the condition fails, so a check costs one comparison.
+// The arguments are evaluated only if the condition fails, so a passing check costs one comparison.
 #define WARPWATCH_CHECK(condition, op, ...)              \
   do {                                                   \
     if (!(condition)) ::warpwatch::fail(op, __VA_ARGS__); \

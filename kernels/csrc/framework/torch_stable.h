@@ -1,8 +1,8 @@
-// The part of PyTorch a binding may see: its stable ABI, and nothing beside it.
-//   Include this in place of any torch header. A .cu file includes no torch at all.
+// The part of PyTorch that bindings may use: its stable ABI only.
+//   Include this instead of any torch header. A .cu file includes no torch header at all.
 #pragma once
 
-// Makes shim.h declare the CUDA entry points; they exist in a torch built with CUDA and are looked up weakly (cuda.h).
+// Makes shim.h declare the CUDA entry points; they exist in a torch built with CUDA and are resolved weakly (cuda.h).
 #ifndef USE_CUDA
 #define USE_CUDA
 #endif

@@ -1,4 +1,4 @@
-// torch.ops.warpwatch.kv_append: checks its tensors, fills KvAppendParams, and calls the CPU's or the GPU's version.
+// Binding of torch.ops.warpwatch.kv_append: checks its tensors, fills KvAppendParams and calls the CPU or the CUDA version.
 #include "kv_append/kv_append.h"
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace {
 constexpr Checks kChecks{"kv_append"};
 
 KvAppendRows byte_strides(const Tensor& tensor, int64_t element_bytes) {
-  // A stride along which nobody steps says nothing about alignment.
+  // The stride of a dimension of size 1 does not affect alignment.
   const auto stride = [&](int64_t axis) { return tensor.size(axis) > 1 ? tensor.stride(axis) * element_bytes : 0; };
   return {stride(0), stride(1), stride(2)};
 }

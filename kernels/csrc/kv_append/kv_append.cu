@@ -1,5 +1,5 @@
-// Appending to a cache on every GPU: a copy of rows, 16 bytes at a time where strides and alignment allow it, else an
-// element at a time.
+// Appends rows to a KV cache on every GPU: copies 16 bytes at a time if strides and alignment allow it, else element by
+// element.
 #include "kv_append/kv_append.h"
 #include "primitives/divisor.cuh"
 #include "primitives/kept_load.cuh"
@@ -7,16 +7,16 @@
 namespace warpwatch {
 namespace {
 
-// Of a block. Each copies 16 bytes of a key or of a value: 32 KB in flight on a multiprocessor of 2048 threads, where some
-// 26 KB cover DRAM's latency on an H200. There 268 MB take 70.9 us so, 71.4 by a key and a value a thread, 73.0 by two
-// tokens at 256 threads; with 512 threads 73.3. cudaMemcpyAsync takes 69.5 for as many bytes in one piece.
+// Threads per block. Each copies 16 bytes of a key or of a value: 32 KB in flight per SM of 2048 threads; covering DRAM latency
+// on an H200 takes about 26 KB. Evidence: one H200, 268 MB, us: this 70.9; a key and a value per thread 71.4; two tokens per
+// thread with 256 threads 73.0; 512 threads 73.3; cudaMemcpyAsync of as many bytes in one piece 69.5.
 constexpr int kKvAppendThreads = 128;
 
-// The kernel's parameters: strides in units, of keys and of values alike. With strides of 32 bits they are 112 bytes: a launch
-// with 240 takes 0.2 us longer, even if the kernel reads only the first (H100, cold L2).
+// The kernel's parameters: strides in units, equal for keys and values. With 32-bit strides they take 112 bytes: a launch with
+// 240 takes 0.2 us longer, even if the kernel reads only the first ones (H100, cold L2).
 template <class Stride>
 struct Rows {
-  Divisor lanes, tokens, heads;  // lanes: units of a row
+  Divisor lanes, tokens, heads;  // lanes: units per row
   uint32_t threads;
   const int64_t* positions;
   const void* from[2];  // k, v
@@ -25,8 +25,8 @@ struct Rows {
 };
 static_assert(sizeof(Rows<int32_t>) <= 112);
 
-// A thread copies one unit of one row. Rows run along the tokens first, then over the heads, then over the batch. Keys are
-// the blocks of blockIdx.y 0, values those of 1: two streams at a time, one read and one written.
+// A thread copies one unit of one row. Rows are numbered along tokens first, then heads, then batch. Blocks of blockIdx.y 0
+// copy keys, those of 1 values: one read and one write stream each.
 template <class Unit, class Stride>
 __global__ __launch_bounds__(kKvAppendThreads) void kv_append_rows(const Rows<Stride> p) {
   const uint32_t thread = blockIdx.x * kKvAppendThreads + threadIdx.x;
@@ -38,9 +38,9 @@ __global__ __launch_bounds__(kKvAppendThreads) void kv_append_rows(const Rows<St
     return static_cast<int64_t>(batch) * of_batch + static_cast<int64_t>(head) * of_head + at_token * of_token + lane;
   };
 
-  // Whether it has a place or not: one wait covers the unit and the position.
+  // Loaded even if the position is outside the cache: one wait covers the unit and the position.
   const bool is_value = blockIdx.y != 0;
-  const void* from = is_value ? p.from[1] : p.from[0];  // an index would put the parameters into local memory
+  const void* from = is_value ? p.from[1] : p.from[0];  // an index would move the parameters to local memory
   void* to = is_value ? p.to[1] : p.to[0];
   const Unit* const at = static_cast<const Unit*>(from) + offset(p.from_batch, p.from_head, p.from_token, token);
   Unit held;
@@ -48,9 +48,9 @@ __global__ __launch_bounds__(kKvAppendThreads) void kv_append_rows(const Rows<St
   else held = *at;
   const int64_t position = p.positions != nullptr ? load_kept(p.positions + batch) : p.position;
   load_before(held);
-  // By differences, for a sum with any position may overflow.
+  // Compares differences, since the sum with an arbitrary position may overflow.
   if (position < -static_cast<int64_t>(token) || position >= static_cast<int64_t>(p.capacity) - token) return;
-  // Plain stores: attention reads the newest rows at once, out of the L2.
+  // Plain stores, without a hint: attention reads the newest rows next, from L2.
   static_cast<Unit*>(to)[offset(p.to_batch, p.to_head, p.to_token, position + token)] = held;
 }
 
@@ -68,7 +68,7 @@ bool same(const KvAppendRows& a, const KvAppendRows& b) {
   return a.batch == b.batch && a.head == b.head && a.token == b.token;
 }
 
-// Keys, values, or both where their strides are the same.
+// Which tensors a launch copies: keys, values, or both if their strides are equal.
 template <class Unit, class Stride>
 cudaError_t launch(const KvAppendParams& p, int first, int count, cudaStream_t stream) {
   constexpr int64_t kBytes = sizeof(Unit);
@@ -100,7 +100,7 @@ cudaError_t launch(const KvAppendParams& p, cudaStream_t stream) {
   constexpr int64_t kBytes = sizeof(Unit);
   if (p.row_bytes / kBytes > INT32_MAX / p.tokens / p.heads / p.batch) {
     if (p.batch == 1) return cudaErrorInvalidConfiguration;
-    KvAppendParams rest = p;  // more units than a thread's number has bits for
+    KvAppendParams rest = p;  // more units than a thread index can count
     rest.batch = p.batch / 2;
     const cudaError_t error = launch<Unit>(rest, stream);
     if (error != cudaSuccess) return error;

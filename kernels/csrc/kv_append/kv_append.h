@@ -1,9 +1,11 @@
-// kv_append.h: new keys and values into a cache, in place:
+// kv_append.h: appends new keys and values to a cache, in place:
 //   k_cache[b, h, positions[b] + t] = k[b, h, t], and v_cache likewise
-//   k, v: (batch, heads, tokens, head_dim); caches: (batch, heads, capacity, head_dim); all of one dtype, head_dim
-//   contiguous, the other strides free; positions: (batch) int64, or one number for all
-//   A token whose place is not in the cache, before its first row or behind its last, is not written, and the others of
-//   its sequence are: a GPU cannot ask ahead without waiting for its host. The CPU refuses it before anything is written.
+//   k, v: (batch, heads, tokens, head_dim); caches: (batch, heads, capacity, head_dim); all of one dtype, head_dim contiguous,
+//   other
+//   strides free; positions: (batch) int64, or one number for all sequences
+//   A token whose position is outside the cache is skipped; the sequence's other tokens are written. (A GPU cannot report it
+//   without
+//   a synchronisation. The CPU throws before anything is written.)
 //   4 * element size * batch * heads * tokens * head_dim bytes (k and v read and written), no FLOP: memory-bound
 #pragma once
 
@@ -20,11 +22,11 @@ struct KvAppendParams {
   const char* v;
   char* k_cache;
   char* v_cache;
-  const int64_t* positions;  // null: `position` is every sequence's
+  const int64_t* positions;  // null: `position` applies to every sequence
   int64_t position;
   KvAppendRows k_strides, v_strides, k_cache_strides, v_cache_strides;
   int64_t batch, heads, tokens, capacity;
-  int64_t row_bytes;  // head_dim elements
+  int64_t row_bytes;  // bytes of head_dim elements
   int element_bytes;
 };
 
@@ -37,7 +39,7 @@ void kv_append_cpu(const KvAppendParams& p);
 
 namespace warpwatch {
 
-// Enqueues on `stream`; allocates nothing, waits for nothing.
+// Enqueues on `stream`; no allocation, no synchronisation.
 cudaError_t kv_append_cuda(const KvAppendParams& p, cudaStream_t stream);
 
 }  // namespace warpwatch

@@ -1,4 +1,4 @@
-// Appending to a cache on the CPU: rows, shared among PyTorch's threads.
+// kv_append on the CPU: rows are distributed over PyTorch's threads.
 #include <algorithm>
 #include <cstring>
 
@@ -8,7 +8,7 @@
 namespace warpwatch {
 
 void kv_append_cpu(const KvAppendParams& p) {
-  const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, p.row_bytes));  // some 10 us of work a thread
+  const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, p.row_bytes));  // about 10 us of work per task
   const auto at = [](const KvAppendRows& strides, int64_t batch, int64_t head, int64_t token) {
     return batch * strides.batch + head * strides.head + token * strides.token;
   };

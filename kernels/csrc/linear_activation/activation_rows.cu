@@ -1,6 +1,6 @@
-// What follows cuBLAS's product, in place: bias and activation, or silu(gate) * up. 8 values a thread, 16 bytes in 16
-// bits, where rows lie on 16-byte boundaries; else one at a time. On Hopper its blocks are there when cuBLAS ends
-// (dependent_launch.cuh).
+// Epilogue kernel behind cuBLAS's product, in place: bias and activation, or silu(gate) * up. 8 values per thread (16 bytes in
+// 16 bits) if rows are 16-byte aligned, else one. On Hopper its blocks are launched before cuBLAS ends (programmatic dependent
+// launch, dependent_launch.cuh).
 #include <algorithm>
 #include <cstdint>
 
@@ -12,14 +12,14 @@ namespace warpwatch {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kMostGridRows = 65535;  // of gridDim.y
+constexpr int kMostGridRows = 65535;  // limit of gridDim.y
 
 template <typename Element, int kEach>
 struct alignas(kEach * sizeof(Element)) Values {
   Element at[kEach];
 };
 
-// Values [n, n + kEach) of a row, as they are or null for zeros.
+// Loads values [n, n + kEach) of a row; a null row is zeros.
 template <typename Element, int kEach>
 __device__ __forceinline__ void load(const void* from, int64_t at, float (&values)[kEach]) {
   if (from == nullptr) {
@@ -102,7 +102,7 @@ cudaError_t launch(const ActivationRowsParams& p, cudaStream_t stream) {
 template <typename Element>
 cudaError_t launch(const ActivationRowsParams& p, cudaStream_t stream) {
   constexpr int kEach = 16 / sizeof(Element);
-  const auto aligned = [](const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 == 0; };  // null is
+  const auto aligned = [](const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 == 0; };  // null: true
   if (p.n % kEach == 0 && aligned(p.values) && aligned(p.bias) && aligned(p.up) && aligned(p.up_bias)) {
     return launch<Element, kEach>(p, stream);
   }

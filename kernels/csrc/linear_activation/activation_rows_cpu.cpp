@@ -1,4 +1,4 @@
-// Bias and activation, or silu(gate) * up, on the CPU: in place, rows shared among PyTorch's threads.
+// Bias and activation, or silu(gate) * up, on the CPU: in place; rows are distributed over PyTorch's threads.
 #include <algorithm>
 #include <cmath>
 
@@ -25,7 +25,7 @@ void apply(const ActivationRowsParams& p) {
   const auto at = [](const void* row, int64_t n) {
     return row == nullptr ? 0.0f : static_cast<float>(static_cast<const Element*>(row)[n]);
   };
-  const int64_t grain = std::max<int64_t>(1, 2048 / p.n);  // some 20 us of work per thread
+  const int64_t grain = std::max<int64_t>(1, 2048 / p.n);  // about 20 us of work per task
   parallel_for(0, p.m, grain, [&](int64_t begin, int64_t end) {
     for (int64_t m = begin; m < end; ++m) {
       Element* values = static_cast<Element*>(p.values) + m * p.n;

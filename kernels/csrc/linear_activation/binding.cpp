@@ -1,5 +1,5 @@
-// torch.ops.warpwatch.linear_activation, which linear, linear_gelu and linear_silu are, swiglu and ffn_gelu: they check their tensors,
-// choose between one launch and cuBLAS with another behind it, and call.
+// Bindings of torch.ops.warpwatch.linear_activation (which linear, linear_gelu and linear_silu call), swiglu and ffn_gelu: they
+// check their tensors, choose between one fused launch and cuBLAS followed by an epilogue kernel, and launch.
 #include "linear_activation/linear_activation.h"
 
 #include <optional>
@@ -11,9 +11,9 @@
 
 namespace warpwatch {
 
-// What the bindings of linear layers with an activation share: how they check a layer, and the launch behind a product.
+// Shared by the linear layers with an activation: checks of a layer, and the epilogue kernel behind a product.
 
-// A layer of `depth` inputs, whose tensors are x's kind.
+// Checks a layer with `depth` inputs, whose tensors have x's dtype and device.
 inline void check_layer(const Checks& checks, const Tensor& x, int64_t depth, const Argument& weight,
                         const char* bias_name, const std::optional<Tensor>& bias) {
   checks.rank(weight, 2, "(N, K)");
@@ -28,7 +28,7 @@ inline LinearRows rows_of(const Checks& checks, const Tensor& x, const Tensor& w
   return rows_of(checks, x, {"weight", weight}, weight.size(0));
 }
 
-// The launch behind a product of these rows.
+// Parameters of the epilogue kernel for this product.
 inline ActivationRowsParams behind_product(const Tensor& product, const LinearRows& rows,
                                            const std::optional<Tensor>& bias, Activation activation) {
   return {
@@ -45,7 +45,8 @@ inline ActivationRowsParams behind_product(const Tensor& product, const LinearRo
 }
 
 #if WARPWATCH_WITH_CUDA
-// Code for other architectures does not wait, even if a GPU as new as Hopper compiles it when it loads it.
+// Only sm_90a's code waits for the product: code for another architecture does not, even if a Hopper or newer GPU compiles it
+// from PTX when it is loaded.
 inline cudaError_t launch_behind_product(ActivationRowsParams p, const OnDeviceOf& gpu) {
   p.begins_early = WARPWATCH_HAS_SM90A && gpu.compute_capability() == 90;
   return activation_rows_cuda(p, gpu.stream());
@@ -60,7 +61,7 @@ Activation activation_of(int64_t number) {
   return static_cast<Activation>(number);
 }
 
-// What the user called, for the sentences.
+// Names the operator that the user called in error messages.
 constexpr Checks checks_of(Activation activation) {
   switch (activation) {
     case Activation::kGelu:
@@ -71,7 +72,7 @@ constexpr Checks checks_of(Activation activation) {
   return {"linear"};
 }
 
-// Layer is the CPU's or the GPU's, for rows and weights that have been checked.
+// Layer: the CPU's or the GPU's implementation, for checked rows and weights.
 using Layer = Tensor (*)(const Checks&, const LinearRows&, const Tensor& weight, const std::optional<Tensor>& bias,
                          Activation);
 
@@ -107,7 +108,7 @@ Tensor layer_on_cpu(const Checks&, const LinearRows& rows, const Tensor& weight,
 }
 
 #if WARPWATCH_WITH_CUDA
-// Whether fused kernels take the dtype, and 16 bytes at a time of the rows.
+// Whether the fused kernels support the dtype, and rows are aligned for 16-byte vectors.
 bool fused_takes(const LinearRows& rows, const Tensor& weight, int capability) {
   const ScalarType dtype = rows.x.scalar_type();
   const bool multiplies = dtype == ScalarType::Half || (dtype == ScalarType::BFloat16 && capability >= 80);
@@ -118,12 +119,12 @@ bool fused_takes(const LinearRows& rows, const Tensor& weight, int capability) {
   return multiplies && aligned(rows.x) && aligned(weight);
 }
 
-// Whether one launch of a kernel in this build is better than cuBLAS and another launch.
+// Whether one fused launch of a kernel in this build is faster than cuBLAS and an epilogue launch.
 bool is_fused(const LinearRows& rows, Activation activation, const OnDeviceOf& gpu) {
   const int capability = gpu.compute_capability(), m = static_cast<int>(rows.m), n = static_cast<int>(rows.n);
   if (WARPWATCH_HAS_SM90A && capability == 90) {
     if (m <= kMostGemvRows) return true;
-    if (activation == Activation::kNone) return false;  // cuBLAS adds a bias in its one launch
+    if (activation == Activation::kNone) return false;  // cuBLAS adds a bias in its own launch
     if (linear_is_fused_by_wgmma(m, n, gpu.multiprocessors())) return true;
   }
   const bool built = capability >= 80 ? WARPWATCH_HAS_SM80 : capability >= 75 && WARPWATCH_HAS_SM75;
@@ -194,7 +195,7 @@ LinearRows prepare_swiglu(const Tensor& x, const Tensor& gate_weight, const Tens
   return rows_of(kSwiglu, x, gate_weight);
 }
 
-// Calls `apply` on the rows behind two products; the answer is the first one's memory.
+// Calls `apply` on the two products' rows; the result is in the first product's memory.
 template <class Apply>
 Tensor swiglu_of(const LinearRows& rows, const Tensor& gate_weight, const Tensor& up_weight,
                  const std::optional<Tensor>& gate_bias, const std::optional<Tensor>& up_bias, const Apply& apply) {

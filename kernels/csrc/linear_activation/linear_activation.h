@@ -2,15 +2,15 @@
 //   x: (m, k) and weight: (n, k), k contiguous, rows x_stride and weight_stride elements apart
 //   bias: (n) of x's type, or null;  out: (m, n), contiguous, of x's type
 //   gelu: v / 2 (1 + erf(v / sqrt 2));  gelu_tanh: v / 2 (1 + tanh(sqrt(2 / pi) (v + 0.044715 v^3)));  silu: v / (1 + e^-v)
-//   2 (m k + n k + m n) bytes in 16 bits and 2 m n k FLOP: memory-bound below some 150 rows on an H200
+//   2 (m k + n k + m n) bytes in 16 bits and 2 m n k FLOP: memory-bound below about 150 rows on an H200
 //
-// One launch where that is the better way, two elsewhere: see linear_activation_tiles.h. The two are cuBLAS's product
-// and bias_activation, which reads and writes out once more, 4 m n bytes, most of them from and to the L2.
+// One fused launch where that is faster, else two: linear_activation_tiles.h has the rules. The two are cuBLAS's product and
+// bias_activation, which reads and writes out once more: 4 m n bytes, mostly in L2.
 //
 // silu_mul: gate[m, n] = silu(gate[m, n] + gate_bias[n]) * (up[m, n] + up_bias[n]), the last launch of swiglu.
 //
-// Hendrycks and Gimpel, "Gaussian error linear units" (arXiv:1606.08415, 2016); Shazeer, "GLU variants improve
-// Transformer" (arXiv:2002.05202, 2020).
+// Hendrycks and Gimpel, "Gaussian error linear units" (arXiv:1606.08415, 2016); Shazeer, "GLU variants improve Transformer"
+// (arXiv:2002.05202, 2020).
 #pragma once
 
 #include <cstdint>
@@ -28,29 +28,29 @@ struct LinearActivationParams {
   void* out;
   int64_t x_stride, weight_stride;  // in elements
   int m, n, k;
-  int tile;  // of linear_activation_tiles.h
+  int tile;  // index into a table of linear_activation_tiles.h
   Activation activation;
   Dtype dtype;
-  bool weight_once = false;  // set by the launcher: one block reads each row, and the L2 would not keep the weight
-  // Of swiglu: the second layer, as (n, k) and (n); sm_90a alone.
+  bool weight_once = false;  // set by the launcher: each row is read by one block, and L2 would not keep the weight
+  // swiglu only: the second layer's weight (n, k) and bias (n); sm_90a only.
   const void* up_weight = nullptr;
   const void* up_bias = nullptr;
   int64_t up_weight_stride = 0;
 };
 
 struct ActivationRowsParams {
-  void* values;           // (m, n), contiguous: read, and written over
+  void* values;           // (m, n), contiguous: read and overwritten
   const void* bias;       // (n), may be null
-  const void* up;         // (m, n), contiguous; null but for silu_mul
+  const void* up;         // (m, n), contiguous; null except for silu_mul
   const void* up_bias;    // (n), may be null
   int64_t m;
   int n;
   Activation activation;  // of bias_activation
   Dtype dtype;
-  bool begins_early;  // before the launch ahead of it has ended, for which it waits: where sm_90a's code runs, alone
+  bool begins_early;  // programmatic dependent launch behind the product; sm_90a's code only
 };
 
-// What follows a product, on the CPU; silu_mul where up is there.
+// Epilogue of a product, on the CPU; silu_mul if `up` is not null.
 void activation_rows_cpu(const ActivationRowsParams& p);
 
 }  // namespace warpwatch
@@ -60,13 +60,13 @@ void activation_rows_cpu(const ActivationRowsParams& p);
 
 namespace warpwatch {
 
-// These enqueue on `stream`, allocate nothing and wait for nothing. m, n and k are positive.
+// Enqueue on `stream`; no allocation, no synchronisation. m, n and k are positive.
 cudaError_t activation_rows_cuda(const ActivationRowsParams& p, cudaStream_t stream);
 // Rows of x and weight start on 16-byte boundaries, and k is a multiple of 8. sm_75 fp16, sm_80 fp16 and bf16.
 cudaError_t linear_activation_sm75(const LinearActivationParams& p, cudaStream_t stream);
 cudaError_t linear_activation_sm80(const LinearActivationParams& p, cudaStream_t stream);
-// Likewise, fp16 and bf16; the first takes at most kMostGemvRows rows; with up_weight, out = silu(x weight^T + bias) * (x
-// up_weight^T + up_bias).
+// The same requirements; fp16 and bf16. The first takes at most kMostGemvRows rows. With up_weight,
+// out = silu(x weight^T + bias) * (x up_weight^T + up_bias).
 cudaError_t linear_activation_gemv_sm90a(const LinearActivationParams& p, cudaStream_t stream);
 cudaError_t linear_activation_sm90a(const LinearActivationParams& p, cudaStream_t stream);
 

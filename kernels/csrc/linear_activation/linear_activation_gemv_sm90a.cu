@@ -1,8 +1,9 @@
-// Hopper, one or two rows of x: each row of the weight times x, on CUDA cores. Bound by DRAM: 2 n k bytes, 4 n k of swiglu.
+// linear_activation on Hopper for one or two rows of x (GEMV): each row of the weight times x on CUDA cores. Bound by DRAM: 2 n
+// k bytes, 4 n k for swiglu.
 //
-// Warps read rows of the weight in pieces of 512 contiguous bytes, 16 a lane, and x, which every warp reads, through the L1. An
-// mma would want 64 bytes of each of 8 rows at once, which takes 4 to 10 % longer. Sums are added in one order, whatever the
-// GPU: results repeat bit by bit.
+// A warp reads 512 contiguous bytes of a weight row at a time, 16 per lane, and x, which every warp reads, through L1. An mma
+// would read 64 bytes of each of 8 rows at a time, which takes 4 to 10 % longer. Sums are added in a fixed order, whatever the
+// GPU, so results are reproducible bit for bit.
 #include <cuda_runtime.h>
 
 #include "linear_activation/activation.cuh"
@@ -38,14 +39,14 @@ __device__ __forceinline__ float activated_at_run_time(Activation activation, fl
   return v;
 }
 
-// Of kGated the first half of a warp's rows are the gate's, the second half up's.
+// kGated: the first half of a warp's rows belong to the gate, the second half to up.
 template <typename Element, int kRowsOfX, bool kShortRows, bool kGated>
 __global__ void __launch_bounds__((kShortRows ? kGemvTileOfShortRows : kGemvTile).threads(),
                                   (kShortRows ? kGemvTileOfShortRows : kGemvTile).blocks_per_sm)
     linear_activation_gemv(const LinearActivationParams p) {
   constexpr GemvTile kTile = kShortRows ? kGemvTileOfShortRows : kGemvTile;
   constexpr int kRows = kTile.rows, kPieces = kTile.pieces, kOutputs = kGated ? kRows / 2 : kRows;
-  constexpr int kStep = 32 * GemvPiece<Element>::kElements;  // of k, by a warp's load
+  constexpr int kStep = 32 * GemvPiece<Element>::kElements;  // of k, per load of a warp
   constexpr int kSlab = kPieces * kStep;
   __shared__ float parts[kTile.teams][kTile.warps_on_k][kRowsOfX][kRows];
 
@@ -54,7 +55,7 @@ __global__ void __launch_bounds__((kShortRows ? kGemvTileOfShortRows : kGemvTile
   const int first_output = (blockIdx.x * kTile.teams + team) * kOutputs;
   const int first_k = lane * GemvPiece<Element>::kElements;
 
-  // Rows beyond the end are the last one once more, and not stored.
+  // Rows past the end read the last one; their results are not stored.
   const Element* weights[kRows];
 #pragma unroll
   for (int row = 0; row < kRows; ++row) {

@@ -1,4 +1,4 @@
-// The product and its activation in one launch: tiles of out, through shared memory.
+// Fused kernel before Hopper's wgmma: the product and its activation in one launch; operands through shared memory.
 #pragma once
 
 #include <limits>
@@ -20,7 +20,7 @@ __device__ __forceinline__ void activate(Block& block) {
   });
 }
 
-// Block is a BlockProduct of primitives/. All activations share one kernel: product, bias and stores are compiled once.
+// Block: a BlockProduct of primitives/. The activation is a run-time argument, so product, bias and stores are compiled once.
 template <typename Block, typename Element, int kBlocksPerSm, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
     linear_activation_fused(const LinearActivationParams p) {
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
     m += first_m, n += first_n;
     if (m >= p.m || n >= p.n) return;
     Element* const out = static_cast<Element*>(p.out) + static_cast<int64_t>(m) * p.n + n;
-    if (p.n % 2 == 0) {  // pairs lie on their own boundaries, and n + 1 is inside with n
+    if (p.n % 2 == 0) {  // then pairs are aligned, and n + 1 is inside if n is
       store_pair(out, even, odd);
     } else {
       out[0] = rounded<Element>(even);

@@ -1,4 +1,4 @@
-// Turing: fp16 only, m16n8k8, slabs staged through registers.
+// linear_activation on Turing: fp16 only, m16n8k8, slabs staged through registers.
 #include "linear_activation/linear_activation_kernel.cuh"
 #include "primitives/block_product_sm75.cuh"
 #include "primitives/byte_mma.cuh"

@@ -1,4 +1,4 @@
-// Ampere and newer: fp16 and bf16, m16n8k16, slabs through a pipeline of cp.async.
+// linear_activation on Ampere and newer: fp16 and bf16, m16n8k16, slabs through a cp.async pipeline.
 #include <array>
 
 #include "linear_activation/linear_activation_kernel.cuh"
@@ -11,7 +11,7 @@ namespace {
 template <typename Element, int kIndex = 0>
 cudaError_t launch(const LinearActivationParams& p, cudaStream_t stream) {
   if constexpr (kIndex == std::size(kLinearTilesSm80)) {
-    return cudaErrorInvalidValue;  // linear_tile names no tile
+    return cudaErrorInvalidValue;  // linear_tile found no tile
   } else {
     if (p.tile != kIndex) return launch<Element, kIndex + 1>(p, stream);
     constexpr LinearTile kTile = kLinearTilesSm80[kIndex];

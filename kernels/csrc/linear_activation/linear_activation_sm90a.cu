@@ -1,5 +1,6 @@
-// Hopper, many rows: the product by pair_product_sm90a.cuh, with bias and activation applied to its fp32 sums before they are
-// stored. cuBLAS and a second launch would write the product, read it and write it again: 4 m n bytes more, 8 m n for swiglu.
+// linear_activation on Hopper for many rows: pair_product_sm90a.cuh with bias and activation as epilogue on the fp32
+// accumulators. cuBLAS and a second launch would move 4 m n bytes more, 8 m n for swiglu: write the product, read it and write
+// it again.
 #include "linear_activation/activation.cuh"
 #include "primitives/element.cuh"
 #include "primitives/pair_product_sm90a.cuh"
@@ -7,7 +8,7 @@
 namespace warpwatch {
 namespace {
 
-// To kTiles tiles of 8 outputs from tile kFirst of the sums on.
+// Applies bias and activation to kTiles tiles of 8 outputs, from tile kFirst of the accumulators on.
 template <typename Element, int kFirst, int kTiles, int kAllTiles>
 __device__ __forceinline__ void add_bias(const void* bias, int outputs, int first_output, float (&sums)[kAllTiles][4]) {
   if (bias == nullptr) return;
@@ -55,7 +56,7 @@ struct LayerEpilogue {
   }
 };
 
-// silu(gate) * up: the first half of a thread's sums are the gate's, the second half up's.
+// silu(gate) * up: the first half of a thread's accumulators belong to the gate, the second half to up.
 template <typename Type>
 struct GatedEpilogue {
   using Element = Type;

@@ -1,4 +1,4 @@
-// The one file a tuner edits: tiles of the fused kernel, and where two launches take its place.
+// Tile sizes of linear_activation, and where one fused launch is faster than two: the file to edit when tuning it.
 #pragma once
 
 #include <cstdint>
@@ -7,30 +7,34 @@
 
 namespace warpwatch {
 
-// A block owns `rows` rows of x by `outputs` outputs, shared among 8 warps.
+// A block of 8 warps owns `rows` rows of x by `outputs` outputs.
 struct LinearTile {
   int rows, outputs;
   int warps_along_rows, warps_along_outputs;
   int stages;         // slabs of 64 of k in shared memory
-  int blocks_per_sm;  // the compiler keeps registers few enough for these
+  int blocks_per_sm;  // minimum per SM (__launch_bounds__)
 };
 
-// From sm_80 on. 3 stages of 32 KB are what an RTX (99 KB a block) has room for. Reasoned, not measured yet on any chip.
+// sm_80 and newer. 3 stages of 32 KB fit an RTX card (99 KB per block). Reasoned, not measured yet on any chip.
 constexpr LinearTile kLinearTilesSm80[] = {{32, 128, 1, 8, 4, 1}, {64, 128, 2, 4, 4, 1}, {128, 128, 2, 4, 3, 2}};
 
-// Turing has 64 KB of shared memory and no cp.async: two stages, the next one in registers.
+// Turing has 64 KB of shared memory and no cp.async: two stages, the next one held in registers.
 constexpr LinearTile kLinearTilesSm75[] = {{64, 128, 2, 4, 2, 1}};
 
-// An index into the table of the architecture.
+// Index into the architecture's table.
 constexpr int linear_tile(bool sm80, int m) { return !sm80 || m <= 32 ? 0 : m <= 64 ? 1 : 2; }
 
-// Hopper, few rows of x: a warp multiplies `rows` rows of the weight at once, `pieces` pieces of 512 bytes of each;
-// `warps_on_k` warps divide k, and `teams` such teams are a block. One H200, fp16, us behind an L2 flush / replayed over
-// weights that the L2 does not hold, by {rows, pieces, warps on k, teams}, then cuBLAS; one row of x: 4096 -> 16384 {4, 4, 4,
-// 1} 38.1 / 35.3, {4, 4, 1, 4} 39.8 / 34.7, {2, 3, 1, 4} 39.7 / 34.8, cuBLAS 44.2 / 36.4; 14336 -> 4096 35.1 / 30.6, 35.4 /
-// 31.3, 35.7 / 32.2, 42.0 / 33.9; 4096 -> 1024 8.0 / 4.3, 9.2 / 5.7, 9.7 / 5.8, 10.9 / 7.7; 768 -> 3072 7.9 / 4.3, 6.9 / 3.3,
-// 6.4 / 3.0, 8.3 / 4.7; 768 -> 50257 37.0 / 34.7, 24.6 / 20.7, 24.2 / 20.6, 38.0 / 30.7. Two rows, 4096 -> 16384: {4, 4, 4, 1}
-// 38.6 / 35.4, cuBLAS 44.2 / 37.1; four 44.3 / 41.2, 45.0 / 36.6.
+// Hopper, GEMV for few rows of x: a warp multiplies `rows` weight rows at once, `pieces` pieces of 512 bytes of each;
+// `warps_on_k` warps split k, and a block has `teams` such teams. Evidence: one H200, fp16, us, cold L2 (flushed) / CUDA graph
+// replays over weights that L2 does not hold; tiles as {rows, pieces, warps on k, teams}:
+//   k -> n          rows of x   {4, 4, 4, 1}   {4, 4, 1, 4}   {2, 3, 1, 4}   cuBLAS
+//   4096 -> 16384       1       38.1 / 35.3    39.8 / 34.7    39.7 / 34.8    44.2 / 36.4
+//   14336 -> 4096       1       35.1 / 30.6    35.4 / 31.3    35.7 / 32.2    42.0 / 33.9
+//   4096 -> 1024        1        8.0 /  4.3     9.2 /  5.7     9.7 /  5.8    10.9 /  7.7
+//   768 -> 3072         1        7.9 /  4.3     6.9 /  3.3     6.4 /  3.0     8.3 /  4.7
+//   768 -> 50257        1       37.0 / 34.7    24.6 / 20.7    24.2 / 20.6    38.0 / 30.7
+//   4096 -> 16384       2       38.6 / 35.4                                  44.2 / 37.1
+//   4096 -> 16384       4       44.3 / 41.2                                  45.0 / 36.6
 struct GemvTile {
   int rows, pieces, warps_on_k, teams, blocks_per_sm;
   constexpr int threads() const { return 32 * warps_on_k * teams; }
@@ -39,12 +43,12 @@ constexpr GemvTile kGemvTile = {4, 4, 4, 1, 4}, kGemvTileOfShortRows = {2, 3, 1,
 constexpr int kLongestShortRow = 1024;  // elements of k
 constexpr int kMostGemvRows = 2;        // of x
 
-// Hopper's wgmma, which cuBLAS has, multiplies half as fast again as the mma of the fused kernel. At 128 rows eager's two
-// launches were faster than the fused one on an H200; at 64 nothing has been compared.
+// cuBLAS uses Hopper's wgmma, whose rate is 1.5 times that of the fused kernel's mma. With 128 rows, eager's two launches were
+// faster than the fused one on an H200; 64 rows have not been compared.
 constexpr int kMostFusedRowsOnHopper = 64;
 
-// Whether one launch is better than two. K is not divided between blocks, since fp32 sums would have to be added in a
-// fixed order first: where the tiles leave a quarter of the GPU idle, cuBLAS, which divides it, is better off.
+// Whether one launch is faster than two. The fused kernel cannot split k, since fp32 partial sums would first have to be added
+// in a fixed order. If its tiles leave a quarter of the GPU idle, cuBLAS, which splits k, is faster.
 constexpr bool linear_is_fused(int capability, int m, int n, int multiprocessors) {
   if (capability >= 90 && capability < 120 && m > kMostFusedRowsOnHopper) return false;
   const bool sm80 = capability >= 80;
@@ -54,13 +58,24 @@ constexpr bool linear_is_fused(int capability, int m, int n, int multiprocessors
   return 4 * tiles >= 3 * static_cast<int64_t>(multiprocessors);
 }
 
-// Hopper: whether one launch by pair_product_sm90a.cuh is better than cuBLAS and another: where its tiles keep the GPU busy. cuBLAS
-// has other tiles, and of swiglu two products, each with a last wave.
-// One H200, fp16, behind an L2 flush, us, one launch / eager, by the share in which the clusters multiply: 4096 -> 11008, silu, 2048
-// rows 0.93 275 / 280; gelu, 512 rows 0.81 86 / 77, 640 0.81 105 / 100, 1024 0.87 150 / 142, 1536 0.98 205 / 220, 4096 0.98 586 /
-// 647; -> 16384, gelu, 2048 rows 0.97 437 / 450; 768 -> 3072, gelu by tanh, 1024 rows 0.73 18.5 / 18.0, 8192 0.97 76 / 92;
-// swiglu, -> 11008, 256 rows 0.81 82.4 / 83.0, 512 0.87 151 / 174, 2048 0.99 542 / 551, 4096 0.99 1061 / 1133; -> 14336, 512 rows
-// 0.93 170 / 202.
+// Hopper: whether one launch by pair_product_sm90a.cuh is faster than cuBLAS and an epilogue launch: if its tiles fill the GPU.
+// cuBLAS has other tile shapes, and for swiglu two products, each with its own last wave.
+// Evidence: one H200, fp16, cold L2, us; busy: share of the clusters' time that computes existing elements.
+//   k -> n          layer       rows    busy   one launch   eager
+//   4096 -> 11008   silu        2048    0.93      275        280
+//   4096 -> 11008   gelu         512    0.81       86         77
+//   4096 -> 11008   gelu         640    0.81      105        100
+//   4096 -> 11008   gelu        1024    0.87      150        142
+//   4096 -> 11008   gelu        1536    0.98      205        220
+//   4096 -> 11008   gelu        4096    0.98      586        647
+//   4096 -> 16384   gelu        2048    0.97      437        450
+//   768 -> 3072     gelu_tanh   1024    0.73       18.5       18.0
+//   768 -> 3072     gelu_tanh   8192    0.97       76         92
+//   4096 -> 11008   swiglu       256    0.81       82.4       83.0
+//   4096 -> 11008   swiglu       512    0.87      151        174
+//   4096 -> 11008   swiglu      2048    0.99      542        551
+//   4096 -> 11008   swiglu      4096    0.99     1061       1133
+//   4096 -> 14336   swiglu       512    0.93      170        202
 constexpr double kLeastBusyOfLayer = 0.9, kLeastBusyOfSwiglu = 0.85;
 
 constexpr bool linear_is_fused_by_wgmma(int m, int n, int multiprocessors) {

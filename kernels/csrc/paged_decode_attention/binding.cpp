@@ -1,5 +1,5 @@
-// torch.ops.warpwatch.paged_decode_attention: checks its tensors, fills DecodeAttentionParams, and calls the version of the
-// CPU or of this GPU.
+// Binding of torch.ops.warpwatch.paged_decode_attention: checks its tensors, fills DecodeAttentionParams and calls the CPU
+// version or the kernel for this GPU.
 #include "paged_decode_attention/paged_decode_attention.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 constexpr DecodeAttentionOperands kOperands{"paged_decode_attention"};
 constexpr Checks kChecks{"paged_decode_attention"};
 
-// Keys that a sequence can have.
+// Most keys per sequence.
 int64_t capacity(const Tensor& k_pages, const Tensor& block_table) { return k_pages.size(2) * block_table.size(1); }
 
 void check(const Tensor& q, const Tensor& k_pages, const Tensor& v_pages, const Tensor& block_table,
@@ -65,7 +65,7 @@ PagedCache cache_of(const Tensor& k_pages, const Tensor& v_pages, const Tensor& 
   };
 }
 
-// Only where the table can be read: on the CPU.
+// Checks the block table's entries; on the CPU only, where they can be read.
 void check_pages(const DecodeAttentionParams& p, const PagedCache& cache, int64_t pages) {
   for (int64_t b = 0; b < p.batch; ++b) {
     const int length = std::clamp(p.lengths[b], 0, p.capacity);

@@ -1,8 +1,9 @@
-// paged_decode_attention.h: decode_attention over a cache that lies in pages.
+// paged_decode_attention.h: decode_attention over a paged cache.
 //   k_pages, v_pages: (pages, heads_kv, page_size, head_dim), head_dim contiguous; page_size a power of two, 16 to 256
-//   block_table: (batch, pages of a sequence) int32: key j of sequence b is row j % page_size of page
-//   block_table[b, j / page_size]. Entries behind a sequence's last key are not read.
-// Formula, FLOP and bytes are decode_attention's, and 4 bytes more for each page.
+//   block_table: (batch, pages per sequence) int32: key j of sequence b is row j % page_size of page block_table[b, j /
+//   page_size].
+//   Entries past a sequence's last key are not read.
+// Formula, FLOP and bytes as in decode_attention, plus 4 bytes per page.
 #pragma once
 
 #include "decode_attention/decode_attention.h"
@@ -61,7 +62,7 @@ void paged_decode_attention_cpu(const DecodeAttentionParams& p, const PagedCache
 
 namespace warpwatch {
 
-// As the launchers of decode_attention.
+// Same requirements as decode_attention's launchers.
 cudaError_t paged_decode_attention_sm75(const DecodeAttentionParams& p, const PagedCache& cache, cudaStream_t stream);
 cudaError_t paged_decode_attention_sm80(const DecodeAttentionParams& p, const PagedCache& cache, cudaStream_t stream);
 cudaError_t paged_decode_attention_fp32(const DecodeAttentionParams& p, const PagedCache& cache, cudaStream_t stream);

@@ -1,4 +1,4 @@
-// decode_attention over a cache in pages, fp32 on any GPU: decode_attention_fp32.cuh has the kernel.
+// decode_attention over a paged cache, fp32 on any GPU; the kernel is in decode_attention_fp32.cuh.
 #include "decode_attention/decode_attention_fp32.cuh"
 #include "paged_decode_attention/paged_decode_attention.h"
 

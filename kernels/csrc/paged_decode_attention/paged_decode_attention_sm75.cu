@@ -1,4 +1,4 @@
-// decode_attention over a cache in pages, sm_75: decode_attention_sm75.cuh has the kernel.
+// decode_attention over a paged cache, sm_75; the kernel is in decode_attention_sm75.cuh.
 #include "decode_attention/decode_attention_sm75.cuh"
 #include "paged_decode_attention/paged_decode_attention.h"
 

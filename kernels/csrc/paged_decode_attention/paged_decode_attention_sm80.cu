@@ -1,4 +1,4 @@
-// decode_attention over a cache in pages, sm_80 and newer: decode_attention_sm80.cuh has the kernel.
+// decode_attention over a paged cache, sm_80 and newer; the kernel is in decode_attention_sm80.cuh.
 #include "decode_attention/decode_attention_sm80.cuh"
 #include "paged_decode_attention/paged_decode_attention.h"
 

@@ -1,5 +1,5 @@
-// torch.ops.warpwatch.paged_kv_append and paged_kv_gather: check their tensors, fill PagedKvParams, and call the version of
-// the CPU or of the GPU.
+// Bindings of torch.ops.warpwatch.paged_kv_append and paged_kv_gather: check their tensors, fill PagedKvParams and call the CPU
+// or the CUDA version.
 #include "paged_kv/paged_kv.h"
 
 #include <tuple>

@@ -1,4 +1,4 @@
-// What the operators that write rows into pages, or read them out, ask of their tensors.
+// Checks shared by the operators that write rows into pages or read them out.
 #pragma once
 
 #include "framework/checks.h"
@@ -9,17 +9,18 @@ namespace warpwatch {
 struct PagedKvOperands {
   const char* op;
 
-  // The pages, the table and the lengths.
+  // Checks the pages, the block table and the lengths.
   void check_pages(const Tensor& k_pages, const Tensor& v_pages, const Tensor& block_table, const Tensor& lengths) const;
-  // New rows, beside checked pages that they are written to.
+  // Checks new rows against already checked pages that they are written to.
   void check_rows(const Tensor& k, const Tensor& v, const Tensor& k_pages, const Tensor& v_pages,
                   const Tensor& block_table) const;
-  // Only where the table can be read: on the CPU. Of each sequence the new positions are wanted, or else the first ones.
+  // Checks the block table's entries; on the CPU only, where they can be read. append: those of the new positions, else of the
+  // first.
   void check_table(const PagedKvParams& p, bool append, int64_t pages) const;
-  // A GPU moves 16 bytes at a time.
+  // Checks 16-byte alignment for vector accesses on a GPU.
   void check_aligned(const Argument& argument) const;
 
-  // Of checked tensors.
+  // The params of checked tensors.
   PagedKvParams parameters(const Tensor& k, const Tensor& v, const Tensor& k_pages, const Tensor& v_pages,
                            const Tensor& block_table, const Tensor& lengths) const;
 };

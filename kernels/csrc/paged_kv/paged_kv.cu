@@ -1,5 +1,5 @@
-// paged_kv_append and paged_kv_gather on any GPU: a thread moves 16 bytes of a key and as many of its value, neighbours
-// neighbouring ones.
+// paged_kv_append and paged_kv_gather on any GPU: a thread moves 16 bytes of a key and 16 of its value; neighbouring threads
+// move neighbouring pieces.
 #include <cuda_runtime.h>
 
 #include "paged_kv/paged_kv.h"
@@ -7,15 +7,17 @@
 
 namespace warpwatch {
 
-// How rows are cut for the GPU. The one file a tuner edits.
+// Tile sizes: the constants to edit when tuning these kernels.
 
-// A thread moves one 16-byte piece of a key and one of its value: 32 bytes in flight, 64 KB on a multiprocessor of 2048
-// threads, where some 26 KB cover DRAM's latency on an H200.
-constexpr int kPagedKvThreads = 128;  // of a block
+// A thread moves one 16-byte piece of a key and one of its value: 32 bytes in flight, 64 KB per SM of 2048 threads; covering
+// DRAM latency on an H200 takes about 26 KB.
+constexpr int kPagedKvThreads = 128;  // per block
 
-// Of a block of paged_kv_append_rows, whose threads move a key's piece or a value's. One H200, behind an L2 flush, us, of 256, 128
-// and 512 threads, and of 128 that move both: 268 MB in pages of 64 70.6, 70.4, 72.2, 71.1; in fp32 and pages of 256 69.3, 69.3,
-// 71.0, 69.9; 64 rows of 8 heads 4.47, 4.56, 4.57, 4.51.
+// Threads per block of paged_kv_append_rows, each moving a key's piece or a value's. Evidence: one H200, cold L2, us:
+//                                  256    128    512    128 threads that move both
+//   268 MB, pages of 64           70.6   70.4   72.2   71.1
+//   268 MB, fp32, pages of 256    69.3   69.3   71.0   69.9
+//   64 rows of 8 heads            4.47   4.56   4.57   4.51
 constexpr int kPagedKvRowsThreads = 256;
 
 namespace {
@@ -36,26 +38,26 @@ __global__ void __launch_bounds__(kPagedKvThreads) paged_kv_append_kernel(const 
   PagedKvPlace place;
   if (!find_place(cover, place)) return;
   for (int piece = place.lane; piece < p.row_bytes / 16; piece += cover.lanes.divisor()) {
-    // Before their place is known: one wait covers them and the way through the block table.
+    // Loaded before their destination is known: one wait covers them and the block-table look-up.
     uint4 key = load_streamed(row_at(p, 0, place) + piece);
     uint4 value = load_streamed(row_at(p, 1, place) + piece);
     load_before(key);
     load_before(value);
     InPages in;
     if (!find_in_pages(p, place.batch, p.lengths[place.batch] - p.seq + place.row, in)) return;
-    page_row_at(p, 0, place.head, in)[piece] = key;  // plain stores: attention reads the newest rows at once
+    page_row_at(p, 0, place.head, in)[piece] = key;  // plain stores: attention reads the newest rows next, from L2
     page_row_at(p, 1, place.head, in)[piece] = value;
   }
 }
 
-// The same with fewer parameters: a thread for each piece of a key, and one for each of a value: the blocks of blockIdx.y 1.
-// Two streams at a time, one read and one written.
+// The same with fewer parameters and one thread per piece of a key or a value; blockIdx.y 1 moves values. One read and one
+// write stream each.
 __global__ void __launch_bounds__(kPagedKvRowsThreads) paged_kv_append_rows(const PagedKvRows p) {
   const uint32_t thread = blockIdx.x * kPagedKvRowsThreads + threadIdx.x;
   if (thread >= p.threads) return;
   const PagedKvRow row(p, thread);
   const bool is_value = blockIdx.y != 0;
-  const void* from = is_value ? p.rows[1] : p.rows[0];  // an index would put the parameters into local memory
+  const void* from = is_value ? p.rows[1] : p.rows[0];  // an index would move the parameters to local memory
   void* to = is_value ? p.pages[1] : p.pages[0];
   uint4 held = load_streamed(static_cast<const uint4*>(from) + row.offset + row.lane);
   load_before(held);
@@ -82,8 +84,8 @@ __global__ void __launch_bounds__(kPagedKvThreads) paged_kv_gather_kernel(const 
   }
 }
 
-// The same with fewer parameters, into contiguous rows: as in paged_kv_append_rows, blocks of keys and blocks of values. Length
-// and page are asked for together.
+// The same with fewer parameters, into contiguous rows, with separate blocks for keys and values as in paged_kv_append_rows.
+// Length and page are loaded together.
 __global__ void __launch_bounds__(kPagedKvRowsThreads) paged_kv_gather_rows(const PagedKvRows p) {
   const uint32_t thread = blockIdx.x * kPagedKvRowsThreads + threadIdx.x;
   if (thread >= p.threads) return;

@@ -1,4 +1,4 @@
-// paged_kv_append and paged_kv_gather on the CPU: the rows shared among PyTorch's threads.
+// paged_kv_append and paged_kv_gather on the CPU: rows are distributed over PyTorch's threads.
 #include <cstring>
 
 #include "framework/parallel.h"
@@ -7,7 +7,7 @@
 namespace warpwatch {
 namespace {
 
-// Calls move(a row of k or v, its place in the pages or null) for each.
+// Calls move(row of k or v, its row in the pages or null) for each row.
 template <bool Append, class Move>
 void for_each_row(const PagedKvParams& p, const Move& move) {
   parallel_for(0, p.batch * p.heads * p.seq, 64, [&](int64_t begin, int64_t end) {

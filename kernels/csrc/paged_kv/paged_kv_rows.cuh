@@ -1,5 +1,5 @@
-// Parameters of kernels that move rows into pages or out of them, in 112 bytes; PagedKvParams and a PagedKvCover are 232. A
-// launch with 240 bytes takes 0.2 us longer than one with 112, even if the kernel reads only the first (H100, cold L2).
+// Parameters of kernels that move rows into or out of pages, in 112 bytes; PagedKvParams and a PagedKvCover take 232. A launch
+// with 240 bytes takes 0.2 us longer than one with 112, even if the kernel reads only the first ones (H100, cold L2).
 #pragma once
 
 #include "paged_kv/paged_kv.h"
@@ -8,19 +8,19 @@
 
 namespace warpwatch {
 
-// How the threads of a kernel cover rows that go into pages or come out of them.
+// Mapping of a kernel's threads to the rows.
 
-// `lanes` threads side by side along a row, `rows` rows a block. Rows run along the sequence first, then over the heads,
-// then over the batch.
+// `lanes` threads per row, `rows` rows per block. Rows are numbered along the sequence first, then over heads, then over the
+// batch.
 struct PagedKvCover {
   Divisor lanes, seq, heads;
   uint32_t rows, all_rows;
 };
 
-// Where a thread works: one piece of one row.
+// A thread's work: one piece of one row.
 struct PagedKvPlace {
   int64_t batch, head, row;
-  int lane;  // first piece of the row; the next one is `lanes` further
+  int lane;  // first piece of the row; the thread's next is `lanes` further
 };
 
 __device__ __forceinline__ bool find_place(const PagedKvCover& cover, PagedKvPlace& place) {
@@ -35,8 +35,8 @@ __device__ __forceinline__ bool find_place(const PagedKvCover& cover, PagedKvPla
   return row_of_block < cover.rows && row < cover.all_rows;
 }
 
-// One block for so many rows as `threads` threads cover with a thread a piece. cudaErrorInvalidConfiguration from 2^31
-// rows on, which no GPU's memory holds.
+// Covers all rows with `threads` threads per block and one thread per piece. cudaErrorInvalidConfiguration from 2^31 rows on,
+// which no GPU's memory holds.
 inline cudaError_t cover_rows(const PagedKvParams& p, int64_t pieces, int threads, PagedKvCover& cover,
                               unsigned& blocks) {
   if (p.seq > (INT32_MAX - threads) / p.heads / p.batch) return cudaErrorInvalidConfiguration;
@@ -50,12 +50,12 @@ inline cudaError_t cover_rows(const PagedKvParams& p, int64_t pieces, int thread
   return cudaSuccess;
 }
 
-// Strides are in 16 bytes, of keys and of values alike. Rows run along the sequence first, then over the heads,
-// then over the batch; 2^lanes_shift threads have one of them.
+// Strides are in units of 16 bytes and equal for keys and values. Rows are numbered along the sequence first, then over heads,
+// then over the batch; 2^lanes_shift threads share a row.
 struct PagedKvRows {
   Divisor seq, heads;
   uint32_t threads;
-  uint16_t lanes_shift, page_shift;  // log2 of them
+  uint16_t lanes_shift, page_shift;  // log2 of lanes and of page_size
   const int32_t* lengths;
   const int32_t* block_table;
   int32_t table_stride, table_pages;
@@ -66,13 +66,13 @@ struct PagedKvRows {
 };
 static_assert(sizeof(PagedKvRows) <= 112);
 
-// The row of a thread: the of_seq-th of its sequence's in k and v.
+// A thread's row: row of_seq of its sequence in k and v.
 struct PagedKvRow {
   uint32_t batch, head, lane, of_seq;
   int32_t length;  // of the sequence
-  int64_t offset;  // in k and v, in 16 bytes
+  int64_t offset;  // in k and v, in units of 16 bytes
 
-  // Loads the length first: the block table and the stores wait for it.
+  // Loads the length first: the block-table look-up and the stores depend on it.
   __device__ __forceinline__ PagedKvRow(const PagedKvRows& p, uint32_t thread) {
     const uint32_t row = thread >> p.lanes_shift, head_batch = p.seq.quotient(row);
     batch = p.heads.quotient(head_batch);
@@ -84,7 +84,7 @@ struct PagedKvRow {
              static_cast<int64_t>(of_seq) * p.of_row;
   }
 
-  // Where it is appended, among the sequence's keys.
+  // The position at which the row is appended.
   __device__ __forceinline__ int64_t position(const PagedKvRows& p) const {
     return static_cast<int64_t>(length) - p.seq.divisor() + of_seq;
   }
@@ -93,7 +93,7 @@ struct PagedKvRow {
     return position >= 0 && position < static_cast<int64_t>(p.table_pages) << p.page_shift;
   }
 
-  // A position's offset in the pages, in 16 bytes. Only where has_page().
+  // A position's offset in the pages, in units of 16 bytes. Requires has_page().
   __device__ __forceinline__ int64_t page_offset(const PagedKvRows& p, int64_t position) const {
     const int32_t page =
         load_kept(p.block_table + static_cast<int64_t>(batch) * p.table_stride + (position >> p.page_shift));
@@ -103,8 +103,8 @@ struct PagedKvRow {
   }
 };
 
-// False if a stride does not fit 32 bits, keys and values have different strides, `lanes` is no power of two, or there would be
-// 2^31 threads.
+// Returns false if a stride does not fit 32 bits, keys and values have different strides, `lanes` is not a power of two, or
+// there would be 2^31 threads.
 inline bool describe_rows(const PagedKvParams& p, int64_t lanes, PagedKvRows& rows) {
   if (lanes < 1 || (lanes & (lanes - 1)) != 0) return false;
   for (const auto& strides : {p.row_strides, p.page_strides}) {

@@ -1,4 +1,4 @@
-// torch.ops.warpwatch.quantize_int8_per_token: checks x, and quantizes it on the CPU or a GPU.
+// Binding of torch.ops.warpwatch.quantize_int8_per_token: checks x and quantizes it on the CPU or a GPU.
 #include "quantize_int8/quantize_int8.h"
 
 #include <tuple>

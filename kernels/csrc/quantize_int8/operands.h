@@ -1,4 +1,4 @@
-// Rows of x and where their 8-bit integers go: what quantize_int8_per_token and int8_linear both begin with.
+// Rows of x and their int8 output: the first step of both quantize_int8_per_token and int8_linear.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 namespace warpwatch {
 
 struct QuantizedRows {
-  Tensor x;       // as (m, k): a copy where its leading dimensions do not collapse
+  Tensor x;       // as (m, k): copied if its leading dimensions do not collapse
   Tensor values;  // (..., padded_k) int8
   Tensor scales;  // (...) fp32
   QuantizeInt8Params params;

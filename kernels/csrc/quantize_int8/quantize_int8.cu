@@ -1,6 +1,6 @@
-// Per-token quantization, a block a row: the largest magnitude first, then the integers. A thread takes 16 values at a
-// time, which become one 16-byte store, and keeps them in between; of a row of more than 16384 it reads them again, out
-// of L1 or L2.
+// Per-token quantization, one block per row: first the largest magnitude, then the integers. A thread handles 16 values at a
+// time, which become one 16-byte store, and keeps them in registers in between. A row of more than 16384 values is read again,
+// from L1 or L2.
 #include <cstdint>
 
 #include "primitives/dependent_launch.cuh"
@@ -13,7 +13,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kPiece = 16;
 
-// Values [first, first + 16) of a row; zeros past its end. Rows on 16-byte boundaries are read 16 bytes at a time.
+// Loads values [first, first + 16) of a row, zeros past its end. Aligned rows are read by 16-byte vectors.
 template <typename Element, bool kAligned>
 __device__ __forceinline__ void load_piece(const Element* row, int first, int k, float (&values)[kPiece]) {
   if (kAligned && first + kPiece <= k) {
@@ -31,7 +31,7 @@ __device__ __forceinline__ void load_piece(const Element* row, int first, int k,
   }
 }
 
-// The bits of magnitudes are ordered as the magnitudes are, and those of a NaN above infinity's: it wins.
+// Magnitudes order as their bits do, with NaN above infinity, so NaN wins.
 __device__ __forceinline__ uint32_t largest_of_block(uint32_t bits) {
   __shared__ uint32_t of_warps[kThreads / 32];
 #if __CUDA_ARCH__ >= 800
@@ -47,7 +47,7 @@ __device__ __forceinline__ uint32_t largest_of_block(uint32_t bits) {
   return bits;
 }
 
-// Four values as bytes, the first in the lowest. __float2int_rn rounds ties to even and makes 0 of a NaN.
+// Converts four values to bytes, the first in the lowest. __float2int_rn rounds ties to even and converts NaN to 0.
 __device__ __forceinline__ uint32_t four_steps(const float* values, float inverse) {
   uint32_t word = 0;
 #pragma unroll
@@ -58,7 +58,7 @@ __device__ __forceinline__ uint32_t four_steps(const float* values, float invers
   return word;
 }
 
-// kPieces: that a thread keeps; none for rows that are too long.
+// kPieces: groups of 16 values that a thread keeps; 0 for rows that are too long.
 template <typename Element, bool kAligned, int kPieces>
 __global__ void __launch_bounds__(kThreads) quantize_int8_rows(const QuantizeInt8Params p) {
   launch_dependents();

@@ -1,15 +1,15 @@
-// quantize_int8_per_token: each row of x as 8-bit integers and one fp32 scale, symmetric about zero
+// quantize_int8_per_token: each row of x as int8 with one fp32 scale, symmetric about zero
 //   scales[m] = max(2^-100, max over k of |x[m, k]|) / 127
 //   out[m, k] = x[m, k] * (127 / max(2^-100, max over k of |x[m, k]|)), rounded to the nearest integer, ties to even
 //   x: (m, k), k contiguous, rows x_stride elements apart, any alignment;  scales: (m), fp32
-//   out: (m, padded_k) int8, contiguous, 16-byte aligned; padded_k is k rounded up to 16, and what is past k is zero
+//   out: (m, padded_k) int8, contiguous, 16-byte aligned; padded_k is k rounded up to 16; the padding is zero
 //   m k (2 + 1) bytes in 16 bits and about 2 m k FLOP: memory-bound
 //
-// Both quotients are fp32, rounded once, so the CPU's result is the GPU's. The floor of 2^-100 keeps 127 / max finite;
-// a row whose largest value lies below it becomes zeros, which moves x by less than 2^-100. A row with a NaN or an
-// infinity has that as its scale, and whatever is multiplied by it says so.
+// Both quotients are fp32, rounded once, so CPU and GPU agree bit for bit. The floor of 2^-100 keeps 127 / max finite; a row
+// with a smaller maximum becomes zeros, which changes x by less than 2^-100. A row with NaN or infinity has that as its scale,
+// so every product with it is not finite either.
 //
-// One scale a token: Xiao et al., "SmoothQuant" (arXiv:2211.10438, 2022), its per-token dynamic quantization.
+// One scale per token: the per-token dynamic quantization of Xiao et al., "SmoothQuant" (arXiv:2211.10438, 2022).
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@
 namespace warpwatch {
 
 constexpr float kLeastMagnitude = 7.8886090522101181e-31f;  // 2^-100
-constexpr int kInt8RowBytes = 16;                           // a row of 8-bit integers is a multiple of this
+constexpr int kInt8RowBytes = 16;                           // rows of int8 are padded to a multiple of this
 
 struct QuantizeInt8Params {
   const void* x;
   int8_t* out;
   float* scales;
-  int* counters;     // set to zero beside the rest, for the kernel that comes next; counter_count may be 0
+  int* counters;     // also zeroed, for the next kernel; counter_count may be 0
   int64_t x_stride;  // in elements
   int m, k, padded_k;
   int counter_count;
@@ -42,7 +42,7 @@ void quantize_int8_per_token_cpu(const QuantizeInt8Params& p);
 
 namespace warpwatch {
 
-// Enqueues on `stream`; allocates nothing, waits for nothing. m and k are positive.
+// Enqueues on `stream`; no allocation, no synchronisation. m and k are positive.
 cudaError_t quantize_int8_per_token_cuda(const QuantizeInt8Params& p, cudaStream_t stream);
 
 }  // namespace warpwatch

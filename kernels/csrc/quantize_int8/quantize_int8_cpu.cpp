@@ -1,4 +1,4 @@
-// Per-token quantization on the CPU: rows shared among PyTorch's threads.
+// Per-token quantization on the CPU: rows are distributed over PyTorch's threads.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,7 +11,7 @@ namespace {
 
 template <class Element>
 void quantize(const QuantizeInt8Params& p) {
-  const int64_t grain = std::max<int64_t>(1, 16384 / p.k);  // some 20 us of work per thread
+  const int64_t grain = std::max<int64_t>(1, 16384 / p.k);  // about 20 us of work per task
   parallel_for(0, p.m, grain, [&](int64_t begin, int64_t end) {
     for (int64_t m = begin; m < end; ++m) {
       const Element* x = static_cast<const Element*>(p.x) + m * p.x_stride;

@@ -1,5 +1,5 @@
-// torch.ops.warpwatch.reduce_sum: checks its tensor, merges axes into (outer, reduced, inner), and calls the CPU's or the
-// GPU's version once for each group of neighbouring axes that are summed.
+// Binding of torch.ops.warpwatch.reduce_sum: checks its tensor, merges axes into (outer, reduced, inner), and calls the CPU or
+// the CUDA version once per group of neighbouring reduced axes.
 #include "reduce_sum/reduce_sum.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr Checks kChecks{"reduce_sum"};
 
-// Neighbouring axes of a contiguous tensor that share a fate.
+// Neighbouring axes of a contiguous tensor that are all reduced or all kept.
 struct Group {
   int64_t size;
   bool summed;
@@ -69,7 +69,7 @@ Tensor reduce_sum(const Tensor& x, const std::vector<int64_t>& dims, bool keepdi
   std::vector<Group> groups = merged(axes);
   const auto is_summed = [](const Group& group) { return group.summed; };
   for (bool last = false; !last;) {
-    // The largest first: what is left after it is the least to read again.
+    // The largest first, so that the least is left to read again.
     auto next = groups.end();
     for (auto group = groups.begin(); group != groups.end(); ++group) {
       if (group->summed && (next == groups.end() || group->size > next->size)) next = group;
@@ -104,7 +104,7 @@ Tensor reduce_sum_on_cuda(const Tensor& x, std::vector<int64_t> dims, bool keepd
   return reduce_sum(x, dims, keepdim, [&](ReduceSumParams& p) {
     const int elements = p.dtype == Dtype::kFloat32 ? 4 : 8;
     p.splits = reduce_sum_splits(p.outer, p.reduced, p.inner, elements);
-    std::optional<Tensor> workspace;  // goes back to PyTorch's allocator, which reuses it in the order of the stream
+    std::optional<Tensor> workspace;  // PyTorch's allocator reuses it in stream order
     if (p.splits > 1) {
       workspace = torch::stable::new_empty(x, {p.outer * p.splits * p.inner}, ScalarType::Float);
       p.workspace = static_cast<float*>(workspace->data_ptr());

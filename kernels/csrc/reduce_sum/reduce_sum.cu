@@ -1,5 +1,5 @@
-// Sums on every GPU: they wait for memory. Four kernels: rows that a part of a warp adds, rows (or parts of them) that
-// a block adds, columns, and the second pass over columns.
+// Sums on every GPU, memory-bound. Four kernels: rows summed by part of a warp; rows (or splits of them) summed by a block;
+// columns; and the second pass over splits of columns.
 #include "primitives/dependent_launch.cuh"
 #include "reduce_sum/reduce_sum.h"
 #include "reduce_sum/reduce_sum_kernels.cuh"
@@ -30,14 +30,14 @@ void (*whole_rows_kernel(int threads))(ReduceSumParams, int64_t) {
   return nullptr;
 }
 
-// How a pass is launched. The second one comes after the first, but may begin before it has ended.
+// Launches a pass. The second pass uses programmatic dependent launch: it may start before the first has ended.
 struct Launch {
   cudaStream_t stream;
   bool second;
 
   template <class... Parameters>
   cudaError_t operator()(void (*kernel)(Parameters...), int64_t blocks, int threads, Parameters... arguments) const {
-    if (kernel == nullptr) return cudaErrorInvalidValue;  // reduce_sum_tiles.h asks for what is not built here
+    if (kernel == nullptr) return cudaErrorInvalidValue;  // no kernel for what reduce_sum_tiles.h chose
     if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
     const auto grid = static_cast<unsigned>(blocks);
     if (second) return launch_dependent(kernel, grid, threads, stream, arguments...);
@@ -46,7 +46,7 @@ struct Launch {
   }
 };
 
-// out is (outer, splits), where inner is 1.
+// out is (outer, splits); inner is 1.
 template <class Element, bool kWide, bool kPastL1>
 cudaError_t launch_rows(const ReduceSumParams& p, const Launch& launch) {
   constexpr int kElements = Load<Element, kWide>::kElements;
@@ -81,7 +81,7 @@ cudaError_t launch_columns(const ReduceSumParams& p, const Launch& launch) {
                 rows, static_cast<uint32_t>(column_blocks));
 }
 
-// Pieces begin on multiples of 16 bytes where each row of neighbours does.
+// 16-byte vectors are aligned if each row of `inner` elements is.
 template <class Element>
 bool fits_pieces(const ReduceSumParams& p) {
   const int64_t neighbours = p.inner == 1 ? p.reduced : p.inner;
@@ -107,8 +107,8 @@ cudaError_t launch_first(const ReduceSumParams& p, const Launch& launch) {
   return cudaErrorInvalidValue;
 }
 
-// Of parts (outer, parts, inner) in fp32. They are written while this may already run: no loads that take memory for
-// read-only.
+// Second pass, over parts (outer, parts, inner) in fp32. The first pass may still be writing them, so it must not use read-only
+// (nc) loads.
 cudaError_t launch_second(const ReduceSumParams& p, const Launch& launch) {
   const bool wide = fits_pieces<float>(p);
   if (p.inner == 1) {

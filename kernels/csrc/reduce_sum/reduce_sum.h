@@ -1,9 +1,12 @@
 // reduce_sum.h: out[o, i] = sum over r of x[o, r, i]
-//   x: (outer, reduced, inner) contiguous; out: (outer, inner) contiguous. The axes that are summed are neighbours here;
-//   the binding merges them, and goes through fp32 from one group of them to the next.
-//   Summed in fp32 and rounded once, in an order that depends on shape and alignment alone: no atomics, so equal bits
-//   from call to call and from GPU to GPU. Where the outputs are too few to fill a GPU, each sum is cut into `splits` parts whose sums
-//   go through `workspace` (outer, splits, inner) to a second pass.
+//   x: (outer, reduced, inner) contiguous; out: (outer, inner) contiguous. The reduced axes are neighbours here; the binding
+//   merges axes,
+//   and keeps fp32 intermediates between groups of them.
+//   Summed in fp32 and rounded once, in an order that depends only on shape and alignment: no atomics, so results are equal bit
+//   for bit
+//   between calls and between GPUs. If there are too few outputs to fill a GPU, each sum is split into `splits` parts, whose
+//   sums go
+//   through `workspace` (outer, splits, inner) to a second pass.
 //   element size * outer * (reduced + 1) * inner bytes (one read), 1 FLOP per element: memory-bound
 #pragma once
 
@@ -16,7 +19,7 @@ namespace warpwatch {
 struct ReduceSumParams {
   const void* x;
   void* out;
-  float* workspace;  // null where splits is 1
+  float* workspace;  // null if splits is 1
   int64_t outer, reduced, inner;
   int64_t splits;
   Dtype dtype, out_dtype;
@@ -31,7 +34,7 @@ void reduce_sum_cpu(const ReduceSumParams& p);
 
 namespace warpwatch {
 
-// Enqueues on `stream`; allocates nothing, waits for nothing. A dimension of zero is not for it.
+// Enqueues on `stream`; no allocation, no synchronisation. No dimension may be 0.
 cudaError_t reduce_sum_cuda(const ReduceSumParams& p, cudaStream_t stream);
 
 }  // namespace warpwatch

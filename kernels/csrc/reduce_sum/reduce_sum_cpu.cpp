@@ -1,4 +1,4 @@
-// Sums on the CPU, in double, the outputs shared among PyTorch's threads.
+// Sums on the CPU, in double; outputs are distributed over PyTorch's threads.
 #include <algorithm>
 
 #include "framework/parallel.h"
@@ -7,7 +7,7 @@
 namespace warpwatch {
 namespace {
 
-constexpr int64_t kTogether = 64;  // neighbouring sums that one row's reading serves
+constexpr int64_t kTogether = 64;  // neighbouring sums accumulated per pass over the rows
 
 void store(const ReduceSumParams& p, int64_t at, double sum) {
   const auto value = static_cast<float>(sum);
@@ -21,7 +21,7 @@ void store(const ReduceSumParams& p, int64_t at, double sum) {
 template <class Element>
 void sum(const ReduceSumParams& p) {
   const int64_t groups = (p.inner - 1) / kTogether + 1;
-  const int64_t grain = std::max<int64_t>(1, 16384 / (p.reduced * std::min(p.inner, kTogether)));  // some 10 us
+  const int64_t grain = std::max<int64_t>(1, 16384 / (p.reduced * std::min(p.inner, kTogether)));  // about 10 us
   parallel_for(0, p.outer * groups, grain, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t outer = task / groups;

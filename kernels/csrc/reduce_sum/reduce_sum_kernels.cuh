@@ -1,4 +1,4 @@
-// Sums of neighbours: a part of a warp a row, or a block.
+// Kernels of reduce_sum: rows by part of a warp, rows by a block, columns, and the second pass over columns.
 #pragma once
 
 #include "primitives/block_sum.cuh"
@@ -9,11 +9,11 @@
 
 namespace warpwatch {
 
-// What the sums' kernels have in common: how elements come in, and how a sum goes out.
+// Shared: how elements are loaded, and how a sum is stored.
 
 namespace {
 
-// What one load brings: a piece, or a single element where pieces do not fit; fp32 as soon as it is here.
+// One load: a 16-byte vector, or one element if vectors are not aligned; widened to fp32 on use.
 template <class Element, bool kWide, bool kPastL1 = true>
 struct Load {
   static constexpr int kElements = kWide ? Piece<Element>::kElements : 1;
@@ -65,16 +65,16 @@ __device__ void store_sum(const ReduceSumParams& p, int64_t at, float sum) {
 
 }  // namespace
 
-// The second pass over columns: few rows of fp32, which the first has just left in L2.
+// Second pass over columns: few rows of fp32, which the first pass has just left in L2.
 
 namespace {
 
-// out[o, i..] = sums of the parts x (outer, reduced, inner). A block takes 8 neighbouring loads and 32 parts at once:
-// short strips and many blocks, since what it waits for is the L2's latency and not its bandwidth.
+// out[o, i..] = sums of the parts x (outer, reduced, inner). A block handles 8 neighbouring loads and 32 parts at once: short
+// strips and many blocks, since it is bound by L2's latency rather than its bandwidth.
 template <bool kWide>
 __global__ __launch_bounds__(kReduceSumThreads) void reduce_sum_second_columns(const ReduceSumParams p,
                                                                       uint32_t column_blocks) {
-  using L = Load<float, kWide, false>;  // the first pass may still write: no load that takes memory for read-only
+  using L = Load<float, kWide, false>;  // the first pass may still write: no read-only (nc) loads
   constexpr int kLanes = kReduceSumSecondLanes;
   constexpr int kRows = kReduceSumThreads / kLanes;
   constexpr int kWarps = kReduceSumThreads / 32;
@@ -120,25 +120,26 @@ __global__ __launch_bounds__(kReduceSumThreads) void reduce_sum_second_columns(c
 
 }  // namespace
 
-// Sums of columns: threads keep whole pieces of neighbouring sums.
+// Sums of columns: a thread accumulates whole vectors of neighbouring sums.
 
 namespace {
 
-// out[o, split, i..] = sums of a part of the rows, `lanes` neighbouring loads of them a block, by `rows` threads each; where
-// those are fewer than a block has, it takes several neighbours of `o`. Both are powers of two. Parts take turns, kAtOnce rows a thread each time, so that all blocks together walk through x; a thread asks for the next turn's
-// rows before it adds this one's.
+// out[o, split, i..] = sums of a part of the rows. A block handles `lanes` neighbouring loads per row with `rows` threads each;
+// if that is fewer threads than a block has, it handles several consecutive o. Both are powers of two. Splits interleave in
+// steps of kAtOnce rows per thread, so that all blocks together sweep through x. A thread issues the next step's loads before
+// it adds this step's.
 template <class Element, bool kWide>
 __global__ __launch_bounds__(kReduceSumThreads) void reduce_sum_columns(const ReduceSumParams p, int lanes,
                                                                int rows, uint32_t column_blocks) {
   constexpr int kThreads = kReduceSumThreads;
-  // Not past L1: 65536 rows of 8 KB take 137.3 us so, 142.9 otherwise; 32768 of them 77.2 and 76.7 (H200).
+  // Through L1, not no_allocate. Evidence: one H200, us: 65536 rows of 8 KB 137.3 against 142.9; 32768 rows 77.2 against 76.7.
   using L = Load<Element, kWide, false>;
   constexpr int kAtOnce = kReduceSumColumnPieces;
-  // [j][thread]: neighbouring threads in neighbouring banks.
+  // [j][thread]: neighbouring threads use neighbouring banks.
   __shared__ float partial[L::kElements][kThreads];
   const int lane = threadIdx.x % lanes;
   const int row_of_thread = threadIdx.x / lanes % rows;
-  const int outers = kThreads / (lanes * rows);  // of a block
+  const int outers = kThreads / (lanes * rows);  // per block
   const uint32_t block_split = blockIdx.x / column_blocks;
   const auto splits = static_cast<uint32_t>(p.splits);
   const uint32_t split = block_split % splits;
@@ -173,7 +174,7 @@ __global__ __launch_bounds__(kReduceSumThreads) void reduce_sum_columns(const Re
 #pragma unroll
   for (int j = 0; j < L::kElements; ++j) partial[j][threadIdx.x] = sums[j];
   for (int half = rows / 2; half > 0; half /= 2) {
-    __syncthreads();  // what the upper half wrote is here; nobody writes where another still reads
+    __syncthreads();  // the upper half's sums are written, and all reads of the previous step are done
     if (row_of_thread < half) {
 #pragma unroll
       for (int j = 0; j < L::kElements; ++j) partial[j][threadIdx.x] += partial[j][threadIdx.x + half * lanes];
@@ -191,8 +192,8 @@ __global__ __launch_bounds__(kReduceSumThreads) void reduce_sum_columns(const Re
 
 namespace {
 
-// One thread's share of `count` neighbours: every kLanes-th load from `lane` on, kAtOnce of them asked for together.
-// Elements behind the last whole piece go one to a lane. Count is int where that will do: it is less to compute.
+// Sums one thread's share of `count` consecutive elements: every kLanes-th load from `lane` on, kAtOnce issued together.
+// Elements past the last whole vector go one to a lane. Count is int if it suffices, which takes fewer instructions.
 template <class Element, bool kWide, bool kPastL1, int kLanes, int kAtOnce, class Count>
 __device__ float sum_share(const Element* from, Count count, int lane) {
   using L = Load<Element, kWide, kPastL1>;
@@ -219,11 +220,11 @@ __device__ float sum_share(const Element* from, Count count, int lane) {
   return sums[0];
 }
 
-// out[row] = sum of a row, kLanes threads each: a power of two, 32 at most.
+// out[row] = sum of a row, by kLanes threads, a power of two up to 32.
 template <class Element, bool kWide, bool kPastL1, int kLanes>
 __global__ __launch_bounds__(kReduceSumThreads) void reduce_sum_short_rows(const ReduceSumParams p) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * (kReduceSumThreads / kLanes) + threadIdx.x / kLanes;
-  const bool live = row < p.outer;  // the others stay, with zeros: shuffles want all of a warp
+  const bool live = row < p.outer;  // inactive threads continue with zeros: shuffles need the whole warp
   const auto count = static_cast<int>(p.reduced);
   const Element* from = static_cast<const Element*>(p.x) + (live ? row : 0) * count;
   constexpr int kAtOnce = kReduceSumShortPieces;
@@ -233,7 +234,7 @@ __global__ __launch_bounds__(kReduceSumThreads) void reduce_sum_short_rows(const
   if (live && threadIdx.x % kLanes == 0) store_sum(p, row, sum);
 }
 
-// out[row, split] = sum of a part of a row, or of all of it; a block each. Parts are a multiple of a piece long, but for
+// out[row, split] = sum of a whole row or of one split of it; one block each. Splits are a multiple of a vector long, except
 // the last.
 template <class Element, bool kWide, bool kPastL1, bool kSplit, int kThreads, int kAtOnce>
 __global__ __launch_bounds__(kThreads) void reduce_sum_long_rows(const ReduceSumParams p, int64_t part) {
@@ -242,7 +243,7 @@ __global__ __launch_bounds__(kThreads) void reduce_sum_long_rows(const ReduceSum
   const Element* from = static_cast<const Element*>(p.x);
   float sum;
   if constexpr (kSplit) {
-    const auto splits = static_cast<uint32_t>(p.splits);  // 32 bits: a division by a 64-bit number is a long program
+    const auto splits = static_cast<uint32_t>(p.splits);  // 32 bits: a 64-bit division takes many instructions
     const int64_t row = blockIdx.x / splits;
     const int64_t begin = (blockIdx.x - row * splits) * part;
     const int64_t count = begin < p.reduced ? min(part, p.reduced - begin) : 0;

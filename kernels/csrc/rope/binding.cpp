@@ -1,5 +1,5 @@
-// torch.ops.warpwatch.rope, rope_computed, and rope_ and rope_computed_ in place: check their tensors, fill RopeParams,
-// and call the CPU's or the GPU's version.
+// Bindings of torch.ops.warpwatch.rope, rope_computed, and the in-place rope_ and rope_computed_: check their tensors, fill
+// RopeParams and call the CPU or the CUDA version.
 #include "rope/rope.h"
 
 #include <cmath>
@@ -89,7 +89,7 @@ void turn_by_tables(const char* op, const Tensor& x, const Tensor& cos, const Te
 void turn_by_positions(const char* op, const Tensor& x, const Tensor& positions, double base, bool interleaved,
                        const Tensor& out) {
   RopeParams p = params_of(x, out, interleaved);
-  // Of an empty batch even no positions have an address, and null means tables.
+  // An empty batch has positions without an address, but a null pointer means tables.
   const RopeTurns turns = take_positions(op, x, positions, base, p);
   if (x.numel() != 0) run(op, x, p, &turns);
 }

@@ -1,7 +1,9 @@
-// Rotary position embedding on every GPU: it waits for memory, and no architecture has an instruction that helps.
-//   Four kernels: two short pieces a thread, where angles come from tables or rows are few; of computed angles, 16-byte pieces
-//   side by side in a warp, where a row is as many as a part of it; two pieces a thread for other rows of whole pieces; single
-//   pairs everywhere else. All read a pair before they write it, so that out may be x.
+// Rotary position embedding on every GPU: memory-bound, and no architecture has an instruction that helps.
+//   Four kernels: rope_small, two short pieces per thread, if angles come from tables or there are few rows; rope_rows, for
+//   computed
+//   angles, a row per lane group of a warp, one 16-byte piece per lane; two pieces per thread for other rows of whole pieces;
+//   single
+//   pairs for the rest. All read a pair before they write it, so out may be x.
 #include "primitives/divisor.cuh"
 #include "primitives/piece.cuh"
 #include "rope/rope.h"
@@ -11,17 +13,17 @@
 namespace warpwatch {
 namespace {
 
-// How threads cover the problem: `lanes` threads side by side along a row, `rows` rows a block. Rows run along the
-// sequence first, then over the groups of heads, then over the batch.
+// Maps threads to the problem: `lanes` threads per row, `rows` rows per block. Rows are numbered along the sequence first, then
+// over groups of heads, then over the batch.
 struct Cover {
   Divisor lanes, seq, head_groups;
   uint32_t rows, all_rows;
 };
 
-// Where a thread works: one piece of one position, in so many heads from `head` on.
+// A thread's work: one piece of one position, in several heads from `head` on.
 struct Place {
   int64_t batch, head, seq;
-  int lane;  // first piece of the row; the next one is `lanes` further
+  int lane;  // first piece of the row; the thread's next is `lanes` further
 };
 
 template <int kHeads>
@@ -46,8 +48,8 @@ __device__ uint4 of_lane(uint4 bits, int apart) {
           __shfl_xor_sync(0xffffffffu, bits.z, apart), __shfl_xor_sync(0xffffffffu, bits.w, apart)};
 }
 
-// A thread holds one piece per head, and its neighbours the rest of the row: a warp reads and writes 512 bytes side by
-// side. As halves, a piece's partners are those of the lane half a row on; interleaved, it holds whole pairs.
+// A thread holds one piece per head, its neighbours the rest of the row, so a warp accesses 512 contiguous bytes. In the
+// half-split layout, a piece's partners are in the lane half a row away; interleaved, a piece holds whole pairs.
 template <class Element, class Angles, bool kInterleaved, int kHeads>
 __global__ __launch_bounds__(kRopeThreads) void rope_rows(const RopeParams p, const Cover cover,
                                                           const __grid_constant__ Angles angles) {
@@ -55,7 +57,7 @@ __global__ __launch_bounds__(kRopeThreads) void rope_rows(const RopeParams p, co
   constexpr int kAngles = kInterleaved ? P::kPairs : P::kElements;
   angles.prepare(p.head_dim / 2);
   Place place;
-  if (!find_place<kHeads>(cover, place)) return;  // all lanes of a row or none, so that partners meet
+  if (!find_place<kHeads>(cover, place)) return;  // uniform over the lanes of a row, which shuffle below
 
   const int column = place.lane * P::kElements;
   const Element* x = static_cast<const Element*>(p.x) + offset(p.x_strides, place) + column;
@@ -68,7 +70,7 @@ __global__ __launch_bounds__(kRopeThreads) void rope_rows(const RopeParams p, co
   }
 
   const int apart = cover.lanes.divisor() / 2;
-  const bool second = place.lane >= apart;  // of the halves
+  const bool second = place.lane >= apart;  // this lane's piece is in the second half
   float cos[kAngles], sin[kAngles];
   if constexpr (kInterleaved) {
     angles.get(place.batch, place.seq, column / 2, cos, sin);
@@ -121,7 +123,7 @@ __global__ __launch_bounds__(kRopeThreads) void rope_pieces(const RopeParams p, 
       }
     }
 
-    float cos[2][kAngles], sin[2][kAngles];  // [1] is for the second piece, where it has its own
+    float cos[2][kAngles], sin[2][kAngles];  // [1]: the second piece's angles, if it has its own
     const int angle = kInterleaved ? column / 2 : column;
     angles.get(place.batch, place.seq, angle, cos[0], sin[0]);
     if constexpr (kInterleaved) angles.get(place.batch, place.seq, half / 2 + angle, cos[1], sin[1]);
@@ -136,12 +138,12 @@ __global__ __launch_bounds__(kRopeThreads) void rope_pieces(const RopeParams p, 
   }
 }
 
-// Parameters of rope_small: 108 bytes with its tables, where RopeParams, a Cover and tables are 212. A launch with 240 bytes of
-// parameters takes 0.2 us longer than one with 112, even if the kernel reads only the first (H100, cold L2).
+// Parameters of rope_small: 108 bytes including its tables; RopeParams, a Cover and tables take 212. A launch with 240 bytes of
+// parameters takes 0.2 us longer than one with 112, even if the kernel reads only the first ones (H100, cold L2).
 struct RopeSmall {
   const void* x;
   void* out;
-  Divisor lanes, seq, heads;  // lanes: threads of a row
+  Divisor lanes, seq, heads;  // lanes: threads per row
   uint32_t threads;
   int half;  // head_dim / 2
   struct Strides {
@@ -170,7 +172,7 @@ __global__ __launch_bounds__(kRopeThreads) void rope_small(const RopeSmall p, co
   P first, second;
   first.load_once(x);
   second.load_once(x + p.half);
-  float cos[2][kAngles], sin[2][kAngles];  // [1] is for the second piece, where it has its own
+  float cos[2][kAngles], sin[2][kAngles];  // [1]: the second piece's angles, if it has its own
   const int angle = kInterleaved ? column / 2 : column;
   angles.get(batch, seq, angle, cos[0], sin[0]);
   if constexpr (kInterleaved) angles.get(batch, seq, p.half / 2 + angle, cos[1], sin[1]);
@@ -180,7 +182,7 @@ __global__ __launch_bounds__(kRopeThreads) void rope_small(const RopeSmall p, co
   second.store(out + p.half);
 }
 
-// One pair at a time, for any even head_dim, any alignment.
+// One pair per thread, for any even head_dim and any alignment.
 template <class Element, class Angles>
 __global__ __launch_bounds__(kRopeThreads) void rope_pairs(const RopeParams p, const Cover cover,
                                                            const __grid_constant__ Angles angles) {
@@ -204,7 +206,7 @@ __global__ __launch_bounds__(kRopeThreads) void rope_pairs(const RopeParams p, c
   }
 }
 
-// Whether every piece of 16 bytes begins on a multiple of 16 bytes.
+// Whether every 16-byte piece is aligned.
 bool fits_pieces(const RopeParams& p, int elements) {
   const int64_t half = p.head_dim / 2;
   for (const RopeStrides& strides : {p.x_strides, p.out_strides}) {

@@ -1,12 +1,12 @@
-// rope.h: rotary position embedding. Each pair (a, b) of a row turns by its position's angle:
+// rope.h: rotary position embedding. Rotates each pair (a, b) of a row by its position's angle:
 //   out.a = a * cos[s, i] - b * sin[s, i]
 //   out.b = b * cos[s, i] + a * sin[s, i]
-// A pair is (i, i + head_dim / 2), the halves of GPT-NeoX, or (2 i, 2 i + 1), the neighbours of GPT-J.
-//   x, out: (batch, heads, seq, head_dim), head_dim contiguous, the other strides free; out may be x itself
-//   cos, sin: (seq, head_dim / 2) fp32, rows contiguous; or else computed from positions: (batch) int64, the position
-//   of each sequence's first row
-//   2 * element size * batch * heads * seq * head_dim bytes (one read, one write) beside the small tables, and
-//   3 FLOP per element: memory-bound
+// A pair is (i, i + head_dim / 2) (halves, as in GPT-NeoX) or (2 i, 2 i + 1) (interleaved, as in GPT-J).
+//   x, out: (batch, heads, seq, head_dim), head_dim contiguous, other strides free; out may be x itself
+//   cos, sin: (seq, head_dim / 2) fp32, rows contiguous; or computed from positions: (batch) int64, the position of each
+//     sequence's first row
+//   2 * element size * batch * heads * seq * head_dim bytes (one read, one write) plus the small tables; 3 FLOP per element:
+//   memory-bound
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,8 @@ struct RopeStrides {
 
 constexpr int kRopeMostFrequencies = 256;
 
-// How far each pair turns from one position to the next, in 2^-64 turns. The angle of a position is the wrapping product
-// position * of[i]: exact but for whole turns, at any position. In fp32, position * frequency is off by 4e-3 rad at
-// 100000.
+// Frequencies in fixed point: the rotation per position, in units of 2^-64 turns. A position's angle is the wrapping product
+// position * of[i], exact modulo whole turns at any position. In fp32, position * frequency would be off by 4e-3 rad at 100000.
 struct RopeTurns {
   uint64_t of[kRopeMostFrequencies];
 };
@@ -31,28 +30,28 @@ struct RopeTurns {
 struct RopeParams {
   const void* x;
   void* out;
-  const float* cos;  // null where they are computed
+  const float* cos;  // null if angles are computed
   const float* sin;
-  const int64_t* positions;  // null where there are tables
+  const int64_t* positions;  // null if there are tables
   RopeStrides x_strides, out_strides;
-  int64_t cos_stride, sin_stride;  // from one position to the next, in elements
+  int64_t cos_stride, sin_stride;  // between positions, in elements
   int64_t batch, heads, seq;
   int head_dim;
   Dtype dtype;
   bool interleaved;
 };
 
-// base^(-i / (head_dim / 2)) radians a position, for i below head_dim / 2, which is 256 at most; base is 1 at least.
+// base^(-i / (head_dim / 2)) radians per position, for i < head_dim / 2 <= 256; base >= 1.
 RopeTurns rope_turns(double base, int head_dim);
 
-// `turns` is read where params have positions.
+// `turns` is read if the params have positions.
 void rope_cpu(const RopeParams& p, const RopeTurns* turns);
 
-// On the CPU, one position of one head. Computes in fp32; reads a pair before it writes it, since out may be x.
+// One position of one head, on the CPU. Computes in fp32; reads a pair before it writes it, since out may be x.
 template <class Element>
 void turn_row(const Element* x, const float* cos, const float* sin, Element* out, int half, bool interleaved) {
-  const int step = interleaved ? 2 : 1;        // from one pair's first element to the next pair's
-  const int partner = interleaved ? 1 : half;  // from a pair's first element to its second
+  const int step = interleaved ? 2 : 1;        // between the first elements of consecutive pairs
+  const int partner = interleaved ? 1 : half;  // between the two elements of a pair
   for (int i = 0; i < half; ++i) {
     const float a = x[i * step];
     const float b = x[i * step + partner];
@@ -61,7 +60,7 @@ void turn_row(const Element* x, const float* cos, const float* sin, Element* out
   }
 }
 
-// cos and sin of `half` pairs at a position.
+// Computes cos and sin of `half` pairs at a position.
 void compute_rope_angles(const RopeTurns& turns, int64_t position, int half, float* cos, float* sin);
 
 }  // namespace warpwatch

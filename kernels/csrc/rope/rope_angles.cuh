@@ -1,4 +1,4 @@
-// Where cos and sin come from: tables, or the position itself.
+// Sources of cos and sin: tables, or computed from the position; and the rotation of what a thread holds.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace warpwatch {
 
-// The rotation itself, of what one thread holds of one head.
+// The rotation of one thread's pieces of one head.
 
-// Angles that one piece needs.
+// Angles per piece.
 template <class P, bool kInterleaved>
 constexpr int kRopeAngles = kInterleaved ? P::kPairs : P::kElements;
 
-// Two pieces of a row, `head_dim / 2` apart. As halves, they are each other's partners, and [0] are their angles;
-// interleaved, each holds whole pairs and has its own: [1] is for the second.
+// Rotates two pieces of a row, `head_dim / 2` apart. Half-split: they are each other's partners, and [0] are their angles.
+// Interleaved: each holds whole pairs and has its own angles, [1] for the second.
 template <bool kInterleaved, class P, int kAngles>
 __device__ __forceinline__ void turn_pieces(P& first, P& second, const float (&cos)[2][kAngles],
                                             const float (&sin)[2][kAngles]) {
@@ -59,8 +59,8 @@ __device__ inline void load_floats(const float* from, float (&to)[kCount]) {
   }
 }
 
-// Stride: int32_t in a kernel whose parameters are to be few bytes. kKept: of few rows, whose table the next layer reads again;
-// a larger table is read again within the call.
+// Angles from tables. Stride: int32_t in kernels with short parameters. kKept: loads with evict_last, for few rows, whose table
+// is next read by the next layer; larger tables are re-read within the call.
 template <class Stride, bool kKept = false>
 struct TableAngles {
   static constexpr bool kComputed = false;
@@ -70,7 +70,7 @@ struct TableAngles {
 
   __device__ void prepare(int) const {}
 
-  // Of kCount neighbouring pairs from `first` on, at the table's row `position`.
+  // Loads the angles of kCount neighbouring pairs from `first` on, from the table's row `position`.
   template <int kCount>
   __device__ void at(int64_t position, int first, float (&c)[kCount], float (&s)[kCount]) const {
     load_floats<kKept>(cos + position * cos_stride + first, c);
@@ -86,16 +86,17 @@ struct TableAngles {
 struct ComputedAngles {
   static constexpr bool kComputed = true;
 
-  const int64_t* positions;  // of each sequence's first row; only `get` reads them
+  const int64_t* positions;  // of each sequence's first row; read by `get` only
   RopeTurns turns;
 
-  // In shared memory neighbouring threads may read different ones at once; in a kernel's parameters they take turns.
+  // In shared memory, threads read different frequencies in parallel; the constant bank of kernel parameters would serialize
+  // them.
   __device__ static uint64_t* shared_turns() {
     __shared__ uint64_t shared[kRopeMostFrequencies];
     return shared;
   }
 
-  // All threads of the block must come.
+  // All threads of the block must call it.
   __device__ void prepare(int frequencies) const {
     for (int i = threadIdx.x; i < frequencies; i += blockDim.x) shared_turns()[i] = turns.of[i];
     __syncthreads();
@@ -105,7 +106,8 @@ struct ComputedAngles {
   __device__ void at(int64_t position, int first, float (&c)[kCount], float (&s)[kCount]) const {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      // The upper half of the angle, in 2^-31 half turns from half a turn back: within 2^-25 of it as fp32.
+      // The upper 32 bits of the angle as signed half turns in units of 2^-31: within 2^-25 of the angle after conversion to
+      // fp32.
       const auto turned = static_cast<int32_t>(static_cast<uint64_t>(position) * shared_turns()[first + i] >> 32);
       sincospif(static_cast<float>(turned) * 0x1p-31f, &s[i], &c[i]);
     }
@@ -116,7 +118,7 @@ struct ComputedAngles {
     at(positions[batch] + seq, first, c, s);
   }
 
-  // Two lanes, `apart` from each other in a warp, want the same: each computes half. All lanes of the warp must come.
+  // For two lanes of a warp, `apart` from each other, that need the same angles: each computes half. All lanes must call it.
   template <int kCount>
   __device__ void get_with_partner(int64_t batch, int64_t seq, int first, int apart, bool second, float (&c)[kCount],
                                    float (&s)[kCount]) const {
@@ -135,7 +137,7 @@ struct ComputedAngles {
   }
 };
 
-// The same with strides of 32 bits, where they fit.
+// Table angles with 32-bit strides, if they fit.
 inline bool has_short_strides(const TableAngles<int64_t>& angles) {
   return angles.cos_stride <= INT32_MAX && angles.cos_stride >= INT32_MIN && angles.sin_stride <= INT32_MAX &&
          angles.sin_stride >= INT32_MIN;

@@ -1,4 +1,4 @@
-// Rotary position embedding on the CPU: one row at a time, rows shared among PyTorch's threads.
+// Rotary position embedding on the CPU: positions are distributed over PyTorch's threads.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// All heads of one position, so that computed angles are computed once.
+// Rotates all heads of one position, so that computed angles are computed once.
 template <class Element>
 void turn_position(const RopeParams& p, int64_t batch, int64_t s, const float* cos, const float* sin) {
   for (int64_t head = 0; head < p.heads; ++head) {
@@ -27,7 +27,7 @@ template <class Element>
 void turn(const RopeParams& p, const RopeTurns* turns) {
   const int half = p.head_dim / 2;
   const int64_t work = std::max<int64_t>(1, p.heads * p.head_dim);
-  const int64_t grain = std::max<int64_t>(1, 16384 / work);  // some 10 us of work per thread
+  const int64_t grain = std::max<int64_t>(1, 16384 / work);  // about 10 us of work per task
   parallel_for(0, p.batch * p.seq, grain, [&](int64_t begin, int64_t end) {
     std::vector<float> cos(p.positions != nullptr ? half : 0), sin(cos.size());
     for (int64_t row = begin; row < end; ++row) {
@@ -47,7 +47,7 @@ void turn(const RopeParams& p, const RopeTurns* turns) {
 
 void compute_rope_angles(const RopeTurns& turns, int64_t position, int half, float* cos, float* sin) {
   for (int i = 0; i < half; ++i) {
-    const auto turned = static_cast<int64_t>(static_cast<uint64_t>(position) * turns.of[i]);  // from half a turn back
+    const auto turned = static_cast<int64_t>(static_cast<uint64_t>(position) * turns.of[i]);  // signed: -1/2 to 1/2 turn
     const double angle = std::ldexp(static_cast<double>(turned), -63) * kPi;
     cos[i] = static_cast<float>(std::cos(angle));
     sin[i] = static_cast<float>(std::sin(angle));

@@ -1,5 +1,5 @@
-// torch.ops.warpwatch.rope_paged_kv_append and rope_computed_paged_kv_append: check their tensors, fill
-// RopePagedKvParams, and call the version of the CPU or of the GPU.
+// Bindings of torch.ops.warpwatch.rope_paged_kv_append and rope_computed_paged_kv_append: check their tensors, fill
+// RopePagedKvParams and call the CPU or the CUDA version.
 #include "rope_paged_kv_append/rope_paged_kv_append.h"
 
 #include <cmath>
@@ -38,7 +38,8 @@ RopePagedKvParams prepare(const PagedKvOperands& operands, const Appended& of, b
   };
 }
 
-// A GPU cannot refuse a position that the tables lack without waiting for it, so they have each that the pages have.
+// A GPU cannot reject a position past the tables without a synchronisation, so the tables must cover every position that the
+// pages hold.
 void take_tables(const Appended& of, const Tensor& cos, const Tensor& sin, RopePagedKvParams& p) {
   const Checks checks{kTables.op};
   const int64_t capacity = of.k_pages.size(2) * of.block_table.size(1);

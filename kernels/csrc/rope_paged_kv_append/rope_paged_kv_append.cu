@@ -1,5 +1,5 @@
-// Rotary embedding of new keys and their append to pages, on every GPU: one reading and one writing of each row. A thread
-// holds two pieces of a key, `head_dim / 2` apart, and the same two of its value: 16 bytes each, or less where rows are few.
+// Fuses the rotary embedding of new keys with the append to pages, on every GPU: each row is read and written once. A thread
+// holds two pieces of a key, `head_dim / 2` apart, and the same two of its value: 16 bytes each, or less if there are few rows.
 #include <cuda_runtime.h>
 
 #include "paged_kv/paged_kv.h"
@@ -9,14 +9,14 @@
 
 namespace warpwatch {
 
-// How a problem is cut for the GPU. The one file a tuner edits.
+// Tile sizes: the constants to edit when tuning these kernels.
 
-// Of a block. Each thread turns one head's pieces, 74.1 us of 268 MB on an H200; two heads with one reading of cos and sin
-// take 75.4, four 74.7, and two in blocks of 256 threads 75.8. Values share the trip, so that angles are half of what rope
-// alone asks of L2.
+// Threads per block; each handles one head's pieces. Evidence: one H200, 268 MB, us: one head per thread 74.1; two heads with
+// one load of cos and sin 75.4, four 74.7; two in blocks of 256 threads 75.8. Values are moved by the same threads, so the
+// angles' L2 traffic per byte is half of rope's.
 constexpr int kRopePagedKvThreads = 128;
 
-constexpr int kRopePagedKvSmallElements = 2;  // of a piece where rows are few
+constexpr int kRopePagedKvSmallElements = 2;  // per piece, if there are few rows
 
 namespace {
 
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kRopePagedKvThreads)
   PagedKvPlace place;
   if (!find_place(cover, place)) return;
   for (int column = place.lane * P::kElements; column < half; column += cover.lanes.divisor() * P::kElements) {
-    // Before their place is known: one wait covers them and the way to their position.
+    // Loaded before their destination is known: one wait covers them and the position look-up.
     P first[2], second[2];
 #pragma unroll
     for (int tensor = 0; tensor < 2; ++tensor) {
@@ -49,14 +49,14 @@ __global__ void __launch_bounds__(kRopePagedKvThreads)
     if (!find_in_pages(p, place.batch, position, in)) return;
 
     constexpr int kAngles = kRopeAngles<P, kInterleaved>;
-    float cos[2][kAngles], sin[2][kAngles];  // [1] is for the second piece, where it has its own
+    float cos[2][kAngles], sin[2][kAngles];  // [1]: the second piece's angles, if it has its own
     const int angle = kInterleaved ? column / 2 : column;
     angles.at(position, angle, cos[0], sin[0]);
     if constexpr (kInterleaved) angles.at(position, half / 2 + angle, cos[1], sin[1]);
     turn_pieces<kInterleaved>(first[0], second[0], cos, sin);
 
 #pragma unroll
-    for (int tensor = 0; tensor < 2; ++tensor) {  // plain stores: attention reads the newest rows at once
+    for (int tensor = 0; tensor < 2; ++tensor) {  // plain stores: attention reads the newest rows next, from L2
       Element* page_row = at<Element>(p.pages[tensor], in.of[tensor] + place.head * p.page_strides[tensor][1]);
       first[tensor].store(page_row + column);
       second[tensor].store(page_row + column + half);
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kRopePagedKvThreads)
   }
 }
 
-// Few rows: short pieces, so that more threads share them, and fewer parameters.
+// For few rows: short pieces, so that more threads share them, and fewer parameters.
 template <class Element, class Angles, bool kInterleaved>
 __global__ void __launch_bounds__(kRopePagedKvThreads)
     rope_paged_kv_append_small(const PagedKvRows p, const __grid_constant__ Angles angles) {
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kRopePagedKvThreads)
   }
   const int64_t position = row.position(p);
   if (!row.has_page(p, position)) return;
-  const int64_t to = row.page_offset(p, position) * kOf16Bytes + column;  // beside the angles: neither waits for the other
+  const int64_t to = row.page_offset(p, position) * kOf16Bytes + column;  // overlaps the angles' loads
   float cos[2][kAngles], sin[2][kAngles];
   const int angle = kInterleaved ? column / 2 : column;
   angles.at(position, angle, cos[0], sin[0]);

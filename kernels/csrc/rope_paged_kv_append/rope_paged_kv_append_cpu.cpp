@@ -1,5 +1,5 @@
-// rope_paged_kv_append on the CPU: positions shared among PyTorch's threads, all heads of one after the other, so that
-// computed angles are computed once.
+// rope_paged_kv_append on the CPU: positions are distributed over PyTorch's threads; each handles all heads of a position, so
+// that computed angles are computed once.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -33,7 +33,7 @@ template <class Element>
 void append(const RopePagedKvParams& p, const RopeTurns* turns) {
   const int half = p.head_dim / 2;
   const int64_t work = std::max<int64_t>(1, 2 * p.rows.heads * p.head_dim);
-  const int64_t grain = std::max<int64_t>(1, 16384 / work);  // some 10 us of work a thread
+  const int64_t grain = std::max<int64_t>(1, 16384 / work);  // about 10 us of work per task
   parallel_for(0, p.rows.batch * p.rows.seq, grain, [&](int64_t begin, int64_t end) {
     std::vector<float> cos(turns != nullptr ? half : 0), sin(cos.size());
     for (int64_t i = begin; i < end; ++i) {

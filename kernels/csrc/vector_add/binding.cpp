@@ -1,4 +1,4 @@
-// torch.ops.warpwatch.vector_add: checks its tensors, fills VectorAddParams, and calls the CPU's or the GPU's version.
+// Binding of torch.ops.warpwatch.vector_add: checks its tensors, fills VectorAddParams and calls the CPU or the CUDA version.
 #include "vector_add/vector_add.h"
 
 #include "framework/checks.h"

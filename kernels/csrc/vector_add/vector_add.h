@@ -1,5 +1,5 @@
 // vector_add.h: out[i] = a[i] + b[i]
-//   a, b, out: `count` neighbours of one dtype; added in fp32, rounded once
+//   a, b, out: `count` contiguous elements of one dtype; added in fp32, rounded once
 //   3 * element size * count bytes (two reads, one write), 1 FLOP per element: memory-bound
 #pragma once
 
@@ -26,7 +26,7 @@ void vector_add_cpu(const VectorAddParams& p);
 
 namespace warpwatch {
 
-// Enqueues on `stream`; allocates nothing, waits for nothing.
+// Enqueues on `stream`; no allocation, no synchronisation.
 cudaError_t vector_add_cuda(const VectorAddParams& p, cudaStream_t stream);
 
 }  // namespace warpwatch

@@ -1,11 +1,11 @@
-// Addition on the CPU, shared among PyTorch's threads.
+// Addition on the CPU, distributed over PyTorch's threads.
 #include "framework/parallel.h"
 #include "vector_add/vector_add.h"
 
 namespace warpwatch {
 namespace {
 
-constexpr int64_t kGrain = 32768;  // some 10 us of work per thread
+constexpr int64_t kGrain = 32768;  // about 10 us of work per task
 
 template <class Element>
 void add(const VectorAddParams& p) {
