@@ -1,5 +1,5 @@
-// naive_attention on the CPU: queries are distributed over PyTorch's threads; each computes its scores, softmax and weighted
-// sum.
+// naive_attention on the CPU: queries are distributed over PyTorch's threads; each
+// computes its scores, softmax and weighted sum.
 #include <algorithm>
 #include <cmath>
 #include <limits>

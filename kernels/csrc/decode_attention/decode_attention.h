@@ -1,9 +1,8 @@
 // decode_attention.h: attention of a few new tokens over a long KV cache.
 //   q, out: (batch, heads_q, seq_q, head_dim), 1 <= seq_q <= 8; keys, values: (batch, heads_kv, length, head_dim) in a cache
 //   GQA, MQA: query head h reads key head h / (heads_q / heads_kv); heads_kv divides heads_q
-//   sequence b has lengths[b] keys; the new tokens' own keys are the last ones. Query i sees keys j <= i + lengths[b] - seq_q;
-//   a
-//     query that sees no key returns zeros
+//   sequence b has lengths[b] keys; the new tokens' own keys are the last ones
+//   query i sees keys j <= i + lengths[b] - seq_q; a query that sees no key returns zeros
 //   4 batch heads_q seq_q length head_dim FLOP, 2 element size * batch heads_kv length head_dim bytes: at fp16,
 //     heads_q / heads_kv * seq_q FLOP per byte, so memory-bound up to about a hundred queries per key head
 //

@@ -33,8 +33,8 @@ WARPWATCH_WIDEST_VECTORS void decode_add_scaled(float* __restrict__ sum, float f
   for (int i = 0; i < count; ++i) sum[i] += factor * row[i];
 }
 
-// Working set of one thread: a key head's packed queries with running maximum, sum and output, and one block of keys and
-// values.
+// Working set of one thread: a key head's packed queries with running maximum, sum and
+// output, and one block of keys and values.
 struct DecodeCpuBlock {
   std::vector<float> q, out, row_max, row_sum;  // (rows, head_dim), as q, (rows), (rows)
   std::vector<float> keys, values;              // (head_dim, keys), (keys, head_dim)

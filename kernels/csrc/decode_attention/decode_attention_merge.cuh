@@ -45,8 +45,8 @@ __device__ __forceinline__ float4 scaled(float factor, float4 x) {
   return make_float4(factor * x.x, factor * x.y, factor * x.z, factor * x.w);
 }
 
-// Stores columns first_column .. of the block's rows, into out or as a part. All threads of the block call it, between two
-// __syncthreads().
+// Stores columns first_column .. of the block's rows, into out or as a part. All threads of the
+// block call it, between two __syncthreads().
 template <typename Element, int HeadDim, int Warps, int Rows, int Columns>
 __device__ __forceinline__ void merge_columns(const MergeSpace<Warps, Rows, Columns>& space,
                                               const DecodeAttentionParams& p, const DecodeAttentionWork& work,

@@ -72,8 +72,8 @@ struct DecodeQueriesInRegisters {
   }
 };
 
-// The block's queries in shared memory, once per block, if registers do not suffice. Each lane's 16-byte fragment is
-// contiguous.
+// The block's queries in shared memory, once per block, if registers do not suffice.
+// Each lane's 16-byte fragment is contiguous.
 template <typename Element, int HeadDim, int RowTiles>
 struct DecodeQueriesInShared {
   static constexpr int kFragments = HeadDim / 16 * RowTiles;

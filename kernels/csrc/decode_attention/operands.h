@@ -1,5 +1,5 @@
-// Shared by the bindings of decode_attention over any cache: checks of q, lengths and the cache, the params, and the workspace
-// for split keys.
+// Shared by the bindings of decode_attention over any cache: checks of q, lengths and the cache, the
+// params, and the workspace for split keys.
 #pragma once
 
 #include <optional>

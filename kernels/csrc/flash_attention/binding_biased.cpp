@@ -1,6 +1,6 @@
 // Bindings of torch.ops.warpwatch.flash_attention_biased, which flash_attention(bias=...) calls, and
-// flash_attention_biased_with_lse. They check the tensors, fill the params struct and call the CPU version or the kernel for
-// this GPU.
+// flash_attention_biased_with_lse. They check the tensors, fill the params struct and call
+// the CPU version or the kernel for this GPU.
 #include <array>
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 // Bindings of torch.ops.warpwatch.flash_attention_varlen, for packed sequences of different lengths, and
-// flash_attention_varlen_with_lse. They check the tensors, fill the params struct and call the CPU version or the kernel for
-// this GPU.
+// flash_attention_varlen_with_lse. They check the tensors, fill the params struct and call
+// the CPU version or the kernel for this GPU.
 #include <algorithm>
 #include <cstdint>
 #include <limits>

@@ -19,9 +19,9 @@
 
 namespace warpwatch {
 
-// Gradients of one query or one key, computed by one warp on the CUDA cores: the fallback for rows where the tensor cores met a
-// non-finite value. Lane l handles the columns l, l + 32, ... and elements l + 32 c of head_dim. Slow, but only infinities and
-// NaN reach it.
+// Gradients of one query or one key, computed by one warp on the CUDA cores: the fallback for rows where the
+// tensor cores met a non-finite value. Lane l handles the columns l, l + 32, ... and elements l + 32 c of
+// head_dim. Slow, but only infinities and NaN reach it.
 
 namespace {
 
@@ -373,8 +373,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Blocks)
           }
         }
       }
-      // Most tiles hold only queries that see all of the warp's keys and need no mask. Nor do keys past the end, whose rows are
-      // not stored.
+      // Most tiles hold only queries that see all of the warp's keys and need no mask. Nor do keys
+      // past the end, whose rows are not stored.
       const int ahead = first_query + work.diagonal - work.first_key - warp_row;  // newest key of the first query - first key
       if (f.causal && (ahead < Gradient::kWarpRows - 1 || (f.window > 0 && ahead + Columns > f.window))) {
 #pragma unroll

@@ -73,9 +73,9 @@ __device__ __forceinline__ void mask_scores(float (&scores)[RowTiles][KeyTiles][
   }
 }
 
-// The same with one argument, for tiles whose values past the last key are zeros. The fragment's first query sees the keys
-// below `limit`; under the causal mask each later query sees one more, and rows past the last query may then see keys past the
-// end.
+// The same with one argument, for tiles whose values past the last key are zeros. The fragment's first
+// query sees the keys below `limit`; under the causal mask each later query sees one more, and rows past
+// the last query may then see keys past the end.
 template <int RowTiles, int KeyTiles>
 __device__ __forceinline__ void mask_seen(float (&scores)[RowTiles][KeyTiles][4], int limit, int first_key, bool causal,
                                           int window) {

@@ -47,13 +47,13 @@ constexpr FlashAttentionTile flash_attention_sm80_tile(int head_dim) {
   return {4, 32, 32, false};                         // 48 KB
 }
 
-// GPUs with room for two 96 KB blocks per SM, each plus 1 KB reserved by the system: sm_90 and sm_100 (227 KB), not sm_80 (164
-// KB).
+// GPUs with room for two 96 KB blocks per SM, each plus 1 KB reserved by the system: sm_90
+// and sm_100 (227 KB), not sm_80 (164 KB).
 constexpr int kFlashAttentionHbmSharedBytes = 2 * (96 + 1) * 1024;
 constexpr FlashAttentionTile kFlashAttentionHbmTile = {4, 32, 64, false, 2};  // 72 KB at head_dim 96, 96 KB at 128
 
-// With a bias, which takes about 20 more registers: tiles of 32 keys have them, and two blocks share an SM on all of these
-// GPUs.
+// With a bias, which takes about 20 more registers: tiles of 32 keys have them, and two
+// blocks share an SM on all of these GPUs.
 constexpr FlashAttentionTile flash_attention_biased_sm80_tile(int head_dim) {
   if (head_dim == 64) return {4, 32, 32, true, 2};   // 32 KB
   if (head_dim == 96) return {4, 32, 32, false, 2};  // 48 KB

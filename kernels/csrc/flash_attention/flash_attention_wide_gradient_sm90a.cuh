@@ -1,5 +1,5 @@
-// Gradients of head_dim 256 on Hopper. One gradient's accumulators take half of a thread's registers, so each gradient has its
-// own kernel:
+// Gradients of head_dim 256 on Hopper. One gradient's accumulators take half of a thread's
+// registers, so each gradient has its own kernel:
 //
 //   dq   rows are queries, columns keys:   s = q k^T,  dp = d_out v^T,  dq += ds k
 //   dk   rows are keys, columns queries:   s = k q^T,  dp = v d_out^T,  dk += ds q

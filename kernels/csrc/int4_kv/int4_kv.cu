@@ -60,8 +60,8 @@ __device__ __forceinline__ int row_stride(int head_dim) {
   return head_dim + Piece<Element>::kElements;
 }
 
-// Keys: a thread handles two neighbouring channels of all 32 tokens. It reads them twice: held in registers, they would lower
-// occupancy.
+// Keys: a thread handles two neighbouring channels of all 32 tokens. It reads them twice: held
+// in registers, they would lower occupancy.
 template <typename Element>
 __device__ __forceinline__ void quantize_keys(const Element* x, int head_dim, uint8_t* codes, __half* scales) {
   using Pair = typename PairOf<Element>::Type;

@@ -65,8 +65,8 @@ cudaError_t int4_linear_few_sm90a(const Int4LinearParams& p, cudaStream_t stream
 cudaError_t int4_linear_many_sm90a(const Int4LinearParams& p, cudaStream_t stream);
 cudaError_t int4_linear_wide_sm90a(const Int4LinearParams& p, cudaStream_t stream);
 cudaError_t int4_linear_tall_sm90a(const Int4LinearParams& p, cudaStream_t stream);
-// p.out[n, k] = (nibble[n, k] - zero) * scales[n, k / group_size], contiguous (n, k), of p.dtype and 16-byte aligned. p.x is
-// not used.
+// p.out[n, k] = (nibble[n, k] - zero) * scales[n, k / group_size], contiguous (n, k), of
+// p.dtype and 16-byte aligned. p.x is not used.
 cudaError_t int4_linear_dequantize_cuda(const Int4LinearParams& p, cudaStream_t stream);
 
 }  // namespace warpwatch

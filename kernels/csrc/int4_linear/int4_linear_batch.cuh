@@ -1,9 +1,9 @@
 // int4_linear before Hopper, for any number of rows of x above the decode kernel's.
 //
-// A block owns 16 * warps outputs for 8 * x_tiles rows of x. Each warp reads its own 16 weight rows, `depth` groups ahead; x is
-// double-buffered in shared memory, one group at a time. If the outputs alone do not fill the GPU, blockIdx.z splits k: those
-// blocks write fp32 partial sums to the workspace, and int4_linear_sum adds them in a fixed order, so results are reproducible
-// bit for bit.
+// A block owns 16 * warps outputs for 8 * x_tiles rows of x. Each warp reads its own 16 weight rows, `depth` groups
+// ahead; x is double-buffered in shared memory, one group at a time. If the outputs alone do not fill the GPU,
+// blockIdx.z splits k: those blocks write fp32 partial sums to the workspace, and int4_linear_sum adds them in a fixed
+// order, so results are reproducible bit for bit.
 #pragma once
 
 #include "int4_linear/int4_linear_fragments.cuh"

@@ -1,10 +1,10 @@
 // int4_linear on Hopper, for enough rows of x to keep the tensor cores busy: computes out's transpose, weight times x, by
 // wgmma. The weight is the A operand in registers, dequantized from shared memory; x is the B operand in shared memory.
 //
-// A block owns kOutputs outputs for kRows rows of x. A stage holds 64 of k: 512 bytes of weights for each 16 outputs, as they
-// lie in memory, then kRows swizzled rows of 128 bytes of x. TMA fills zeros past the ends of rows and outputs. Each
-// quantization group has its own sums, which are scaled in fp32 and added to the accumulators while the next group's wgmmas
-// run.
+// A block owns kOutputs outputs for kRows rows of x. A stage holds 64 of k: 512 bytes of weights for each 16
+// outputs, as they lie in memory, then kRows swizzled rows of 128 bytes of x. TMA fills zeros past the ends of
+// rows and outputs. Each quantization group has its own sums, which are scaled in fp32 and added to the
+// accumulators while the next group's wgmmas run.
 #pragma once
 
 #include <algorithm>

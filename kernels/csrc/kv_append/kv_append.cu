@@ -1,5 +1,5 @@
-// Appends rows to a KV cache on every GPU: copies 16 bytes at a time if strides and alignment allow it, else element by
-// element.
+// Appends rows to a KV cache on every GPU: copies 16 bytes at a time if strides and
+// alignment allow it, else element by element.
 #include "kv_append/kv_append.h"
 #include "primitives/divisor.cuh"
 #include "primitives/kept_load.cuh"

@@ -1,7 +1,7 @@
 // The activations in fp32, for results of type Element.
 //
-// Both gelus avoid 1 + erf and 1 + tanh, which cancel for negative v: erfc(-z) is 1 + erf(z), and (1 + tanh u) / 2 is
-// 1 / (1 + e^-2u).
+// Both gelus avoid 1 + erf and 1 + tanh, which cancel for negative v: erfc(-z) is 1 + erf(z),
+// and (1 + tanh u) / 2 is 1 / (1 + e^-2u).
 //
 // Results that are rounded to 16 bits use the hardware's ex2.approx and rcp.approx without branches. The relative error stays
 // below 5e-6 within fp16's range and 2e-5 within bf16's (half an ulp is 5e-4 and 4e-3). With many rows, erfcf alone took as

@@ -1,6 +1,6 @@
-// linear_activation on Hopper for many rows: pair_product_sm90a.cuh with bias and activation as epilogue on the fp32
-// accumulators. cuBLAS and a second launch would move 4 m n bytes more, 8 m n for swiglu: write the product, read it and write
-// it again.
+// linear_activation on Hopper for many rows: pair_product_sm90a.cuh with bias and activation as epilogue on
+// the fp32 accumulators. cuBLAS and a second launch would move 4 m n bytes more, 8 m n for swiglu: write
+// the product, read it and write it again.
 #include "linear_activation/activation.cuh"
 #include "primitives/element.cuh"
 #include "primitives/pair_product_sm90a.cuh"

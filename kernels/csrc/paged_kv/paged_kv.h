@@ -4,8 +4,7 @@
 //   block_table[b, j / page_size]
 //   k, v: (batch, heads_kv, seq, head_dim), head_dim contiguous
 // append: row i of k and v is stored at position lengths[b] - seq + i; as in decode_attention, lengths include the new tokens.
-// Positions
-//   outside 0 .. pages per sequence * page_size - 1 are skipped.
+//   Positions outside 0 .. pages per sequence * page_size - 1 are skipped.
 // gather: k and v, contiguous, receive positions 0 .. seq - 1 of each sequence; zeros from lengths[b] on.
 // Both move 2 * 2 * batch heads_kv seq head_dim elements (each row is read and written once): memory-bound.
 #pragma once
@@ -57,8 +56,8 @@ void paged_kv_gather_cpu(const PagedKvParams& p);
 
 namespace warpwatch {
 
-// Enqueue on `stream`; no allocation, no synchronisation. Any GPU; row_bytes is a multiple of 16 and every row is 16-byte
-// aligned.
+// Enqueue on `stream`; no allocation, no synchronisation. Any GPU; row_bytes is a
+// multiple of 16 and every row is 16-byte aligned.
 cudaError_t paged_kv_append_cuda(const PagedKvParams& p, cudaStream_t stream);
 cudaError_t paged_kv_gather_cuda(const PagedKvParams& p, cudaStream_t stream);
 

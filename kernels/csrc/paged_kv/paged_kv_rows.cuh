@@ -10,8 +10,8 @@ namespace warpwatch {
 
 // Mapping of a kernel's threads to the rows.
 
-// `lanes` threads per row, `rows` rows per block. Rows are numbered along the sequence first, then over heads, then over the
-// batch.
+// `lanes` threads per row, `rows` rows per block. Rows are numbered along the sequence
+// first, then over heads, then over the batch.
 struct PagedKvCover {
   Divisor lanes, seq, heads;
   uint32_t rows, all_rows;

@@ -10,8 +10,8 @@ namespace warpwatch {
 
 // Warp-wide matrix multiply-accumulate on tensor cores for int8: C += A B, exact int32 sums.
 //
-// Fragment layouts for lane l, with g = l / 4 and t = l % 4. Each 32-bit register holds four neighbours in k, the lowest in the
-// lowest byte.
+// Fragment layouts for lane l, with g = l / 4 and t = l % 4. Each 32-bit register holds four
+// neighbours in k, the lowest in the lowest byte.
 //
 //   A, 16 x 32 (row, k)    a[0]: (g,     4t..4t+3)        a[2]: (g,     4t+16..4t+19)
 //                          a[1]: (g + 8, 4t..4t+3)        a[3]: (g + 8, 4t+16..4t+19)

@@ -23,8 +23,8 @@ __device__ __forceinline__ uint64_t evict_unchanged_policy() {
   return policy;
 }
 
-// Copies 16 bytes, bypassing L1; both addresses are 16-byte aligned. Predicated: unless `live`, nothing is read and zeros are
-// written.
+// Copies 16 bytes, bypassing L1; both addresses are 16-byte aligned. Predicated: unless
+// `live`, nothing is read and zeros are written.
 __device__ __forceinline__ void cp_async_16(uint32_t shared, const void* global, bool live, uint64_t policy) {
   const int bytes = live ? 16 : 0;
   asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2, %3;\n" ::"r"(shared), "l"(global),

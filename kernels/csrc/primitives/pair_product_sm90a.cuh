@@ -28,10 +28,10 @@
 
 namespace warpwatch {
 
-// Epilogue provides Element; Params with x, x_stride, out, m, n and k; kSumsEach, the accumulators per result (with 2, CTA 0
-// copies the rows of one weight matrix and CTA 1 those of another, and the second half of a thread's accumulators belongs to
-// the second matrix); prepare(params, sums, first output), called after the product; and result(sums, tile, i), the value to
-// store.
+// Epilogue provides Element; Params with x, x_stride, out, m, n and k; kSumsEach, the accumulators per result (with 2,
+// CTA 0 copies the rows of one weight matrix and CTA 1 those of another, and the second half of a thread's
+// accumulators belongs to the second matrix); prepare(params, sums, first output), called after the product; and
+// result(sums, tile, i), the value to store.
 template <typename Epilogue>
 struct PairProduct {
   using Element = typename Epilogue::Element;
@@ -115,9 +115,9 @@ struct PairProduct {
         "r"(phase & 1)
         : "memory");
   }
-  // Signals a free stage, one lane per CTA. The warp's wgmmas have finished reading, so the arrival needs no .cluster scope.
-  // With it each arrival waits for a memory fence at GPU scope: a product of 2048 x 11008 x 4096 then takes 1.6 times as long
-  // (H200).
+  // Signals a free stage, one lane per CTA. The warp's wgmmas have finished reading, so the arrival needs no
+  // .cluster scope. With it each arrival waits for a memory fence at GPU scope: a product of 2048 x 11008 x
+  // 4096 then takes 1.6 times as long (H200).
   static __device__ __forceinline__ void release(uint32_t stages, int use) {
     if (threadIdx.x % 32 < 2) {
       asm volatile(

@@ -55,9 +55,9 @@ union Piece {
   __device__ void load_streamed(const Element* from, bool there) {
     bits = warpwatch::load_streamed(reinterpret_cast<const Bits*>(from), there);
   }
-  // ld.global.nc.L1::no_allocate, for kernels that only read, with many independent short jobs: sums of 32768 rows of 8 KB take
-  // 69.1 us with it and 72.5 us with plain loads (H200). A single sum split into parts is the reverse: 138 and 134 us for 537
-  // MB.
+  // ld.global.nc.L1::no_allocate, for kernels that only read, with many independent short jobs: sums of
+  // 32768 rows of 8 KB take 69.1 us with it and 72.5 us with plain loads (H200). A single sum split into
+  // parts is the reverse: 138 and 134 us for 537 MB.
   __device__ void load_nc_no_allocate(const Element* from) {
     asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)

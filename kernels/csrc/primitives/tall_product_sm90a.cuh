@@ -1,15 +1,15 @@
 // GEMM of quantized weights with many rows of x by wgmma: computes out's transpose, weight times x. The weight is the A operand
 // in registers, converted to 16 bits from shared memory; x is the B operand in shared memory. Hopper only (sm_90a).
 //
-// A tile is 128 outputs by 256 rows of x, so that each weight is converted once for as many rows as the accumulators allow. The
-// kernel is persistent: as many blocks as fit on the GPU share the tiles, and while a block stores one tile, the next one's
-// operands load. A stage holds 64 of k: the format's weights, then 256 swizzled rows of 128 bytes of x. TMA fills zeros past
-// all ends.
+// A tile is 128 outputs by 256 rows of x, so that each weight is converted once for as many rows as the accumulators
+// allow. The kernel is persistent: as many blocks as fit on the GPU share the tiles, and while a block stores one
+// tile, the next one's operands load. A stage holds 64 of k: the format's weights, then 256 swizzled rows of 128
+// bytes of x. TMA fills zeros past all ends.
 //
-// Format is the weight policy. kBytes: per stage, a multiple of 1024. Params: with x, out, m, n, k and x_stride. map(): tensor
-// map of the weights. copy(): copies a stage's weights, in the producer thread. Each consumer thread constructs one per tile;
-// load() reads a stage that has landed, numbers() makes the A fragment for 16 of its k, and finish() maps a sum to the value to
-// store.
+// Format is the weight policy. kBytes: per stage, a multiple of 1024. Params: with x, out, m, n, k and x_stride.
+// map(): tensor map of the weights. copy(): copies a stage's weights, in the producer thread. Each consumer thread
+// constructs one per tile; load() reads a stage that has landed, numbers() makes the A fragment for 16 of its k, and
+// finish() maps a sum to the value to store.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -19,8 +19,8 @@ __device__ __forceinline__ uint64_t wgmma_columns(uint32_t address, uint32_t sla
 template <typename Element>
 struct HeadWgmma;
 
-// One width of each product: kN columns are `tiles` tiles of 8 and `count` registers; a, b (a0 ..) are the operand numbers
-// after them.
+// One width of each product: kN columns are `tiles` tiles of 8 and `count` registers; a, b
+// (a0 ..) are the operand numbers after them.
 #define WARPWATCH_SCORES(type, n, tiles, count, a, b, scale_d)                                                          \
   static __device__ __forceinline__ void scores(float(&c)[tiles][4], uint64_t q, uint64_t k, int adding) {              \
     asm volatile("{\n.reg .pred add;\nsetp.ne.u32 add, " scale_d ", 0;\n"                                               \

@@ -1,6 +1,6 @@
-// Per-token quantization, one block per row: first the largest magnitude, then the integers. A thread handles 16 values at a
-// time, which become one 16-byte store, and keeps them in registers in between. A row of more than 16384 values is read again,
-// from L1 or L2.
+// Per-token quantization, one block per row: first the largest magnitude, then the integers. A thread handles 16
+// values at a time, which become one 16-byte store, and keeps them in registers in between. A row of more than
+// 16384 values is read again, from L1 or L2.
 #include <cstdint>
 
 #include "primitives/dependent_launch.cuh"

@@ -8,9 +8,9 @@
 // 64. It is subtracted from the values' codes one by one, exactly; from the scores it is subtracted in fp32, as bias times the
 // sum of the query's columns.
 //
-// Layout: of a tile, lane l holds the scores of keys 8 n + g, n = 0 .. 3, and queries 8 r + 2 t + e, e = 0, 1, as
-// scores[r][n][e]. Packed in pairs and transposed (movmatrix) they become the B fragments of the weights: keys 8 n + 2 t + e of
-// query 8 r + g.
+// Layout: of a tile, lane l holds the scores of keys 8 n + g, n = 0 .. 3, and queries 8 r + 2 t + e, e = 0,
+// 1, as scores[r][n][e]. Packed in pairs and transposed (movmatrix) they become the B fragments of the
+// weights: keys 8 n + 2 t + e of query 8 r + g.
 //
 // A Format defines how codes are copied, how a tile is multiplied, and whether values have one scale per key. Such a scale is
 // folded into the weights: out = sum of (2^(score - top) scale) code / sum of 2^(score - top), with `top` the maximum of
@@ -177,8 +177,8 @@ struct QuantizedDecodeQueries {
   }
 };
 
-// Transposes an 8 x 8 matrix of 16-bit elements: in, a lane holds two neighbours of row g; out, rows 2 t and 2 t + 1 of column
-// g.
+// Transposes an 8 x 8 matrix of 16-bit elements: in, a lane holds two neighbours of row
+// g; out, rows 2 t and 2 t + 1 of column g.
 __device__ __forceinline__ uint32_t transposed(uint32_t pair) {
   uint32_t result;
   asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\n" : "=r"(result) : "r"(pair));

@@ -1,9 +1,9 @@
 // Tile sizes of decode attention over quantized caches: warps per block, and tiles of 32 keys and values in flight per warp.
 // The file to edit when tuning it.
 //
-// Bytes per tile: INT8 64 head_dim + 256, INT4 40 head_dim. By Little's law an H200 (4.4 TB/s, 0.8 us) needs about 27 KB in
-// flight per SM. 32-bit registers per thread: output head_dim / 4, queries head_dim / 8, twice both beyond eight packed
-// queries.
+// Bytes per tile: INT8 64 head_dim + 256, INT4 40 head_dim. By Little's law an H200 (4.4 TB/s, 0.8 us)
+// needs about 27 KB in flight per SM. 32-bit registers per thread: output head_dim / 4, queries
+// head_dim / 8, twice both beyond eight packed queries.
 #pragma once
 
 namespace warpwatch {

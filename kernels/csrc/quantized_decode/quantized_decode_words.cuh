@@ -50,8 +50,8 @@ __device__ __forceinline__ void load_words(uint32_t (&words)[Words], const void*
   }
 }
 
-// (word & mask) ^ bits as one LOP3 with truth table 0x6a. From C++ the compiler emits two, since an instruction encodes only
-// one constant.
+// (word & mask) ^ bits as one LOP3 with truth table 0x6a. From C++ the compiler emits two, since
+// an instruction encodes only one constant.
 template <uint32_t kMask, uint32_t kBits>
 __device__ __forceinline__ uint32_t masked_xor(uint32_t word) {
   uint32_t result;
@@ -77,8 +77,8 @@ __device__ __forceinline__ uint32_t even_bytes_as_halves(uint32_t word) {
   return as_word(__hsub2(as_half2(biased_even_bytes(word)), __half2half2(__ushort_as_half(0x6480))));
 }
 
-// Nibbles 0 and 4 of a word, 0 .. 15, as two halves, exactly: 0x6400 | u is 1024 + u. Nibbles 1 and 5, as 16 u: 0x5400 | 16 u
-// is 64 + u.
+// Nibbles 0 and 4 of a word, 0 .. 15, as two halves, exactly: 0x6400 | u is 1024 + u. Nibbles 1
+// and 5, as 16 u: 0x5400 | 16 u is 64 + u.
 constexpr uint32_t kMinusFirstBias = 0xe400e400;   // -1024, twice
 constexpr uint32_t kMinusSecondBias = 0xd400d400;  // -64, twice
 __device__ __forceinline__ uint32_t biased_first_nibbles(uint32_t word) {

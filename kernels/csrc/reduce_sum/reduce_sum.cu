@@ -107,8 +107,8 @@ cudaError_t launch_first(const ReduceSumParams& p, const Launch& launch) {
   return cudaErrorInvalidValue;
 }
 
-// Second pass, over parts (outer, parts, inner) in fp32. The first pass may still be writing them, so it must not use read-only
-// (nc) loads.
+// Second pass, over parts (outer, parts, inner) in fp32. The first pass may still be writing them,
+// so it must not use read-only (nc) loads.
 cudaError_t launch_second(const ReduceSumParams& p, const Launch& launch) {
   const bool wide = fits_pieces<float>(p);
   if (p.inner == 1) {

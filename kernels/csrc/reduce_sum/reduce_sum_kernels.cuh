@@ -234,8 +234,8 @@ __global__ __launch_bounds__(kReduceSumThreads) void reduce_sum_short_rows(const
   if (live && threadIdx.x % kLanes == 0) store_sum(p, row, sum);
 }
 
-// out[row, split] = sum of a whole row or of one split of it; one block each. Splits are a multiple of a vector long, except
-// the last.
+// out[row, split] = sum of a whole row or of one split of it; one block each. Splits are a
+// multiple of a vector long, except the last.
 template <class Element, bool kWide, bool kPastL1, bool kSplit, int kThreads, int kAtOnce>
 __global__ __launch_bounds__(kThreads) void reduce_sum_long_rows(const ReduceSumParams p, int64_t part) {
   __shared__ float slots[kThreads / 32];

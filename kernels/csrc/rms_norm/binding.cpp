@@ -1,5 +1,5 @@
-// Bindings of torch.ops.warpwatch.rms_norm and add_rms_norm: check their tensors, fill RowNormParams and call the CPU or the
-// CUDA version.
+// Bindings of torch.ops.warpwatch.rms_norm and add_rms_norm: check their tensors, fill
+// RowNormParams and call the CPU or the CUDA version.
 #include "rms_norm/rms_norm.h"
 
 #include <tuple>

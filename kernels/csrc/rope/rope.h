@@ -5,8 +5,8 @@
 //   x, out: (batch, heads, seq, head_dim), head_dim contiguous, other strides free; out may be x itself
 //   cos, sin: (seq, head_dim / 2) fp32, rows contiguous; or computed from positions: (batch) int64, the position of each
 //     sequence's first row
-//   2 * element size * batch * heads * seq * head_dim bytes (one read, one write) plus the small tables; 3 FLOP per element:
-//   memory-bound
+//   2 * element size * batch * heads * seq * head_dim bytes (one read, one write) plus the small
+//   tables; 3 FLOP per element: memory-bound
 #pragma once
 
 #include <cstdint>

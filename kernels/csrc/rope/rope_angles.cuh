@@ -89,8 +89,8 @@ struct ComputedAngles {
   const int64_t* positions;  // of each sequence's first row; read by `get` only
   RopeTurns turns;
 
-  // In shared memory, threads read different frequencies in parallel; the constant bank of kernel parameters would serialize
-  // them.
+  // In shared memory, threads read different frequencies in parallel; the constant bank
+  // of kernel parameters would serialize them.
   __device__ static uint64_t* shared_turns() {
     __shared__ uint64_t shared[kRopeMostFrequencies];
     return shared;
@@ -106,8 +106,8 @@ struct ComputedAngles {
   __device__ void at(int64_t position, int first, float (&c)[kCount], float (&s)[kCount]) const {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      // The upper 32 bits of the angle as signed half turns in units of 2^-31: within 2^-25 of the angle after conversion to
-      // fp32.
+      // The upper 32 bits of the angle as signed half turns in units of 2^-31: within
+      // 2^-25 of the angle after conversion to fp32.
       const auto turned = static_cast<int32_t>(static_cast<uint64_t>(position) * shared_turns()[first + i] >> 32);
       sincospif(static_cast<float>(turned) * 0x1p-31f, &s[i], &c[i]);
     }

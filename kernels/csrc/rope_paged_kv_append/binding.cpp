@@ -38,8 +38,8 @@ RopePagedKvParams prepare(const PagedKvOperands& operands, const Appended& of, b
   };
 }
 
-// A GPU cannot reject a position past the tables without a synchronisation, so the tables must cover every position that the
-// pages hold.
+// A GPU cannot reject a position past the tables without a synchronisation, so the tables must
+// cover every position that the pages hold.
 void take_tables(const Appended& of, const Tensor& cos, const Tensor& sin, RopePagedKvParams& p) {
   const Checks checks{kTables.op};
   const int64_t capacity = of.k_pages.size(2) * of.block_table.size(1);
