@@ -1,4 +1,4 @@
-"""Decode attention in Triton; the formula is at the head of csrc/decode_attention/decode_attention.h."""
+"""Decode attention in Triton; the formula is in csrc/decode_attention/decode_attention.h."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def decode_attention(
     scale: float | None = None,
     max_length: int | None = None,
 ) -> torch.Tensor:
-    """What warpwatch.kernels.decode_attention computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.decode_attention, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1)."""
     others = {} if lengths is None else {"lengths": lengths}
     check_devices("triton decode_attention", q=q, k=k, v=v, **others)
     if k.shape != v.shape or k.shape[0] != q.shape[0]:
@@ -48,9 +48,10 @@ def launch(
     scale: float | None,
     max_length: int | None,
 ) -> torch.Tensor:
-    """Both functions over k and v, either (batch, heads_kv, capacity, head_dim) with page_size 0, or pages of a table.
+    """Launch both functions on k and v: (batch, heads_kv, capacity, head_dim) with page_size 0, or pages of a block
+    table.
 
-    Raises RuntimeError for heads, head_dim, strides, a number of tokens or a bound that they do not take.
+    Raises RuntimeError for unsupported heads, head_dim, strides, number of tokens or max_length.
     """
     attend, combine = functions
     _, heads_q, seq_q, head_dim = q.shape
@@ -69,7 +70,7 @@ def launch(
         return out
     split = split_keys(q, out, heads_kv=heads_kv, keys=keys, row_bytes=head_dim * q.element_size())
     scale_log2 = (head_dim**-0.5 if scale is None else scale) * math.log2(math.e)
-    with torch.cuda.device_of(q):  # the launch goes to the current device
+    with torch.cuda.device_of(q):  # Triton launches on the current device
         attend[split.grid](
             q,
             k,
@@ -105,7 +106,7 @@ def launch(
 
 @triton.jit
 def _cache_rows(base_ptr, pages_ptr, key, live, page_stride, row_stride, PAGE_SIZE: tl.constexpr):
-    """Where the rows of the keys (or values) `key` begin; of a contiguous cache (PAGE_SIZE 0) one after the other."""
+    """Offsets of the rows of keys (or values) `key`; PAGE_SIZE 0 is a contiguous cache."""
     if PAGE_SIZE == 0:
         rows = base_ptr + key.to(tl.int64) * row_stride
     else:
@@ -148,10 +149,10 @@ def _decode_attention(
     BLOCK_KV: tl.constexpr,
     BLOCK_DIM: tl.constexpr,
 ):
-    """One part's softmax(scale q k^T) v with its maximum and sum; if WHOLE, straight into out; fp32 inside.
+    """One split's softmax(scale q k^T) v with its maximum and sum; if WHOLE, directly into out; fp32 inside.
 
-    One program per (row block of a sequence's key head, part of its keys). Row r is token r % seq_q of the group's head
-    r // seq_q. With PAGE_SIZE, the batch stride of k and v is that of a page.
+    One program per (row block of a sequence's key head, split of its keys). Row r is token r % seq_q of the group's
+    head r // seq_q. With PAGE_SIZE, the batch stride of k and v is that of a page.
     """
     program = tl.program_id(0)
     part = tl.program_id(1)
@@ -199,9 +200,9 @@ def _decode_attention(
         visible = (key[None, :] < seen[:, None]) & live[None, :]
         scores = tl.where(visible, scores, float("-inf"))
         new_top = tl.maximum(top, tl.max(scores, 1))
-        # The maximum comes off before the scale goes on: scaled first, large scores are rounded by more than they
+        # The maximum is subtracted before scaling: scaling first would round large scores by more than they
         # differ.
-        # A row that has seen no key has the maximum -inf: subtracting 0 gives weights 0, not -inf + inf.
+        # A row that has seen no key has the maximum -inf: subtracting 0 gives weights 0, not exp(-inf + inf).
         base = tl.where(new_top == float("-inf"), 0.0, new_top)
         weights = tl.exp2((scores - base[:, None]) * scale_log2)
         shrink = tl.exp2((top - base) * scale_log2)
@@ -236,8 +237,8 @@ def _combine_parts(
 ):
     """out[row] = sum over parts of weight part / sum over parts of weight; one program per row.
 
-    A part's weight is 2^(scale_log2 (maximum - top)) sum. Maxima and sums come apart: in one log-sum-exp of large
-    scores, fp32 has no bits left for the sums.
+    A part's weight is 2^(scale_log2 (maximum - top)) sum. Maxima and sums are stored separately: in one log-sum-exp of
+    large scores, fp32 has no bits left for the sums.
     """
     row = tl.program_id(0).to(tl.int64)
     split = tl.arange(0, BLOCK_SPLITS)

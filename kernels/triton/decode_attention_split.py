@@ -1,4 +1,4 @@
-"""How a decode step's work is cut: which programs there are, where each puts its part, and the parts put together."""
+"""Split-KV of a decode step: the grid, the workspace of the parts, and their combination."""
 
 from __future__ import annotations
 
@@ -9,34 +9,33 @@ import torch
 import triton
 
 MOST_SPLITS = 64
-_PROGRAMS = 264  # two on each of an H200's 132 multiprocessors
+_PROGRAMS = 264  # two per SM of an H200 (132 SMs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeAttentionConfig:
     """One way to launch `_decode_attention`."""
 
-    block_rows: int  # packed queries of one program; tl.dot wants 16
-    block_kv: int  # keys of one step
-    splits: int  # parts of the keys, one program each
+    block_rows: int  # packed queries per program; tl.dot needs 16
+    block_kv: int  # keys per step
+    splits: int  # splits of the keys, one program each
     num_warps: int
     num_stages: int  # tiles of keys and values in flight
 
 
 def decode_attention_config(*, key_heads: int, rows: int, keys: int, row_bytes: int) -> DecodeAttentionConfig:
-    """The config of tracked runs.
+    """Config of tracked runs.
 
-    key_heads is batch * heads_kv, rows the queries that share a key head, keys a sequence's at most, row_bytes those of
-    one key. Reasoned, not yet
-    tuned on any chip: a step's keys and values take 16 KiB at most, so that three are in flight within the 64 KiB of
-    sm_75, and there are as many parts as give an H200 two programs a multiprocessor.
+    key_heads is batch * heads_kv, rows the queries that share a key head, keys the most per sequence, row_bytes the
+    size of one key. Reasoned, not tuned on any chip yet: a step's keys and values take at most 16 KiB, so that three
+    stages fit the 64 KiB of sm_75, and there are enough splits to give an H200 two programs per SM.
     """
     block_rows = 16 if rows <= 16 else 32
     blocks = max(key_heads * -(-rows // block_rows), 1)
     splits = max(min(_PROGRAMS // blocks, keys // 128, MOST_SPLITS), 1)
     return DecodeAttentionConfig(
         block_rows=block_rows,
-        block_kv=max(min(8192 // (1 << (row_bytes - 1).bit_length()), 64), 16),  # a power of two, as in Triton
+        block_kv=max(min(8192 // (1 << (row_bytes - 1).bit_length()), 64), 16),  # a power of two, as Triton requires
         splits=splits,
         num_warps=4,
         num_stages=2,
@@ -48,23 +47,23 @@ MOST_TOKENS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """The output, and what each split of the keys puts where: itself, if it is the only one, or a part in float32."""
+    """The output, and where each split writes: directly to it if there is one split, else a part in float32."""
 
     config: DecodeAttentionConfig
     out: torch.Tensor
     parts: torch.Tensor
-    max_and_sum: torch.Tensor  # (2, splits, rows): of each part's scores and weights
-    rows: int  # of all queries and heads
-    row_blocks: int  # of those that share a key head
+    max_and_sum: torch.Tensor  # (2, splits, rows): each part's maximum and sum
+    rows: int  # all queries and heads
+    row_blocks: int  # row blocks per key head
     grid: tuple[int, int]
 
     @property
     def whole(self) -> bool:
-        """One split has all keys."""
+        """Whether a single split has all keys."""
         return self.config.splits == 1
 
     def combine(self, function: Any, scale_log2: float) -> None:
-        """Put the parts together, where there are several, by the twin's own name for _combine_parts.
+        """Combine the parts, if there are several, with the twin's own `_combine_parts`.
 
         scale_log2 turns the parts' maxima into exponents of 2.
         """
@@ -86,9 +85,9 @@ class Split:
 
 
 def most_keys(operator: str, max_length: int | None, lengths: torch.Tensor | None, capacity: int) -> int:
-    """For how many keys of a sequence work is divided: max_length, or capacity where nobody knows it.
+    """Keys per sequence for which the work is divided: max_length, or capacity if it is not given.
 
-    Raises RuntimeError for a max_length without lengths, or beyond 0 .. capacity.
+    Raises RuntimeError for a max_length without lengths, or outside 0 .. capacity.
     """
     if max_length is None:
         return capacity
@@ -105,7 +104,8 @@ def most_keys(operator: str, max_length: int | None, lengths: torch.Tensor | Non
 
 
 def split_keys(q: torch.Tensor, out: torch.Tensor, *, heads_kv: int, keys: int, row_bytes: int) -> Split:
-    """By shapes alone; out is q's size, keys a sequence's at most, row_bytes what a key takes in memory."""
+    """Choose the splits from shapes alone; out has q's size, keys is the most per sequence, row_bytes the size of a
+    key."""
     batch, heads_q, seq_q, head_dim = q.shape
     shared = heads_q // heads_kv * seq_q
     config = decode_attention_config(key_heads=batch * heads_kv, rows=shared, keys=keys, row_bytes=row_bytes)

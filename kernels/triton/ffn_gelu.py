@@ -1,4 +1,4 @@
-"""ffn_gelu in Triton: linear_activation's kernel twice, the second time with no activation."""
+"""ffn_gelu in Triton: linear_activation's kernel twice, the second time without an activation."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def ffn_gelu(
     *,
     approximate: str = "none",
 ) -> torch.Tensor:
-    """What warpwatch.kernels.ffn_gelu computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.ffn_gelu, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1)."""
     return linear(linear_gelu(x, up_weight, up_bias, approximate=approximate), down_weight, down_bias)

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention in Triton; the formula is at the head of csrc/flash_attention/flash_attention.h."""
+"""Scaled dot-product attention in Triton; the formula is in csrc/flash_attention/flash_attention.h."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from .attention_checks import check_head_dim, check_keys, check_rows, check_wind
 class FlashAttentionConfig:
     """One way to launch `_flash_attention`."""
 
-    block_q: int  # queries of one program
-    block_kv: int  # keys of one step
+    block_q: int  # queries per program
+    block_kv: int  # keys per step
     num_warps: int
-    num_stages: int  # tiles of keys and values in flight
+    num_stages: int  # stages of the key and value pipeline
 
 
 def _config(block_q: int, block_kv: int, num_warps: int, num_stages: int) -> FlashAttentionConfig:
     return FlashAttentionConfig(block_q=block_q, block_kv=block_kv, num_warps=num_warps, num_stages=num_stages)
 
 
-# Compute capability, then head_dim; a GPU takes the row of the newest chip that is not newer than itself. Reasoned from
-# shared memory (64, 164, 100 and 227 KB a block at most), not yet tuned on any chip.
+# Compute capability, then head_dim; a GPU uses the row of the newest chip that is not newer than itself. Reasoned from
+# shared memory (at most 64, 164, 100 and 227 KB per block), not tuned on any chip yet.
 _BY_CHIP_16_BIT = {
     75: {64: _config(64, 64, 4, 1), 128: _config(64, 32, 4, 1), 256: _config(32, 32, 4, 1)},
     80: {64: _config(128, 64, 4, 3), 128: _config(128, 64, 8, 3)},
@@ -43,9 +43,10 @@ _OTHER_HEAD_DIM_32_BIT = _config(16, 16, 4, 1)
 
 
 def flash_attention_config(compute_capability: int, head_dim: int, element_bytes: int) -> FlashAttentionConfig:
-    """The config of tracked runs; compute_capability is 10 * major + minor.
+    """Config of tracked runs; compute_capability is 10 * major + minor.
 
-    head_dim 96 lies in a block of 128 and is cut like it. Raises ValueError for a GPU older than all of the table's.
+    head_dim 96 is padded to a block of 128 and uses its config. Raises ValueError for a GPU older than all in the
+    table.
     """
     head_dim = 128 if head_dim == 96 else head_dim
     if element_bytes == 4:
@@ -56,7 +57,7 @@ def flash_attention_config(compute_capability: int, head_dim: int, element_bytes
     return _BY_CHIP_16_BIT[max(chips)].get(head_dim, _OTHER_HEAD_DIM_16_BIT)
 
 
-_INTERPRETED_AS = 80  # the compute capability whose config the interpreter takes
+_INTERPRETED_AS = 80  # the compute capability whose config the interpreter uses
 
 
 def flash_attention(
@@ -69,14 +70,14 @@ def flash_attention(
     window: int | None = None,
     bias: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """What warpwatch.kernels.flash_attention computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1).
+    """Triton twin of warpwatch.kernels.flash_attention, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1).
 
     Differentiable in q, k and v, once, by the twin of flash_attention_backward; with a bias it is not, and says so.
     """
     if bias is not None:
         if torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, bias)):
             raise RuntimeError("triton flash_attention: with a bias it has no gradient; attend under torch.no_grad()")
-        from .flash_attention_biased import attend_biased  # which imports this module
+        from .flash_attention_biased import attend_biased  # imported here, since it imports this module
 
         return attend_biased(q, k, v, bias, None, causal=causal, scale=scale, window=window)
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
@@ -95,17 +96,17 @@ def flash_attention_with_lse(
     window: int | None = None,
     bias: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What the operator of that name computes: the output, and the log-sum-exp of each query's scores."""
+    """Triton twin of the operator of that name: the output, and the log-sum-exp of each query\'s scores."""
     lse = q.new_full(q.shape[:3], -torch.inf, dtype=torch.float64)
     if bias is not None:
-        from .flash_attention_biased import attend_biased  # which imports this module
+        from .flash_attention_biased import attend_biased  # imported here, since it imports this module
 
         return attend_biased(q, k, v, bias, lse, causal=causal, scale=scale, window=window), lse
     return _attend(q, k, v, lse, causal=causal, scale=scale, window=window), lse
 
 
 class _Differentiable(torch.autograd.Function):
-    """The twin with its gradient."""
+    """The twin as an autograd function."""
 
     @staticmethod
     def forward(
@@ -125,9 +126,9 @@ class _Differentiable(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_out: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        from .flash_attention_backward import flash_attention_backward  # which imports this module
+        from .flash_attention_backward import flash_attention_backward  # imported here, since it imports this module
 
-        d_out = d_out if d_out.stride(-1) == 1 else d_out.contiguous()  # gradients come as they come
+        d_out = d_out if d_out.stride(-1) == 1 else d_out.contiguous()  # autograd may pass any strides
         return (*flash_attention_backward(d_out, *ctx.saved_tensors, **ctx.options), None, None, None)
 
 
@@ -150,13 +151,13 @@ def _attend(
         return out
     config = flash_attention_config(compute_capability(q.device), head_dim, q.element_size())
     query_blocks = triton.cdiv(seq_q, config.block_q)
-    with torch.cuda.device_of(q):  # the launch goes to the current device
+    with torch.cuda.device_of(q):  # Triton launches on the current device
         _flash_attention[(query_blocks * batch * heads_q,)](
             q,
             k,
             v,
             out,
-            out if lse is None else lse,  # not written when nobody asks for it
+            out if lse is None else lse,  # a placeholder that is not written
             *q.stride()[:3],
             *k.stride()[:3],
             *v.stride()[:3],
@@ -175,7 +176,7 @@ def _attend(
 
 
 def compute_capability(device: torch.device) -> int:
-    """10 * major + minor, by which the configs of attention's twins go; of a CPU, that of what is interpreted."""
+    """10 * major + minor, the key of the attention twins' configs; for a CPU, the one that is interpreted."""
     if device.type != "cuda":
         return _INTERPRETED_AS
     major, minor = torch.cuda.get_device_capability(device)
@@ -183,7 +184,7 @@ def compute_capability(device: torch.device) -> int:
 
 
 def check_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, window: int | None) -> None:
-    """Of q, k and v of four dimensions. Raises RuntimeError with a sentence."""
+    """Check q, k and v of four dimensions. Raises RuntimeError."""
     operator = "triton flash_attention"
     check_keys(operator, q, k, v)
     check_head_dim(operator, q.shape[3])
@@ -194,7 +195,7 @@ def check_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: b
 def options(
     q: torch.Tensor, seq_kv: int, causal: bool, window: int | None, config: FlashAttentionConfig
 ) -> dict[str, Any]:
-    """The compile-time arguments that all forward twins take, for keys of seq_kv at most."""
+    """Compile-time arguments shared by all forward twins, for at most seq_kv keys."""
     head_dim = q.shape[-1]
     return {
         "CAUSAL": causal,
@@ -246,9 +247,9 @@ def _flash_attention(
 ):
     """out = softmax(scale q k^T) v for BLOCK_Q queries of one head; fp32 inside.
 
-    One program per (query block, head, batch), the query blocks running fastest and, if causal, from the longest to
-    the shortest. Weights are exp(scale (score - maximum)), the maximum and the sum being kept online. With a window
-    the walk begins at the first key that any query of the block sees, and every step is masked.
+    One program per (query block, head, batch); query blocks vary fastest and, if causal, the longest come first.
+    Weights are exp(scale (score - maximum)), with an online softmax. With a window the loop starts at the first key
+    that any query of the block sees, and every step is masked.
     """
     program = tl.program_id(0)
     block = program % query_blocks
@@ -267,7 +268,7 @@ def _flash_attention(
     v_ptr += batch * v_batch_stride + head // group * v_head_stride
 
     seen = tl.minimum(query * 0 + seq_kv, query + (seq_kv - seq_q + 1)) if CAUSAL else query * 0 + seq_kv
-    # Keys below seen_by_all are seen by every query of the block, those from `end` on by none.
+    # All queries of the block see the keys below seen_by_all, none sees a key from `end` on.
     seen_by_all = tl.maximum(tl.minimum(block * BLOCK_Q + (seq_kv - seq_q + 1), seq_kv), 0) if CAUSAL else seq_kv
     end = tl.maximum(tl.minimum((block + 1) * BLOCK_Q + (seq_kv - seq_q), seq_kv), 0) if CAUSAL else seq_kv
     begin = tl.maximum(block * BLOCK_Q + (seq_kv - seq_q + 1) - window, 0) if WINDOWED else 0
@@ -323,7 +324,7 @@ def _flash_attention(
             BLOCK_KV=BLOCK_KV,
         )
 
-    out = out / tl.where(total == 0.0, 1.0, total)[:, None]  # a query that saw no key has summed nothing: 0 / 1
+    out = out / tl.where(total == 0.0, 1.0, total)[:, None]  # 0 / 1 for a query that saw no key
     out_at = out_ptr + batch * out_batch_stride + head * out_head_stride
     out_at += rows[:, None] * out_row_stride + column[None, :]
     tl.store(out_at, out.to(out_ptr.dtype.element_ty), mask=held)
@@ -356,9 +357,9 @@ def _add_keys(
     BLOCK_D: tl.constexpr,
     BLOCK_KV: tl.constexpr,
 ):
-    """One step of the online softmax: BLOCK_KV keys from first_key on, of which query i sees those below seen[i].
+    """One step of the online softmax: BLOCK_KV keys from first_key on; query i sees those below seen[i].
 
-    In a window, those from seen[i] - window on.
+    With a window, those from seen[i] - window on.
     """
     key = first_key + tl.arange(0, BLOCK_KV)
     column = tl.arange(0, BLOCK_D)
@@ -377,12 +378,12 @@ def _add_keys(
     scores = tl.dot(q, k, input_precision=PRECISION)
     if MASKED:
         scores = tl.where(key[None, :] < seen[:, None], scores, float("-inf"))
-    if WINDOWED:  # a live query's seen is its own place + 1: no key is newer than the newest
+    if WINDOWED:  # seen of a live query is its position + 1, so no key is newer
         scores = tl.where(key[None, :] >= seen[:, None] - window, scores, float("-inf"))
     new_top = tl.maximum(top, tl.max(scores, 1))
-    # The maximum comes off before the scale goes on: scaled first, or in one fma, large scores are rounded by more
+    # The maximum is subtracted before scaling: scaling first, or in one FMA, would round large scores by more
     # than they differ.
-    # A query that has seen no key has the maximum -inf: subtracting 0 gives weights 0, not -inf + inf.
+    # A query that has seen no key has the maximum -inf: subtracting 0 gives weights 0, not exp(-inf + inf).
     base = tl.where(new_top == float("-inf"), 0.0, new_top)
     weights = tl.exp2((scores - base[:, None]) * scale_log2)
     shrink = tl.exp2((top - base) * scale_log2)

@@ -1,7 +1,7 @@
-"""Gradients of attention in Triton; the formula is at the head of csrc/flash_attention/flash_attention_backward.h.
+"""Gradients of attention in Triton; the formula is in csrc/flash_attention/flash_attention_backward.h.
 
-As in CUDA C++: `delta` first, then dq by who owns queries, then dk and dv by who owns keys. Nothing is added up by
-several programs, so the same input gives the same bits.
+As in CUDA C++: delta, then dq (a program owns queries), then dk and dv (a program owns keys). Each gradient is summed
+by one program, without atomics, so the same input gives the same bits.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from .flash_attention import compute_capability
 class FlashAttentionBackwardConfig:
     """One way to launch `_flash_attention_dq` and `_flash_attention_dkdv`."""
 
-    owned: int  # queries of one program of the first, keys of one of the second
-    step: int  # of the others, in one step
+    owned: int  # queries per program in dq, keys per program in dk/dv
+    step: int  # keys, or queries, per step
     num_warps: int
-    num_stages: int  # tiles of a step in flight
+    num_stages: int  # stages of the pipeline over steps
 
 
 def _config(owned: int, step: int, num_warps: int, num_stages: int) -> FlashAttentionBackwardConfig:
     return FlashAttentionBackwardConfig(owned=owned, step=step, num_warps=num_warps, num_stages=num_stages)
 
 
-# Compute capability, then head_dim; a GPU takes the row of the newest chip that is not newer than itself. Reasoned from
-# shared memory (64, 164, 100 and 227 KB a block at most) and registers, not yet tuned on any chip.
+# Compute capability, then head_dim; a GPU uses the row of the newest chip that is not newer than itself. Reasoned from
+# shared memory (at most 64, 164, 100 and 227 KB per block) and registers, not tuned on any chip yet.
 _BY_CHIP_16_BIT = {
     75: {64: _config(64, 32, 4, 1), 128: _config(32, 32, 4, 1), 256: _config(16, 16, 4, 1)},
     80: {64: _config(64, 64, 4, 2), 128: _config(64, 32, 4, 2)},
@@ -51,9 +51,10 @@ _OTHER_HEAD_DIM_32_BIT = _config(16, 16, 4, 1)
 def flash_attention_backward_config(
     compute_capability: int, head_dim: int, element_bytes: int
 ) -> FlashAttentionBackwardConfig:
-    """The config of tracked runs; compute_capability is 10 * major + minor.
+    """Config of tracked runs; compute_capability is 10 * major + minor.
 
-    head_dim 96 lies in a block of 128 and is cut like it. Raises ValueError for a GPU older than all of the table's.
+    head_dim 96 is padded to a block of 128 and uses its config. Raises ValueError for a GPU older than all in the
+    table.
     """
     head_dim = 128 if head_dim == 96 else head_dim
     by_chip, other = (
@@ -80,7 +81,7 @@ def flash_attention_backward(
     scale: float | None = None,
     window: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """What warpwatch.kernels.flash_attention_backward computes, on CUDA tensors (CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.flash_attention_backward, for CUDA tensors (CPU ones if interpreted)."""
     check_devices("triton flash_attention_backward", d_out=d_out, q=q, k=k, v=v, out=out, lse=lse)
     _check(d_out, q, k, v, out, lse, causal, window)
     batch, heads_q, seq_q, head_dim = q.shape
@@ -104,7 +105,7 @@ def flash_attention_backward(
         "num_stages": config.num_stages,
     }
     strides = (*q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *d_out.stride()[:3])
-    with torch.cuda.device_of(q):  # the launch goes to the current device
+    with torch.cuda.device_of(q):  # Triton launches on the current device
         _flash_attention_delta[(triton.cdiv(seq_q, _DELTA_ROWS) * batch * heads_q,)](
             out,
             d_out,
@@ -166,7 +167,7 @@ def _rows(
     HEAD_DIM: tl.constexpr,
     BLOCK_D: tl.constexpr,
 ):
-    """Rows `row` of one head, (len(row), BLOCK_D); zeros from row `rows` and column HEAD_DIM on."""
+    """Load rows `row` of one head, (len(row), BLOCK_D); zeros from row `rows` and column HEAD_DIM on."""
     column = tl.arange(0, BLOCK_D)
     at = pointer + batch * batch_stride + head * head_stride + row.to(tl.int64)[:, None] * row_stride + column[None, :]
     return tl.load(at, mask=(row < rows)[:, None] & (column < HEAD_DIM)[None, :], other=0.0)
@@ -174,7 +175,7 @@ def _rows(
 
 @triton.jit
 def _store_rows(pointer, values, head, row, rows, HEAD_DIM: tl.constexpr, BLOCK_D: tl.constexpr):
-    """To a contiguous (heads, rows, HEAD_DIM) tensor."""
+    """Store to a contiguous (heads, rows, HEAD_DIM) tensor."""
     column = tl.arange(0, BLOCK_D)
     at = pointer + (head * rows + row.to(tl.int64)[:, None]) * HEAD_DIM + column[None, :]
     tl.store(at, values.to(pointer.dtype.element_ty), mask=(row < rows)[:, None] & (column < HEAD_DIM)[None, :])
@@ -215,9 +216,9 @@ def _flash_attention_delta(
 
 @triton.jit
 def _shift(lse_ptr, row, query, seq_q):
-    """The log-sum-exp in two parts of fp32, its number there and the rest of it.
+    """The log-sum-exp, split in two fp32 numbers: the nearest one and the remainder.
 
-    0 for a query that sees no key, whose weights are masked.
+    0 for a query that sees no key; its weights are masked.
     """
     lse = tl.load(lse_ptr + row * seq_q + query, mask=query < seq_q, other=0.0)
     lse = tl.where(lse == float("-inf"), 0.0, lse)
@@ -227,7 +228,7 @@ def _shift(lse_ptr, row, query, seq_q):
 
 @triton.jit
 def _weights(scores, scale, high, rest):
-    """exp(scale scores - high - rest). `high` comes off before anything is rounded, as in C++."""
+    """exp(scale scores - high - rest). `high` is subtracted before anything is rounded, as in C++."""
     LOG2_E: tl.constexpr = 1.4426950408889634
     return tl.exp2((tl.fma(scores, scale, -high) - rest) * LOG2_E)
 
@@ -268,7 +269,7 @@ def _flash_attention_dq(
     BLOCK_Q: tl.constexpr,
     BLOCK_KV: tl.constexpr,
 ):
-    """dq = scale ds k of BLOCK_Q queries; one program per (query block, head, batch), the longest first."""
+    """dq = scale ds k of BLOCK_Q queries; one program per (query block, head, batch), longest first."""
     program = tl.program_id(0)
     block = program % query_blocks
     if CAUSAL:

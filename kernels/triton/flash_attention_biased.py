@@ -1,4 +1,4 @@
-"""Attention with a bias in Triton; the formula is at the head of csrc/flash_attention/flash_attention.h."""
+"""Attention with a bias in Triton; the formula is in csrc/flash_attention/flash_attention.h."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def attend_biased(
     scale: float | None,
     window: int | None,
 ) -> torch.Tensor:
-    """The twin of flash_attention(bias=...), which writes lse too where there is one."""
+    """Triton twin of flash_attention(bias=...); also writes lse if given."""
     check_devices("triton flash_attention", q=q, k=k, v=v, bias=bias)
     check_attention(q, k, v, causal, window)
     batch, heads_q, seq_q, head_dim = q.shape
@@ -39,16 +39,16 @@ def attend_biased(
     if out.numel() == 0:
         return out
     config = flash_attention_config(compute_capability(q.device), head_dim, q.element_size())
-    config = replace(config, num_stages=1 if q.element_size() == 4 else 2)  # beside the tiles of a bias
+    config = replace(config, num_stages=1 if q.element_size() == 4 else 2)  # the bias tiles take shared memory too
     query_blocks = triton.cdiv(seq_q, config.block_q)
-    with torch.cuda.device_of(q):  # the launch goes to the current device
+    with torch.cuda.device_of(q):  # Triton launches on the current device
         _flash_attention_biased[(query_blocks * batch * heads_q,)](
             q,
             k,
             v,
             bias,
             out,
-            out if lse is None else lse,  # not written when nobody asks for it
+            out if lse is None else lse,  # a placeholder that is not written
             *q.stride()[:3],
             *k.stride()[:3],
             *v.stride()[:3],
@@ -109,8 +109,8 @@ def _flash_attention_biased(
 ):
     """out = softmax(scale q k^T + bias) v for BLOCK_Q queries of one head; fp32 inside.
 
-    One program per (query block, head, batch), as `_flash_attention`. Scores are scaled before their bias is added, and
-    the maximum is subtracted before anything is multiplied: a bias may be the lowest number of its dtype.
+    One program per (query block, head, batch), as in `_flash_attention`. Scores are scaled before the bias is added,
+    and the maximum is subtracted before anything is multiplied: a bias may be the lowest number of its dtype.
     """
     LOG2E: tl.constexpr = 1.4426950408889634
     program = tl.program_id(0)
@@ -151,7 +151,7 @@ def _flash_attention_biased(
         if WINDOWED:
             scores = tl.where(key[None, :] > newest[:, None] - window, scores, float("-inf"))
         new_top = tl.maximum(top, tl.max(scores, 1))
-        # A query that has seen no key has the maximum -inf: subtracting 0 gives weights 0, not -inf + inf.
+        # A query that has seen no key has the maximum -inf: subtracting 0 gives weights 0, not exp(-inf + inf).
         base = tl.where(new_top == float("-inf"), 0.0, new_top)
         weights = tl.exp2((scores - base[:, None]) * LOG2E)
         shrink = tl.exp2((top - base) * LOG2E)
@@ -161,7 +161,7 @@ def _flash_attention_biased(
         v = tl.load(v_at, mask=there[:, None] & (column < HEAD_DIM)[None, :], other=0.0)
         out = tl.dot(weights.to(v.dtype), v, out * shrink[:, None], input_precision=PRECISION)
 
-    out = out / tl.where(total == 0.0, 1.0, total)[:, None]  # a query that saw no key has summed nothing: 0 / 1
+    out = out / tl.where(total == 0.0, 1.0, total)[:, None]  # 0 / 1 for a query that saw no key
     out_at = out_ptr + batch * out_batch_stride + head * out_head_stride
     out_at += rows[:, None] * out_row_stride + column[None, :]
     tl.store(out_at, out.to(out_ptr.dtype.element_ty), mask=held)

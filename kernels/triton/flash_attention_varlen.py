@@ -1,4 +1,4 @@
-"""Attention over packed sequences in Triton; the formula is at the head of csrc/flash_attention/flash_attention.h."""
+"""Attention over packed sequences in Triton; the formula is in csrc/flash_attention/flash_attention.h."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def flash_attention_varlen(
     scale: float | None = None,
     window: int | None = None,
 ) -> torch.Tensor:
-    """What warpwatch.kernels.flash_attention_varlen computes, on CUDA tensors (CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.flash_attention_varlen, for CUDA tensors (CPU ones if interpreted)."""
     out, _ = flash_attention_varlen_with_lse(
         q,
         k,
@@ -54,7 +54,7 @@ def flash_attention_varlen_with_lse(
     scale: float | None = None,
     window: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What the operator of that name computes: the output, and the log-sum-exp of each query's scores."""
+    """Triton twin of the operator of that name: the output, and the log-sum-exp of each query\'s scores."""
     check_devices(
         "triton flash_attention_varlen", q=q, k=k, v=v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_kv=cu_seqlens_kv
     )
@@ -71,11 +71,11 @@ def flash_attention_varlen_with_lse(
     batch = cu_seqlens_q.shape[0] - 1
     out, lse = q.new_empty(q.shape), q.new_empty((heads_q, total_q), dtype=torch.float64)
     seq_q = min(max_seqlen_q, total_q)
-    if out.numel() == 0 or batch < 1 or seq_q < 1:  # rows of no sequence
+    if out.numel() == 0 or batch < 1 or seq_q < 1:  # no row belongs to a sequence
         return out.zero_(), lse.fill_(-math.inf)
     config = flash_attention_config(compute_capability(q.device), head_dim, q.element_size())
     query_blocks = triton.cdiv(seq_q, config.block_q)
-    with torch.cuda.device_of(q):  # the launch goes to the current device
+    with torch.cuda.device_of(q):  # Triton launches on the current device
         _flash_attention_varlen[(query_blocks * batch * heads_q,)](
             q,
             k,
@@ -136,7 +136,7 @@ def _flash_attention_varlen(
 ):
     """out = softmax(scale q k^T) v for BLOCK_Q queries of one head of one sequence; fp32 inside.
 
-    One program per (query block, head, sequence): those of blocks that a sequence is too short for have nothing to do.
+    One program per (query block, head, sequence); blocks past the end of a short sequence do nothing.
     """
     program = tl.program_id(0)
     block = program % query_blocks
@@ -149,7 +149,7 @@ def _flash_attention_varlen(
     queries_there = tl.load(ends_q_ptr + sequence + 1) - first_row
     seq_q = tl.minimum(queries_there, max_seqlen_q)
     seq_kv = tl.load(ends_kv_ptr + sequence + 1) - first_key_row
-    # Rows behind max_seqlen_q and behind the last sequence: zeros, which the programs of a sequence and head share.
+    # Rows past max_seqlen_q and past the last sequence are zeroed; the programs of a sequence and head share that work.
     uncovered = tl.where(sequence == batch - 1, total_q - first_row, queries_there)
     for first in tl.range(seq_q + block * BLOCK_Q, uncovered, query_blocks * BLOCK_Q):
         spare = (first + tl.arange(0, BLOCK_Q)).to(tl.int64)
@@ -201,7 +201,7 @@ def _flash_attention_varlen(
                 BLOCK_KV=BLOCK_KV,
             )
 
-        out = out / tl.where(total == 0.0, 1.0, total)[:, None]  # a query that saw no key has summed nothing: 0 / 1
+        out = out / tl.where(total == 0.0, 1.0, total)[:, None]  # 0 / 1 for a query that saw no key
         out_at = out_ptr + head * out_head_stride + rows[:, None] * out_row_stride + column[None, :]
         tl.store(out_at, out.to(out_ptr.dtype.element_ty), mask=held)
         lse = tl.where(

@@ -1,4 +1,4 @@
-"""Decode attention over KIVI's 4-bit cache in Triton; formula and layout are in csrc/int4_decode_attention."""
+"""Decode attention over a 4-bit KIVI cache in Triton; formula and layout are in csrc/int4_decode_attention."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def int4_decode_attention(
     scale: float | None = None,
     max_length: int | None = None,
 ) -> torch.Tensor:
-    """What warpwatch.kernels.int4_decode_attention computes, of float16 and bfloat16 queries.
+    """Triton twin of warpwatch.kernels.int4_decode_attention, for float16 and bfloat16 queries.
 
-    head_dim is 64, 128 or 256. On CUDA tensors (on CPU ones under TRITON_INTERPRET=1).
+    head_dim is 64, 128 or 256. For CUDA tensors (CPU tensors under TRITON_INTERPRET=1).
     """
     operator = "triton int4_decode_attention"
     cache = {
@@ -63,7 +63,7 @@ def int4_decode_attention(
         return out
     split = split_keys(q, out, heads_kv=heads_kv, keys=keys, row_bytes=head_dim // 2)
     scale_log2 = (head_dim**-0.5 if scale is None else scale) * math.log2(math.e)
-    with torch.cuda.device_of(q):  # the launch goes to the current device
+    with torch.cuda.device_of(q):  # Triton launches on the current device
         _int4_decode_attention[split.grid](
             q,
             *cache.values(),
@@ -90,7 +90,7 @@ def int4_decode_attention(
 
 @triton.jit
 def _within_half(x):
-    """x, magnitudes beyond float16's largest as that, as int4_kv_append has it; a NaN stays one."""
+    """Clamp x to float16's range, as int4_kv_append does; NaN stays NaN."""
     wide = x.to(tl.float32)
     wide = tl.where(wide > 65504.0, 65504.0, tl.where(wide < -65504.0, -65504.0, wide))
     return wide.to(x.dtype)
@@ -98,13 +98,13 @@ def _within_half(x):
 
 @triton.jit
 def _attend(q_even, q_odd, k_even, k_odd, v_even, v_odd, visible, scale_log2, top, total, out_even, out_odd):
-    """32 more keys and values, by even and odd channels: the running maximum, sum and outputs after them."""
+    """Process 32 more keys and values, as even and odd channels; returns the running maximum, sum and outputs."""
     scores = tl.dot(q_odd, tl.trans(k_odd), tl.dot(q_even, tl.trans(k_even)))
     scores = tl.where(visible, scores, float("-inf"))
     new_top = tl.maximum(top, tl.max(scores, 1))
-    # The maximum comes off before the scale goes on: scaled first, large scores are rounded by more than they
+    # The maximum is subtracted before scaling: scaling first would round large scores by more than they
     # differ.
-    # A row that has seen no key has the maximum -inf: subtracting 0 gives weights 0, not -inf + inf.
+    # A row that has seen no key has the maximum -inf: subtracting 0 gives weights 0, not exp(-inf + inf).
     base = tl.where(new_top == float("-inf"), 0.0, new_top)
     weights = tl.exp2((scores - base[:, None]) * scale_log2)
     shrink = tl.exp2((top - base) * scale_log2)
@@ -141,11 +141,11 @@ def _int4_decode_attention(
     BLOCK_ROWS: tl.constexpr,
     HEAD_DIM: tl.constexpr,
 ):
-    """One part's softmax(scale q k^T) v with its maximum and sum; if WHOLE, straight into out; fp32 inside.
+    """One split's softmax(scale q k^T) v with its maximum and sum; if WHOLE, directly into out; fp32 inside.
 
-    One program per (row block of a sequence's key head, part of its keys), a multiple of 32 of them, as in
-    decode_attention. A byte holds channels 2 i and 2 i + 1, so even and odd channels are computed apart; keys and
-    values become the dtype of q. What lies behind the last whole group of 32 is in the window.
+    One program per (row block of a sequence's key head, split of its keys, a multiple of 32), as in decode_attention. A
+    byte holds channels 2 i and 2 i + 1, so even and odd channels are computed separately; keys and values are converted
+    to q's dtype. Keys past the last whole group of 32 are in the window.
     """
     HALF: tl.constexpr = HEAD_DIM // 2
     program = tl.program_id(0)
@@ -168,7 +168,7 @@ def _int4_decode_attention(
     end = tl.minimum(length, first + part_keys)
     whole = length // 32 * 32
     seen = length - seq_q + 1 + row % seq_q
-    before = kv.to(tl.int64) * capacity  # keys of the heads before this one
+    before = kv.to(tl.int64) * capacity  # keys of all previous heads
     in_group = tl.arange(0, 32)
 
     top = tl.full([BLOCK_ROWS], float("-inf"), tl.float32)
@@ -248,5 +248,5 @@ def _int4_combine_parts(
     BLOCK_SPLITS: tl.constexpr,
     BLOCK_DIM: tl.constexpr,
 ):
-    """decode_attention's `_combine_parts` under a name of this twin's own, by which its compiled code is watched."""
+    """decode_attention\'s `_combine_parts`, under a name of its own so that its compiled code is tracked separately."""
     _combine_parts(parts_ptr, max_and_sum_ptr, out_ptr, splits, all_rows, head_dim, scale_log2, BLOCK_SPLITS, BLOCK_DIM)

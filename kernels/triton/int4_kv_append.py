@@ -1,4 +1,4 @@
-"""Keys and values into a cache of 4-bit integers in Triton; layout and formula are in csrc/int4_kv/int4_kv.h."""
+"""Append of keys and values to a 4-bit cache in Triton; layout and formula are in csrc/int4_kv/int4_kv.h."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import triton.language as tl
 
 from ..operators._devices import check_devices
 
-_GROUP = tl.constexpr(32)  # tokens of keys, channels of values
+_GROUP = tl.constexpr(32)  # tokens per group of keys, channels per group of values
 
 
 def int4_kv_append(
@@ -22,7 +22,7 @@ def int4_kv_append(
     v_window: torch.Tensor,
     lengths: torch.Tensor,
 ) -> None:
-    """What warpwatch.kernels.int4_kv_append does on a GPU, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.int4_kv_append, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1)."""
     operator = "triton int4_kv_append"
     cache = (k_codes, v_codes, k_scales, v_scales, k_window, v_window)
     check_devices(
@@ -62,8 +62,8 @@ def int4_kv_append(
         raise RuntimeError(f"{operator}: the last dimension of k and v must be contiguous (stride 1)")
     if k.numel() == 0:
         return
-    groups = triton.cdiv(seq, group) + 1  # that seq neighbours can reach
-    with torch.cuda.device_of(k):  # the launch goes to the current device
+    groups = triton.cdiv(seq, group) + 1  # most groups that seq positions touch
+    with torch.cuda.device_of(k):  # Triton launches on the current device
         _int4_kv_append[(groups * heads * batch,)](
             k,
             v,
@@ -78,7 +78,7 @@ def int4_kv_append(
             groups,
             BLOCK_DIM=triton.next_power_of_2(head_dim),
             num_warps=4,
-            enable_fp_fusion=False,  # each operation is rounded by itself, as in CUDA C++
+            enable_fp_fusion=False,  # each operation is rounded separately, as in CUDA C++
         )
 
 
@@ -88,11 +88,11 @@ def _grid(x):
     any_nan = tl.max((x != x).to(tl.int32), axis=1)
     least = tl.min(tl.where(x == x, x, float("inf")), axis=1)
     most = tl.max(tl.where(x == x, x, float("-inf")), axis=1)
-    least = tl.minimum(tl.maximum(least, -65504.0), 65504.0)  # float16's largest
+    least = tl.minimum(tl.maximum(least, -65504.0), 65504.0)  # float16's range
     most = tl.minimum(tl.maximum(most, -65504.0), 65504.0)
     zero = tl.where(any_nan > 0, float("nan"), least).to(tl.float16)
     scale = tl.div_rn(most - least, 15.0).to(tl.float16)
-    # Rounded up, the scale may take the largest code beyond float16: then it is the next smaller one.
+    # A scale that was rounded up may take the largest code beyond float16: then use the next smaller scale.
     beyond = 15.0 * scale.to(tl.float32) + least > 65504.0
     smaller = (scale.to(tl.int16, bitcast=True) - 1).to(tl.int16).to(tl.float16, bitcast=True)
     return zero, tl.where(beyond, smaller, scale)
@@ -100,12 +100,12 @@ def _grid(x):
 
 @triton.jit
 def _codes(x, zero, scale):
-    """The integer in 0 .. 15 nearest to (x - zero) / scale, 0 where scale is 0 or x NaN; zero and scale a row."""
+    """The integer in 0 .. 15 nearest to (x - zero) / scale; 0 if scale is 0 or x is NaN; one zero and scale per row."""
     step = scale.to(tl.float32)
     inverse = tl.where(step > 0.0, tl.div_rn(1.0, step), 0.0)
     steps = (x - zero.to(tl.float32)[:, None]) * inverse[:, None]
     steps = tl.where(steps == steps, tl.minimum(tl.maximum(steps, 0.0), 15.0), 0.0)
-    # Adding and taking away 1.5 * 2^23 leaves the nearest integer, ties to even.
+    # Adding and subtracting 1.5 * 2^23 rounds to the nearest integer, ties to even.
     return ((steps + 12582912.0) - 12582912.0).to(tl.int32)
 
 
@@ -124,7 +124,7 @@ def _append_group(
     KEYS: tl.constexpr,
     BLOCK_DIM: tl.constexpr,
 ):
-    """The 32 tokens from `first` on as codes, if they are whole; those before `begin` come from the window."""
+    """Quantize the 32 tokens from `first` on if the group is complete; tokens before `begin` come from the window."""
     row = tl.arange(0, _GROUP)
     dim = tl.arange(0, BLOCK_DIM)[None, :]
     if first + _GROUP <= end:
@@ -134,7 +134,7 @@ def _append_group(
         old = tl.load(window_ptr + row[:, None] * n_dim + dim, mask=before & live, other=0.0)
         new = tl.load(rows_ptr + (position - first_new) * row_stride + dim, mask=(position >= begin) & live, other=0.0)
         x = tl.where(before, old, new).to(tl.float32)
-        if KEYS:  # a grid a channel: its numbers are a column
+        if KEYS:  # one grid per channel: its numbers are a column
             by_channel = tl.trans(x)
             zero, scale = _grid(by_channel)
             codes = tl.trans(_codes(by_channel, zero, scale))
@@ -142,8 +142,8 @@ def _append_group(
             at = scales_ptr + (first // _GROUP).to(tl.int64) * 2 * n_dim + column
             tl.store(at, scale, mask=column < n_dim)
             tl.store(at + n_dim, zero, mask=column < n_dim)
-        else:  # a grid of each token's 32 channels
-            by_group = tl.reshape(x, (BLOCK_DIM, _GROUP))  # (token, group of channels) together, channel
+        else:  # one grid per token and 32 channels
+            by_group = tl.reshape(x, (BLOCK_DIM, _GROUP))  # (token and group of channels, channel)
             zero, scale = _grid(by_group)
             codes = tl.reshape(_codes(by_group, zero, scale), (_GROUP, BLOCK_DIM))
             token_group = tl.arange(0, BLOCK_DIM)
@@ -159,7 +159,7 @@ def _append_group(
 
 @triton.jit
 def _keep_open(rows_ptr, window_ptr, row_stride, first_new, begin, end, n_dim, BLOCK_DIM: tl.constexpr):
-    """The new tokens of the last group, as long as it is not whole, into the window: position j in row j % 32."""
+    """Store the new tokens of an incomplete last group to the window: position j in row j % 32."""
     row = tl.arange(0, _GROUP)[:, None]
     dim = tl.arange(0, BLOCK_DIM)[None, :]
     position = (end // _GROUP * _GROUP + row).to(tl.int64)
@@ -192,10 +192,12 @@ def _int4_kv_append(
     n_groups,
     BLOCK_DIM: tl.constexpr,
 ):
-    """Rows of k and v at positions lengths[b] - n_seq .. lengths[b] - 1: whole groups as codes, the rest in windows.
+    """Rows of k and v at positions lengths[b] - n_seq .. lengths[b] - 1: complete groups as codes, the rest in the
+    window.
 
-    A program per (group from the first that the new rows reach, head, batch). Only the first group can hold rows of
-    before, from the window, and its program writes the last, open group there, after it has read.
+    One program per (group, head, batch); groups count from the first that the new rows reach. Only the first group can
+    contain earlier rows, which it reads from the window. Its program also stores the last, incomplete group there,
+    after that read.
     """
     program = tl.program_id(0)
     which = program % n_groups
@@ -245,6 +247,6 @@ def _int4_kv_append(
         BLOCK_DIM,
     )
     if which == 0:
-        tl.debug_barrier()  # another thread of this program may still read what is overwritten here
+        tl.debug_barrier()  # other threads of this program may still read what is overwritten here
         _keep_open(k_ptr, k_window_ptr, k_row_stride, first_new, begin, end, n_dim, BLOCK_DIM)
         _keep_open(v_ptr, v_window_ptr, v_row_stride, first_new, begin, end, n_dim, BLOCK_DIM)

@@ -1,4 +1,4 @@
-"""Linear layer with 4-bit weights in Triton; the formula is at the head of csrc/int4_linear/int4_linear.h."""
+"""Linear layer with 4-bit weights in Triton; the formula is in csrc/int4_linear/int4_linear.h."""
 
 from __future__ import annotations
 
@@ -15,22 +15,21 @@ from ..operators._devices import check_devices
 class Int4LinearConfig:
     """One way to launch `_int4_linear`."""
 
-    block_rows: int  # rows of x of one program
+    block_rows: int  # rows of x per program
     block_outputs: int
-    splits: int  # programs that divide K between them
+    splits: int  # split-K: programs per output
     num_warps: int
-    num_stages: int  # groups of K in flight
+    num_stages: int  # stages of the pipeline over groups
 
 
-# Reasoned, not yet tuned on any chip. Few rows: narrow blocks of outputs, so that each of some 132 multiprocessors gets
-# about four programs, whose loads hide the latency of memory. Many rows: wide blocks, since all of x passes through
-# each of them.
+# Reasoned, not tuned on any chip yet. Few rows: narrow blocks of outputs, so that each of about 132 SMs gets about four
+# programs, whose loads hide memory latency. Many rows: wide blocks, since each of them reads all of x.
 _FEW_ROWS, _SOME_ROWS = 16, 64
 _WANTED_PROGRAMS = 512
 
 
 def int4_linear_config(*, rows: int, outputs: int, groups: int) -> Int4LinearConfig:
-    """The config of tracked runs for x of `rows` rows, `outputs` outputs and `groups` groups in K."""
+    """Config of tracked runs for x of `rows` rows, `outputs` outputs and `groups` groups in K."""
     if rows <= _FEW_ROWS:
         return Int4LinearConfig(
             block_rows=16, block_outputs=32, splits=_splits(outputs, 32, groups), num_warps=2, num_stages=4
@@ -44,7 +43,7 @@ def int4_linear_config(*, rows: int, outputs: int, groups: int) -> Int4LinearCon
 
 
 def _splits(outputs: int, block_outputs: int, groups: int) -> int:
-    # A part of K is at least four groups long: below that, starting it and adding it up cost more than it brings.
+    # A split has at least four groups: with fewer, its prologue and the sum over splits cost more than they gain.
     blocks = max(1, -(-outputs // block_outputs))
     return max(1, min(_WANTED_PROGRAMS // blocks, groups // 4))
 
@@ -57,7 +56,7 @@ def int4_linear(
     *,
     group_size: int = 128,
 ) -> torch.Tensor:
-    """What warpwatch.kernels.int4_linear computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.int4_linear, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1)."""
     given = {} if zero_points is None else {"zero_points": zero_points}
     check_devices("triton int4_linear", x=x, packed_weight=packed_weight, scales=scales, **given)
     _check(x, packed_weight, scales, zero_points, group_size)
@@ -74,7 +73,7 @@ def int4_linear(
             triton.cdiv(rows, config.block_rows),
             config.splits,
         )
-        with torch.cuda.device_of(x):  # the launch goes to the current device
+        with torch.cuda.device_of(x):  # Triton launches on the current device
             _int4_linear[grid](
                 x_rows,
                 packed_weight,
@@ -155,14 +154,14 @@ def _int4_linear(
 ):
     """parts[split, m, n] = sum over the split's groups of scales[n, group] * sum of x[m, k] * (value[n, k] - zero).
 
-    zero is zeros[n, group] with ZERO_POINTS, and 8 without, when zeros is not looked at.
-    One program per (block of outputs, block of rows, split), a split being PART groups; fp32 inside. A byte holds a
-    value of an output and, in its high half, one of the output eight further, of the same k; the bytes of 64 of k lie
-    in the order that csrc/int4_linear/int4_linear.h tells, and x is read in that order. So a group takes two products.
+    zero is zeros[n, group] with ZERO_POINTS, else 8 (zeros_ptr is not read).
+    One program per (block of outputs, block of rows, split of PART groups); fp32 inside. A byte holds the values of two
+    outputs, n in its low and n + 8 in its high half, for the same k. The bytes of 64 of k are in the order described in
+    csrc/int4_linear/int4_linear.h, and x is read in that order, so a group takes two products.
     """
     pair = tl.program_id(0) * (BLOCK_OUTPUTS // 2) + tl.arange(0, BLOCK_OUTPUTS // 2)
     strip = pair // 8
-    output = strip * 16 + pair % 8  # and the one eight further
+    output = strip * 16 + pair % 8  # and output + 8
     row = tl.program_id(1) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
     split = tl.program_id(2)
     live_strip = strip * 16 < n_outputs
@@ -183,8 +182,8 @@ def _int4_linear(
     total_high = tl.zeros((BLOCK_ROWS, BLOCK_OUTPUTS // 2), dtype=tl.float32)
     for step in range(PART):
         group = split * PART + step
-        # The last split may be shorter; what it does not read counts as zero. One element, not a scalar: Triton 3.9's
-        # interpreter makes an integer of a mask and-ed with a scalar.
+        # The last split may be shorter; the rest counts as zero. A one-element tensor, since Triton 3.9's interpreter
+        # turns a mask and-ed with a scalar into an integer.
         there = tl.full((1,), group, tl.int32) < groups
         at = group.to(tl.int64) * GROUP
         packed = tl.load(packed_rows + at * 8, mask=live_strip[:, None] & there, other=0)

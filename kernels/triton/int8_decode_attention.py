@@ -1,4 +1,4 @@
-"""Decode attention over 8-bit keys and values in Triton; formula and layout are in csrc/int8_decode_attention."""
+"""Decode attention over int8 keys and values in Triton; formula and layout are in csrc/int8_decode_attention."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def int8_decode_attention(
     scale: float | None = None,
     max_length: int | None = None,
 ) -> torch.Tensor:
-    """What warpwatch.kernels.int8_decode_attention computes, of float16 and bfloat16 queries.
+    """Triton twin of warpwatch.kernels.int8_decode_attention, for float16 and bfloat16 queries.
 
-    On CUDA tensors (on CPU ones under TRITON_INTERPRET=1).
+    For CUDA tensors (CPU tensors under TRITON_INTERPRET=1).
     """
     operator = "triton int8_decode_attention"
     check_devices(
@@ -51,7 +51,7 @@ def int8_decode_attention(
     if out.numel() == 0:
         return out
     split = split_keys(q, out, heads_kv=heads_kv, keys=keys, row_bytes=head_dim)
-    with torch.cuda.device_of(q):  # the launch goes to the current device
+    with torch.cuda.device_of(q):  # Triton launches on the current device
         _int8_decode_attention[split.grid](
             q,
             k_codes,
@@ -81,7 +81,7 @@ def int8_decode_attention(
             num_warps=split.config.num_warps,
             num_stages=split.config.num_stages,
         )
-        split.combine(_int8_combine_parts, 1.0)  # maxima are in powers of two already
+        split.combine(_int8_combine_parts, 1.0)  # maxima are already in powers of two
     return out
 
 
@@ -121,11 +121,11 @@ def _int8_decode_attention(
     BLOCK_KV: tl.constexpr,
     BLOCK_DIM: tl.constexpr,
 ):
-    """One part's softmax(scale q k^T) v with its maximum and sum; if WHOLE, straight into out; fp32 inside.
+    """One split's softmax(scale q k^T) v with its maximum and sum; if WHOLE, directly into out; fp32 inside.
 
-    One program per (row block of a sequence's key head, part of its keys), as in decode_attention. A key's scale
-    multiplies its scores and a value's its weights, whose maximum `top` is that of score + log2(scale): so the weights
-    in the dtype of q are 1 at most, however large values are.
+    One program per (row block of a sequence's key head, split of its keys), as in decode_attention. A key's scale
+    multiplies its scores and a value's scale its weights, whose maximum `top` is that of score + log2(scale): so the
+    weights in q's dtype are at most 1, whatever the magnitude of the values.
     """
     program = tl.program_id(0)
     part = tl.program_id(1)
@@ -167,7 +167,7 @@ def _int8_decode_attention(
         visible = (key[None, :] < seen[:, None]) & live[None, :]
         scores = tl.where(visible, scores, float("-inf"))
         new_top = tl.maximum(top, tl.max(scores + tl.log2(v_scale)[None, :], 1))
-        # A row that has seen no key has the maximum -inf: subtracting 0 gives weights 0, not -inf + inf.
+        # A row that has seen no key has the maximum -inf: subtracting 0 gives weights 0, not exp(-inf + inf).
         base = tl.where(new_top == float("-inf"), 0.0, new_top)
         weights = tl.exp2(scores - base[:, None])
         shrink = tl.exp2(top - base)
@@ -201,5 +201,5 @@ def _int8_combine_parts(
     BLOCK_SPLITS: tl.constexpr,
     BLOCK_DIM: tl.constexpr,
 ):
-    """decode_attention's `_combine_parts` under a name of this twin's own, by which its compiled code is watched."""
+    """decode_attention\'s `_combine_parts`, under a name of its own so that its compiled code is tracked separately."""
     _combine_parts(parts_ptr, max_and_sum_ptr, out_ptr, splits, all_rows, head_dim, scale_log2, BLOCK_SPLITS, BLOCK_DIM)

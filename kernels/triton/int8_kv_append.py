@@ -1,4 +1,4 @@
-"""Keys and values into a cache of 8-bit integers in Triton; the formula is at the head of csrc/int8_kv/int8_kv.h."""
+"""Append of keys and values to an int8 cache in Triton; the formula is in csrc/int8_kv/int8_kv.h."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import triton.language as tl
 
 from ..operators._devices import check_devices
 
-# Reasoned, not yet tuned on any chip: 4096 elements a program, four loads of 16 bytes a thread at two bytes an element.
+# Reasoned, not tuned on any chip yet: 4096 elements per program, four 16-byte loads per thread for 2-byte elements.
 _ELEMENTS = 4096
 
 
@@ -21,7 +21,7 @@ def int8_kv_append(
     v_scales: torch.Tensor,
     lengths: torch.Tensor,
 ) -> None:
-    """What warpwatch.kernels.int8_kv_append does on a GPU, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.int8_kv_append, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1)."""
     operator = "triton int8_kv_append"
     check_devices(
         operator, k=k, v=v, k_codes=k_codes, v_codes=v_codes, k_scales=k_scales, v_scales=v_scales, lengths=lengths
@@ -41,7 +41,7 @@ def int8_kv_append(
     block_dim = triton.next_power_of_2(head_dim)
     block_rows = min(max(1, _ELEMENTS // block_dim), triton.next_power_of_2(seq))
     row_blocks = triton.cdiv(seq, block_rows)
-    with torch.cuda.device_of(k):  # the launch goes to the current device
+    with torch.cuda.device_of(k):  # Triton launches on the current device
         _int8_kv_append[(row_blocks * heads * batch,)](
             k,
             v,
@@ -64,19 +64,19 @@ def int8_kv_append(
             BLOCK_ROWS=block_rows,
             BLOCK_DIM=block_dim,
             num_warps=4,
-            enable_fp_fusion=False,  # x * inverse is rounded before it becomes an integer, as in CUDA C++
+            enable_fp_fusion=False,  # x * inverse is rounded before the conversion, as in CUDA C++
         )
 
 
 @triton.jit
 def _quantized(x_at, live):
-    """Codes of the rows at x_at, and scale = max(2^-100, max |x|) / 127 of each; a row with a NaN has that as scale."""
+    """Codes of the rows at x_at, and each row's scale = max(2^-100, max |x|) / 127; a NaN makes its row's scale NaN."""
     x = tl.load(x_at, mask=live, other=0.0).to(tl.float32)
     any_nan = tl.max((x != x).to(tl.int32), axis=1)
     largest = tl.maximum(tl.max(tl.where(x == x, tl.abs(x), 0.0), axis=1), 7.888609052210118e-31)
     largest = tl.where(any_nan > 0, float("nan"), largest)
     steps = x * tl.div_rn(127.0, largest)[:, None]
-    # Adding and taking away 1.5 * 2^23 leaves the nearest integer, ties to even.
+    # Adding and subtracting 1.5 * 2^23 rounds to the nearest integer, ties to even.
     steps = (steps + 12582912.0) - 12582912.0
     steps = tl.where(steps == steps, tl.minimum(tl.maximum(steps, -127.0), 127.0), 0.0)
     return steps.to(tl.int8), tl.div_rn(largest, 127.0)
@@ -115,9 +115,9 @@ def _int8_kv_append(
     BLOCK_ROWS: tl.constexpr,
     BLOCK_DIM: tl.constexpr,
 ):
-    """codes[b, h, j], scales[b, h, j] of row i of k and of v, j = lengths[b] - n_seq + i.
+    """codes[b, h, j] and scales[b, h, j] of row i of k and of v, with j = lengths[b] - n_seq + i.
 
-    A program per (row block, head, batch).
+    One program per (row block, head, batch).
     """
     block = tl.program_id(0)
     head = (block // n_row_blocks % n_heads).to(tl.int64)

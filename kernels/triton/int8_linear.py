@@ -1,4 +1,4 @@
-"""Linear layer on 8-bit integers in Triton; the formulas are at the heads of csrc/int8_linear/int8_linear.h and
+"""Linear layer on int8 in Triton; the formulas are in csrc/int8_linear/int8_linear.h and
 csrc/quantize_int8/quantize_int8.h."""
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ class Int8LinearConfig:
     num_stages: int
 
 
-# Reasoned, not yet tuned on any chip. Few rows: narrow blocks of outputs, so that there are some hundred programs to
-# read the weights. Many rows: wide ones, since all of x passes through each block of outputs. Three stages of 32 KB are
-# what 99 KB of shared memory hold.
+# Reasoned, not tuned on any chip yet. Few rows: narrow blocks of outputs, so that over a hundred programs read the
+# weights. Many rows: wide blocks, since each of them reads all of x. Three stages of 32 KB fit 99 KB of shared memory.
 def int8_linear_config(*, rows: int, outputs: int) -> Int8LinearConfig:
-    """The config of tracked runs for x of `rows` rows and `outputs` outputs."""
+    """Config of tracked runs for x of `rows` rows and `outputs` outputs."""
     if rows <= 16:
         return Int8LinearConfig(block_rows=16, block_outputs=32, block_depth=256, num_warps=4, num_stages=4)
     if rows <= 64:
@@ -43,7 +42,7 @@ _ROW_BYTES = 16
 def int8_linear(
     x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor, bias: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """What warpwatch.kernels.int8_linear computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.int8_linear, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1)."""
     given = {} if bias is None else {"bias": bias}
     check_devices("triton int8_linear", x=x, weight=weight, weight_scales=weight_scales, **given)
     _check(x, weight, weight_scales)
@@ -54,7 +53,7 @@ def int8_linear(
     config = int8_linear_config(rows=rows, outputs=outputs)
     if out.numel():
         grid = (triton.cdiv(outputs, config.block_outputs), triton.cdiv(rows, config.block_rows))
-        with torch.cuda.device_of(x):  # the launch goes to the current device
+        with torch.cuda.device_of(x):  # Triton launches on the current device
             _int8_linear[grid](
                 values,
                 x_scales,
@@ -66,7 +65,7 @@ def int8_linear(
                 outputs,
                 depth,
                 HAS_BIAS=bias is not None,
-                # Triton multiplies no bytes on Turing.
+                # Triton has no int8 tl.dot on Turing.
                 THROUGH_HALF=x.is_cuda and torch.cuda.get_device_capability(x.device) < (8, 0),
                 BLOCK_ROWS=config.block_rows,
                 BLOCK_OUTPUTS=config.block_outputs,
@@ -78,7 +77,7 @@ def int8_linear(
 
 
 def quantize_int8_per_token(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """What warpwatch.kernels.quantize_int8_per_token computes, on CUDA tensors."""
+    """Triton twin of warpwatch.kernels.quantize_int8_per_token, for CUDA tensors."""
     depth = x.shape[-1]
     if depth == 0 or (x.stride(-1) != 1 and depth > 1):
         raise RuntimeError(
@@ -92,8 +91,8 @@ def quantize_int8_per_token(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
     if scales.numel():
         block = min(4096, max(16, triton.next_power_of_2(padded)))
         with torch.cuda.device_of(x):
-            # x * inverse is rounded before it is rounded to an integer, as the operator does it. Fused with the
-            # addition it would not be, and half of a row's largest magnitude, common in 16 bits, would turn its tie.
+            # x * inverse is rounded before the conversion to an integer, as in the operator. An FMA with the addition
+            # would break ties differently; half of a row's largest magnitude, a tie, is common in 16 bits.
             _quantize_int8_rows[(scales.numel(),)](
                 x_rows,
                 values,
@@ -131,7 +130,7 @@ def _quantize_int8_rows(x_ptr, values_ptr, scales_ptr, x_stride, depth, padded, 
     for first in range(0, padded, BLOCK):
         x = tl.load(x_ptr + row * x_stride + first + column, mask=first + column < depth, other=0.0)
         largest = tl.maximum(largest, tl.abs(x.to(tl.float32)), propagate_nan=tl.PropagateNan.ALL)
-    # A NaN is lost in tl.max; x != x finds it again.
+    # tl.max drops NaN; x != x detects it.
     any_nan = tl.max((largest != largest).to(tl.int32), axis=0)
     most = tl.max(largest, axis=0)
     most = tl.where(any_nan > 0, float("nan"), most)
@@ -140,7 +139,7 @@ def _quantize_int8_rows(x_ptr, values_ptr, scales_ptr, x_stride, depth, padded, 
     for first in range(0, padded, BLOCK):
         x = tl.load(x_ptr + row * x_stride + first + column, mask=first + column < depth, other=0.0).to(tl.float32)
         steps = x * inverse
-        # Adding and taking away 1.5 * 2^23 leaves the nearest integer, ties to even.
+        # Adding and subtracting 1.5 * 2^23 rounds to the nearest integer, ties to even.
         steps = (steps + 12582912.0) - 12582912.0
         steps = tl.where(steps == steps, tl.minimum(tl.maximum(steps, -127.0), 127.0), 0.0)
         tl.store(values_ptr + row * padded + first + column, steps.to(tl.int8), mask=first + column < padded)
@@ -165,8 +164,8 @@ def _int8_linear(
 ):
     """out[m, n] = sum over k of x[m, k] * weight[n, k], exact, * x_scales[m] * weight_scales[n] + bias[n].
 
-    One program per (block of outputs, block of rows). Bytes are exact in fp16, and so is the fp32 sum of up to 1024 of
-    their products, below 2^24: THROUGH_HALF gives the same sums.
+    One program per (block of outputs, block of rows). THROUGH_HALF multiplies in fp16 with the same sums: int8 is exact
+    in fp16, and so is the fp32 sum of up to 1024 products, below 2^24.
     """
     output = tl.program_id(0) * BLOCK_OUTPUTS + tl.arange(0, BLOCK_OUTPUTS)
     row = tl.program_id(1) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)

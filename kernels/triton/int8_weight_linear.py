@@ -1,5 +1,4 @@
-"""Linear layer with 8-bit weights in Triton; the formula is at the head of
-csrc/int8_weight_linear/int8_weight_linear.h."""
+"""Linear layer with 8-bit weights in Triton; the formula is in csrc/int8_weight_linear/int8_weight_linear.h."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ class Int8WeightLinearConfig:
 
 
 def int8_weight_linear_config(*, rows: int) -> Int8WeightLinearConfig:
-    """The config of tracked runs for x of `rows` rows. Reasoned, not yet tuned on any chip."""
+    """Config of tracked runs for x of `rows` rows. Reasoned, not tuned on any chip yet."""
     if rows <= 16:
         return Int8WeightLinearConfig(block_rows=16, block_outputs=32, block_depth=128, num_warps=4, num_stages=4)
     if rows <= 64:
@@ -35,7 +34,7 @@ def int8_weight_linear_config(*, rows: int) -> Int8WeightLinearConfig:
 def int8_weight_linear(
     x: torch.Tensor, weight: torch.Tensor, weight_scales: torch.Tensor, bias: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """What warpwatch.kernels.int8_weight_linear computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.int8_weight_linear, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1)."""
     given = {} if bias is None else {"bias": bias}
     check_devices("triton int8_weight_linear", x=x, weight=weight, weight_scales=weight_scales, **given)
     outputs, padded = weight.shape
@@ -57,7 +56,7 @@ def int8_weight_linear(
     config = int8_weight_linear_config(rows=rows)
     if out.numel():
         grid = (triton.cdiv(outputs, config.block_outputs), triton.cdiv(rows, config.block_rows))
-        with torch.cuda.device_of(x):  # the launch goes to the current device
+        with torch.cuda.device_of(x):  # Triton launches on the current device
             _int8_weight_linear[grid](
                 x_rows,
                 weight,
@@ -98,7 +97,7 @@ def _int8_weight_linear(
 ):
     """out[m, n] = (sum over k of x[m, k] * weight[n, k]) * weight_scales[n] + bias[n]; fp32 inside.
 
-    One program per (block of outputs, block of rows). A byte is exact in x's dtype.
+    One program per (block of outputs, block of rows). The conversion of int8 to x's dtype is exact.
     """
     output = tl.program_id(0) * BLOCK_OUTPUTS + tl.arange(0, BLOCK_OUTPUTS)
     row = tl.program_id(1) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)

@@ -1,4 +1,4 @@
-"""Appending to a cache in Triton; the formula is at the head of csrc/kv_append/kv_append.h."""
+"""Append to a KV cache in Triton; the formula is in csrc/kv_append/kv_append.h."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..operators._devices import check_devices
 class KvAppendConfig:
     """One way to launch `_kv_append`."""
 
-    block_tokens: int  # of one program
+    block_tokens: int  # per program
     num_warps: int
 
 
 def kv_append_config(tokens: int, head_dim: int) -> KvAppendConfig:
-    """The config of tracked runs for this shape: 4096 elements of keys and of values a program, 64 bytes of each of 128
-    threads at two bytes an element. Reasoned, not yet tuned on any chip."""
+    """Config of tracked runs: 4096 elements of keys and of values per program, 64 bytes of each for each of 128 threads
+    with 2-byte elements. Reasoned, not tuned on any chip yet."""
     fitting = max(1, 4096 // triton.next_power_of_2(head_dim))
     return KvAppendConfig(block_tokens=min(fitting, triton.next_power_of_2(tokens)), num_warps=4)
 
@@ -29,7 +29,7 @@ def kv_append_config(tokens: int, head_dim: int) -> KvAppendConfig:
 def kv_append(
     k_cache: torch.Tensor, v_cache: torch.Tensor, k: torch.Tensor, v: torch.Tensor, positions: torch.Tensor
 ) -> None:
-    """What warpwatch.kernels.kv_append does on a GPU, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.kv_append, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1)."""
     check_devices("triton kv_append", k=k, v=v, k_cache=k_cache, v_cache=v_cache, positions=positions)
     batch, heads, tokens, head_dim = k.shape
     capacity = k_cache.shape[2]
@@ -43,7 +43,7 @@ def kv_append(
         return
     config = kv_append_config(tokens, head_dim)
     token_blocks = triton.cdiv(tokens, config.block_tokens)
-    with torch.cuda.device_of(k):  # the launch goes to the current device
+    with torch.cuda.device_of(k):  # Triton launches on the current device
         _kv_append[(token_blocks * heads * batch,)](
             k_cache,
             v_cache,
@@ -92,7 +92,7 @@ def _kv_append(
     BLOCK_TOKENS: tl.constexpr,
     BLOCK_DIM: tl.constexpr,
 ):
-    """cache[b, h, positions[b] + t] = new[b, h, t] for keys and values; a program per (token block, head, batch)."""
+    """cache[b, h, positions[b] + t] = new[b, h, t] for keys and values; one program per (token block, head, batch)."""
     block = tl.program_id(0)
     head = (block // n_token_blocks % n_heads).to(tl.int64)
     batch = (block // n_token_blocks // n_heads).to(tl.int64)

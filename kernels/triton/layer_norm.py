@@ -1,4 +1,4 @@
-"""Layer normalisation in Triton; the formula is at the head of csrc/layer_norm/layer_norm.h."""
+"""Layer normalisation in Triton; the formula is in csrc/layer_norm/layer_norm.h."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .row_norm import launch
 def layer_norm(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, *, eps: float = 1e-5
 ) -> torch.Tensor:
-    """What warpwatch.kernels.layer_norm computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.layer_norm, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1)."""
     return _launch("triton layer_norm", x, None, weight, bias, eps)[0]
 
 
@@ -24,7 +24,7 @@ def add_layer_norm(
     *,
     eps: float = 1e-5,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What warpwatch.kernels.add_layer_norm computes."""
+    """Triton twin of warpwatch.kernels.add_layer_norm."""
     return _launch("triton add_layer_norm", x, residual, weight, bias, eps)
 
 
@@ -60,7 +60,7 @@ def _layer_norm(
 ):
     """out = (h - mean) weight / sqrt(variance + eps) + bias, h = x or the rounded x + residual.
 
-    A program per BLOCK_ROWS rows; the variance is summed over distances from the mean.
+    One program per BLOCK_ROWS rows. The variance is the mean squared distance from the mean, in a second pass.
     """
     row = (tl.program_id(0).to(tl.int64) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS))[:, None]
     col = tl.arange(0, BLOCK_COLS)[None, :]

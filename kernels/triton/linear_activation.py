@@ -1,4 +1,4 @@
-"""Linear layers with their activation in Triton; formulas at the head of csrc/linear_activation/linear_activation.h."""
+"""Linear layers with their activation in Triton; the formulas are in csrc/linear_activation/linear_activation.h."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class LinearActivationConfig:
 
 
 def linear_activation_config(*, rows: int, weights: int, element_bytes: int) -> LinearActivationConfig:
-    """The config of tracked runs for x of `rows` rows and 1 or 2 weights. Reasoned, not yet tuned on any chip.
+    """Config of tracked runs for x of `rows` rows and 1 or 2 weights. Reasoned, not tuned on any chip yet.
 
-    Three stages of a block's x and weights stay within the 99 KB of an RTX, and for few rows within the 64 KB of a T4.
+    Three stages of a block's x and weights fit the 99 KB of an RTX card, and for few rows the 64 KB of a T4.
     """
     depth = 64 if element_bytes == 2 else 32
     if rows <= 64:
@@ -48,17 +48,17 @@ _NONE, _SILU = 0, 3
 def linear_gelu(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, *, approximate: str = "none"
 ) -> torch.Tensor:
-    """What warpwatch.kernels.linear_gelu computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.linear_gelu, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1)."""
     return _launch("linear_gelu", x, weight, bias, _GELUS[approximate])
 
 
 def linear_silu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    """What warpwatch.kernels.linear_silu computes, on CUDA tensors."""
+    """Triton twin of warpwatch.kernels.linear_silu, for CUDA tensors."""
     return _launch("linear_silu", x, weight, bias, _SILU)
 
 
 def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    """What warpwatch.kernels.linear computes, on CUDA tensors."""
+    """Triton twin of warpwatch.kernels.linear, for CUDA tensors."""
     return _launch("linear", x, weight, bias, _NONE)
 
 
@@ -80,7 +80,7 @@ def _launch(
     config = linear_activation_config(rows=rows, weights=1, element_bytes=x.element_size())
     if out.numel():
         grid = (triton.cdiv(outputs, config.block_outputs), triton.cdiv(rows, config.block_rows))
-        with torch.cuda.device_of(x):  # the launch goes to the current device
+        with torch.cuda.device_of(x):  # Triton launches on the current device
             _linear_activation[grid](
                 x_rows,
                 weight,

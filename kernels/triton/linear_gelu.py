@@ -1,4 +1,4 @@
-"""linear_gelu in Triton, under its own name: the kernel is linear_activation's."""
+"""linear_gelu in Triton, under its own name; the kernel is linear_activation's."""
 
 from .linear_activation import linear_gelu
 

@@ -1,4 +1,4 @@
-"""The first step of the attention ladder in Triton: a program a query, its scores in memory."""
+"""First step of the attention ladder in Triton: one program per query, its scores in global memory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import triton.language as tl
 from ..operators._devices import check_devices
 from .attention_checks import check_keys, check_rows
 
-# Of one step over the keys: 64 rows of 128 fp16 are eight 16-byte loads a thread.
+# Keys per step: 64 rows of 128 fp16 elements are eight 16-byte loads per thread.
 _BLOCK_KV = 64
 
 
 def naive_attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False, scale: float | None = None
 ) -> torch.Tensor:
-    """What warpwatch.kernels.naive_attention computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.naive_attention, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1)."""
     check_attention("triton naive_attention", q, k, v)
     batch, heads_q, seq_q, head_dim = q.shape
     heads_kv, seq_kv = k.shape[1], k.shape[2]
@@ -24,7 +24,7 @@ def naive_attention(
     if out.numel() == 0:
         return out
     scores = q.new_empty((batch * heads_q * seq_q, seq_kv), dtype=torch.float32)
-    with torch.cuda.device_of(q):  # the launch goes to the current device
+    with torch.cuda.device_of(q):  # Triton launches on the current device
         _naive_attention[(batch * heads_q * seq_q,)](
             q,
             k,
@@ -49,7 +49,7 @@ def naive_attention(
 
 
 def check_attention(operator: str, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
-    """Raises RuntimeError for devices, shapes or strides that a step of the ladder does not take."""
+    """Raise RuntimeError for devices, shapes or strides that the ladder's twins do not support."""
     check_devices(operator, q=q, k=k, v=v)
     check_keys(operator, q, k, v)
     head_dim = q.shape[3]
@@ -84,7 +84,7 @@ def _naive_attention(
     BLOCK_KV: tl.constexpr,
     BLOCK_D: tl.constexpr,
 ):
-    """out[i] = sum over j of softmax(scale q[i] k^T)[j] v[j]; a program per (query, head, batch); fp32 inside.
+    """out[i] = sum over j of softmax(scale q[i] k^T)[j] v[j]; one program per (query, head, batch); fp32 inside.
 
     Three passes over the keys: scores and their maximum, weights and their sum, the weighted values.
     """
@@ -102,7 +102,7 @@ def _naive_attention(
     k_ptr += batch * k_batch_stride + head // group * k_head_stride
     v_ptr += batch * v_batch_stride + head // group * v_head_stride
     scores_ptr += program * seq_kv
-    seen = tl.minimum(query + 1 + seq_kv - seq_q, seq_kv) if CAUSAL else seq_kv  # may be negative: it sees nothing
+    seen = tl.minimum(query + 1 + seq_kv - seq_q, seq_kv) if CAUSAL else seq_kv  # negative: sees nothing
 
     top = tl.full([BLOCK_KV], float("-inf"), tl.float32)
     for first in tl.range(0, seen, BLOCK_KV):
@@ -113,18 +113,18 @@ def _naive_attention(
         tl.store(scores_ptr + first + key, scores, mask=there)
         top = tl.maximum(top, tl.where(there, scores, float("-inf")))
     top = tl.max(top, axis=0)
-    tl.debug_barrier()  # the scores are there for all threads
+    tl.debug_barrier()  # makes the scores visible to all threads
 
     total = tl.zeros([BLOCK_KV], tl.float32)
     for first in tl.range(0, seen, BLOCK_KV):
         there = first + key < seen
-        # The maximum comes off before the scale goes on: scaled first, large scores are rounded by more than they
+        # The maximum is subtracted before scaling: scaling first would round large scores by more than they
         # differ.
         weights = tl.exp((tl.load(scores_ptr + first + key, mask=there, other=float("-inf")) - top) * scale)
         tl.store(scores_ptr + first + key, weights, mask=there)
         total += weights
     total = tl.sum(total, axis=0)
-    tl.debug_barrier()  # and so are the weights
+    tl.debug_barrier()  # and the weights
 
     out = tl.zeros([BLOCK_D], tl.float32)
     for first in tl.range(0, seen, BLOCK_KV):
@@ -133,5 +133,5 @@ def _naive_attention(
         v_at = v_ptr + (first + key)[:, None] * v_row_stride + column[None, :]
         v = tl.load(v_at, mask=there[:, None] & live[None, :], other=0.0).to(tl.float32)
         out += tl.sum(weights[:, None] * v, axis=0)
-    out = out / tl.where(total == 0.0, 1.0, total)  # a query that saw no key has summed nothing: 0 / 1
+    out = out / tl.where(total == 0.0, 1.0, total)  # 0 / 1 for a query that saw no key
     tl.store(out_ptr + program * head_dim + column, out, mask=live)

@@ -1,4 +1,4 @@
-"""Decode attention over pages in Triton: decode_attention's kernels, which find the pages in the block table."""
+"""Decode attention over a paged cache in Triton: decode_attention's kernels, with a block table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def paged_decode_attention(
     scale: float | None = None,
     max_length: int | None = None,
 ) -> torch.Tensor:
-    """What warpwatch.kernels.paged_decode_attention computes, on CUDA tensors (CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.paged_decode_attention, for CUDA tensors (CPU ones if interpreted)."""
     check_devices(
         "triton paged_decode_attention", q=q, k_pages=k_pages, v_pages=v_pages, block_table=block_table, lengths=lengths
     )
@@ -73,7 +73,7 @@ def _paged_decode_attention(
     BLOCK_KV: tl.constexpr,
     BLOCK_DIM: tl.constexpr,
 ):
-    """decode_attention's `_decode_attention` under a name of this twin's own, by which its compiled code is watched."""
+    """decode_attention's `_decode_attention`, under its own name so that its compiled code is tracked separately."""
     _decode_attention(
         q_ptr,
         k_ptr,
@@ -121,5 +121,5 @@ def _paged_combine_parts(
     BLOCK_SPLITS: tl.constexpr,
     BLOCK_DIM: tl.constexpr,
 ):
-    """decode_attention's `_combine_parts` likewise."""
+    """decode_attention\'s `_combine_parts`, likewise."""
     _combine_parts(parts_ptr, max_and_sum_ptr, out_ptr, splits, all_rows, head_dim, scale_log2, BLOCK_SPLITS, BLOCK_DIM)

@@ -1,4 +1,4 @@
-"""Keys and values into a cache's pages in Triton; the layout is in csrc/paged_kv/paged_kv.h."""
+"""Append of keys and values to a paged cache in Triton; the layout is in csrc/paged_kv/paged_kv.h."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def paged_kv_append(
     block_table: torch.Tensor,
     lengths: torch.Tensor,
 ) -> None:
-    """What warpwatch.kernels.paged_kv_append does on a GPU, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.paged_kv_append, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1)."""
     check_append("triton paged_kv_append", k, v, k_pages, v_pages, block_table, lengths)
     if k.numel() == 0:
         return
@@ -26,7 +26,7 @@ def paged_kv_append(
     page_size = k_pages.shape[2]
     config = kv_append_config(tokens, head_dim)
     token_blocks = triton.cdiv(tokens, config.block_tokens)
-    with torch.cuda.device_of(k):  # the launch goes to the current device
+    with torch.cuda.device_of(k):  # Triton launches on the current device
         _paged_kv_append[(token_blocks * heads * batch,)](
             k,
             v,
@@ -60,7 +60,7 @@ def check_append(
     block_table: torch.Tensor,
     lengths: torch.Tensor,
 ) -> None:
-    """Raises RuntimeError for devices, shapes or strides that an append does not take."""
+    """Raise RuntimeError for devices, shapes or strides that an append does not support."""
     check_devices(operator, k=k, v=v, k_pages=k_pages, v_pages=v_pages, block_table=block_table, lengths=lengths)
     batch, heads, _, head_dim = k.shape
     pages, _, page_size, _ = k_pages.shape
@@ -109,7 +109,7 @@ def _paged_kv_append(
 ):
     """pages[table[b, j / PAGE_SIZE], h, j % PAGE_SIZE] = new[b, h, t], j = lengths[b] - n_tokens + t, for k and v.
 
-    A program per (token block, head, batch).
+    One program per (token block, head, batch).
     """
     block = tl.program_id(0)
     head = (block // n_token_blocks % n_heads).to(tl.int64)

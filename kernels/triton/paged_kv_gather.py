@@ -1,4 +1,4 @@
-"""Keys and values out of a cache's pages in Triton; the layout is in csrc/paged_kv/paged_kv.h."""
+"""Gather of keys and values from a paged cache in Triton; the layout is in csrc/paged_kv/paged_kv.h."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .kv_append import kv_append_config
 def paged_kv_gather(
     k_pages: torch.Tensor, v_pages: torch.Tensor, block_table: torch.Tensor, lengths: torch.Tensor, seq: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What warpwatch.kernels.paged_kv_gather gives on a GPU, of CUDA tensors (of CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.paged_kv_gather, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1)."""
     operator = "triton paged_kv_gather"
     check_devices(operator, k_pages=k_pages, v_pages=v_pages, block_table=block_table, lengths=lengths)
     _, heads, page_size, head_dim = k_pages.shape
@@ -30,7 +30,7 @@ def paged_kv_gather(
         return k, v
     config = kv_append_config(seq, head_dim)
     token_blocks = triton.cdiv(seq, config.block_tokens)
-    with torch.cuda.device_of(k):  # the launch goes to the current device
+    with torch.cuda.device_of(k):  # Triton launches on the current device
         _paged_kv_gather[(token_blocks * heads * batch,)](
             k_pages,
             v_pages,
@@ -78,7 +78,7 @@ def _paged_kv_gather(
 ):
     """out[b, h, j] = pages[table[b, j / PAGE_SIZE], h, j % PAGE_SIZE], 0 from lengths[b] on, for k and v; contiguous.
 
-    A program per (token block, head, batch).
+    One program per (token block, head, batch).
     """
     block = tl.program_id(0)
     head = (block // n_token_blocks % n_heads).to(tl.int64)

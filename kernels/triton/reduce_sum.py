@@ -1,4 +1,4 @@
-"""Sums in Triton; the formula is at the head of csrc/reduce_sum/reduce_sum.h."""
+"""Sums in Triton; the formula is in csrc/reduce_sum/reduce_sum.h."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ import triton.language as tl
 class ReduceSumConfig:
     """One way to launch `_reduce_sum`."""
 
-    block_outer: int  # rows of one program, where inner is 1
+    block_outer: int  # rows per program, if inner is 1
     block_reduced: int
     block_inner: int
     splits: int  # parts of each sum
     num_warps: int
 
 
-_TILE = 4096  # elements that a program loads at once: 32 of each of 128 threads
-_PROGRAMS = 4096  # that keep a large GPU busy to the end; below an eighth of it each sum is cut into parts
+_TILE = 4096  # elements that a program loads at once: 32 for each of 128 threads
+_PROGRAMS = 4096  # keeps a large GPU busy to the end; with fewer than an eighth, each sum is split
 
 
 def reduce_sum_config(outer: int, reduced: int, inner: int) -> ReduceSumConfig:
-    """The config of tracked runs for this shape. Reasoned, not yet tuned on any chip."""
+    """Config of tracked runs for this shape. Reasoned, not tuned on any chip yet."""
     block_inner = min(triton.next_power_of_2(inner), 128)
     block_reduced = min(triton.next_power_of_2(reduced), _TILE // block_inner)
     block_outer = min(triton.next_power_of_2(outer), _TILE // block_reduced) if inner == 1 else 1
@@ -42,9 +42,9 @@ def reduce_sum_config(outer: int, reduced: int, inner: int) -> ReduceSumConfig:
 
 
 def reduce_sum(x: torch.Tensor, dim: int | Sequence[int] | None = None, *, keepdim: bool = False) -> torch.Tensor:
-    """What warpwatch.kernels.reduce_sum computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1).
+    """Triton twin of warpwatch.kernels.reduce_sum, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1).
 
-    Where the dimensions are not neighbours in memory, x is copied with them last.
+    If the dimensions are not adjacent in memory, x is copied with them last.
     """
     axes = range(x.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
     summed = sorted(axis % max(x.dim(), 1) for axis in axes)
@@ -78,7 +78,7 @@ def _launch(x: torch.Tensor, out: torch.Tensor, outer: int, reduced: int, inner:
     inner_blocks = triton.cdiv(inner, config.block_inner)
     outer_blocks = triton.cdiv(outer, config.block_outer)
     part = triton.cdiv(triton.cdiv(reduced, splits), config.block_reduced) * config.block_reduced
-    with torch.cuda.device_of(x):  # the launch goes to the current device
+    with torch.cuda.device_of(x):  # Triton launches on the current device
         _reduce_sum[(outer_blocks * splits * inner_blocks,)](
             x,
             out,
@@ -109,9 +109,9 @@ def _reduce_sum(
     BLOCK_REDUCED: tl.constexpr,
     BLOCK_INNER: tl.constexpr,
 ):
-    """out[o, split, i] = sum over the split's r of x[o, r, i]; a program per outer block, split and inner block.
+    """out[o, split, i] = sum over the split's r of x[o, r, i]; one program per outer block, split and inner block.
 
-    Either BLOCK_OUTER is 1, or n_inner and BLOCK_INNER are: a tile's first dimension holds outer rows or none.
+    Either BLOCK_OUTER is 1, or n_inner and BLOCK_INNER are: a tile's first dimension holds outer rows or nothing.
     """
     block = tl.program_id(0)
     inner = (block % n_inner_blocks).to(tl.int64) * BLOCK_INNER + tl.arange(0, BLOCK_INNER)

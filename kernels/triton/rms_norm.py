@@ -1,4 +1,4 @@
-"""Root-mean-square normalisation in Triton; the formula is at the head of csrc/rms_norm/rms_norm.h."""
+"""Root-mean-square normalisation in Triton; the formula is in csrc/rms_norm/rms_norm.h."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .row_norm import launch
 
 
 def rms_norm(x: torch.Tensor, weight: torch.Tensor, *, eps: float = 1e-6) -> torch.Tensor:
-    """What warpwatch.kernels.rms_norm computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.rms_norm, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1)."""
     return launch(_rms_norm, "triton rms_norm", x, None, eps, {"weight": weight})[0]
 
 
 def add_rms_norm(
     x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, *, eps: float = 1e-6
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What warpwatch.kernels.add_rms_norm computes."""
+    """Triton twin of warpwatch.kernels.add_rms_norm."""
     return launch(_rms_norm, "triton add_rms_norm", x, residual, eps, {"weight": weight})
 
 
@@ -37,7 +37,7 @@ def _rms_norm(
     BLOCK_ROWS: tl.constexpr,
     BLOCK_COLS: tl.constexpr,
 ):
-    """out = h weight / sqrt(mean(h^2) + eps), h = x or the rounded x + residual; a program per BLOCK_ROWS rows."""
+    """out = h weight / sqrt(mean(h^2) + eps), h = x or the rounded x + residual; one program per BLOCK_ROWS rows."""
     row = (tl.program_id(0).to(tl.int64) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS))[:, None]
     col = tl.arange(0, BLOCK_COLS)[None, :]
     live = (row < n_rows) & (col < n_cols)

@@ -1,4 +1,4 @@
-"""Rotary position embedding in Triton; the formula is at the head of csrc/rope/rope.h."""
+"""Rotary position embedding in Triton; the formula is in csrc/rope/rope.h."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..operators._devices import check_devices
 class RopeConfig:
     """One way to launch `_rope`."""
 
-    block_seq: int  # positions of one program
-    heads: int  # heads that share one reading of cos and sin
+    block_seq: int  # positions per program
+    heads: int  # heads that share one load of cos and sin
     num_warps: int
 
 
-# Reasoned, not yet tuned on any chip: some 4096 elements of x per head and program, that is two loads of 16 bytes in
-# flight for each of 128 threads at two bytes an element, times four heads.
+# Reasoned, not tuned on any chip yet: about 4096 elements of x per head and program, i.e. two 16-byte loads in flight
+# for each of 128 threads with 2-byte elements, times four heads.
 _BY_HEAD_DIM = {
     64: RopeConfig(block_seq=64, heads=4, num_warps=4),
     128: RopeConfig(block_seq=32, heads=4, num_warps=4),
@@ -33,12 +33,12 @@ _OTHERWISE = RopeConfig(block_seq=16, heads=2, num_warps=4)
 
 
 def rope_config(head_dim: int) -> RopeConfig:
-    """The config of tracked runs for this head_dim."""
+    """Config of tracked runs for this head_dim."""
     return _BY_HEAD_DIM.get(head_dim, _OTHERWISE)
 
 
 def rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, interleaved: bool = False) -> torch.Tensor:
-    """What warpwatch.kernels.rope computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.rope, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1)."""
     check_devices("triton rope", x=x, cos=cos, sin=sin)
     *_, seq, head_dim = x.shape
     half = head_dim // 2
@@ -55,7 +55,7 @@ def rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, interleaved: 
 def rope_computed(
     x: torch.Tensor, positions: torch.Tensor, *, base: float = 10000.0, interleaved: bool = False
 ) -> torch.Tensor:
-    """What warpwatch.kernels.rope_computed computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.rope_computed, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1)."""
     check_devices("triton rope_computed", x=x, positions=positions)
     batch, _, _, head_dim = x.shape
     if head_dim % 2 or positions.shape != (batch,) or positions.dtype != torch.int64:
@@ -70,7 +70,7 @@ def rope_computed(
 
 @functools.cache
 def turns_of(half: int, base: float, device: torch.device) -> torch.Tensor:
-    """(half) int64: how far each pair turns from one position to the next, in 2^-64 turns, as csrc/rope/rope.h says."""
+    """(half) int64: the rotation of each pair per position, in 2^-64 turns (csrc/rope/rope.h)."""
     turns = (math.floor(math.ldexp(base ** (-i / half) / (2 * math.pi), 64) + 0.5) for i in range(half))
     return torch.tensor([turn - (turn >> 63 << 64) for turn in turns], dtype=torch.int64, device=device)
 
@@ -78,7 +78,7 @@ def turns_of(half: int, base: float, device: torch.device) -> torch.Tensor:
 def _turned(
     x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, strides: tuple[int, int], interleaved: bool
 ) -> torch.Tensor:
-    """cos and sin are float32 tables, or positions and turns, both int64."""
+    """Launch; cos and sin are float32 tables, or positions and turns, both int64."""
     batch, heads, seq, head_dim = x.shape
     half = head_dim // 2
     out = x.new_empty(x.shape)
@@ -87,7 +87,7 @@ def _turned(
     config = rope_config(head_dim)
     seq_blocks = triton.cdiv(seq, config.block_seq)
     head_groups = triton.cdiv(heads, config.heads)
-    with torch.cuda.device_of(x):  # the launch goes to the current device
+    with torch.cuda.device_of(x):  # Triton launches on the current device
         _rope[(seq_blocks * head_groups * batch,)](
             x,
             cos,
@@ -114,8 +114,8 @@ def _turned(
 
 @triton.jit
 def cos_and_sin(position, turn):
-    """Of each position (rows) and each pair's turn per position, in 2^-64 turns (columns)."""
-    # int64 wraps: whole turns fall away, and the upper half is the angle in 2^-31 half turns from half a turn back.
+    """cos and sin for positions (rows) and rotations per position (columns), in 2^-64 turns."""
+    # int64 wraps, which drops whole turns; the upper half is the signed angle in 2^-31 half turns.
     angle = ((position[:, None] * turn[None, :]) >> 32).to(tl.float32) * (3.141592653589793 / 2147483648.0)
     return tl.cos(angle), tl.sin(angle)
 
@@ -144,8 +144,8 @@ def _rope(
 ):
     """out.a = a cos - b sin, out.b = b cos + a sin for the pairs of BLOCK_SEQ positions in HEADS heads; fp32 inside.
 
-    One program per (sequence block, head group, batch), the sequence running fastest; out is contiguous. If COMPUTED,
-    cos_ptr is the position of each sequence's first row and sin_ptr each pair's turn per position, in 2^-64 turns.
+    One program per (sequence block, head group, batch); the sequence varies fastest; out is contiguous. If COMPUTED,
+    cos_ptr is the position of each sequence's first row and sin_ptr each pair's rotation per position, in 2^-64 turns.
     """
     block = tl.program_id(0)
     head_block = block // n_seq_blocks
@@ -163,12 +163,13 @@ def _rope(
 
     for h in tl.static_range(HEADS):
         head = (head_block % n_head_groups * HEADS + h).to(tl.int64)
-        # One element, not a scalar: Triton 3.9's interpreter makes an integer of a mask and-ed with a scalar.
+        # A one-element tensor: Triton 3.9's interpreter turns a mask and-ed with a scalar into an integer.
         there = tl.full((1, 1), head, tl.int64) < n_heads
         rows = x_ptr + batch * x_batch_stride + head * x_head_stride + seq[:, None] * x_seq_stride
         out_rows = out_ptr + ((batch * n_heads + head) * n_seq + seq[:, None]) * (2 * n_half)
         if INTERLEAVED:
-            # Neighbours are read together and parted in registers: reading every other element would waste half.
+            # Loads both elements of a pair and separates them in registers: strided loads would waste half of each
+            # sector.
             pair_column = tl.arange(0, 2 * BLOCK_HALF)
             pair_live = (seq < n_seq)[:, None] & (pair_column < 2 * n_half)[None, :] & there
             pairs = tl.load(rows + pair_column[None, :], mask=pair_live, other=0.0).to(tl.float32)

@@ -1,4 +1,4 @@
-"""Rotary embedding of keys on their way into pages, in Triton; the formula is at the head of
+"""Rotary embedding of keys fused with their append to a paged cache, in Triton; the formula is in
 csrc/rope_paged_kv_append/rope_paged_kv_append.h."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def rope_paged_kv_append(
     *,
     interleaved: bool = False,
 ) -> None:
-    """What warpwatch.kernels.rope_paged_kv_append does on a GPU, on CUDA tensors (CPU ones if interpreted)."""
+    """Triton twin of warpwatch.kernels.rope_paged_kv_append, for CUDA tensors (CPU ones if interpreted)."""
     check_devices("triton rope_paged_kv_append", k=k, cos=cos, sin=sin)
     capacity = k_pages.shape[2] * block_table.shape[1]
     if cos.shape != sin.shape or cos.shape[1:] != (k.shape[3] // 2,) or len(cos) < capacity:
@@ -49,7 +49,7 @@ def rope_computed_paged_kv_append(
     base: float = 10000.0,
     interleaved: bool = False,
 ) -> None:
-    """As rope_paged_kv_append, with angles computed from the positions."""
+    """Like rope_paged_kv_append, with angles computed from the positions."""
     turns = turns_of(k.shape[3] // 2, base, k.device)
     operator = "triton rope_computed_paged_kv_append"
     _append(operator, k, v, k_pages, v_pages, block_table, lengths, None, turns, (0, 0), interleaved)
@@ -68,7 +68,7 @@ def _append(
     strides: tuple[int, int],
     interleaved: bool,
 ) -> None:
-    """cos and sin are float32 tables; or sin is the turn of each pair, int64, and cos None."""
+    """Launch; cos and sin are float32 tables, or cos is None and sin each pair's rotation per position, int64."""
     check_append(operator, k, v, k_pages, v_pages, block_table, lengths)
     if k.shape[3] % 2:
         raise RuntimeError(f"{operator}: head_dim must be even, got k of shape {list(k.shape)}")
@@ -78,7 +78,7 @@ def _append(
     config = rope_config(head_dim)
     block_seq = min(config.block_seq, triton.next_power_of_2(seq))
     seq_blocks = triton.cdiv(seq, block_seq)
-    with torch.cuda.device_of(k):  # the launch goes to the current device
+    with torch.cuda.device_of(k):  # Triton launches on the current device
         _rope_paged_kv_append[(seq_blocks * heads * batch,)](
             k,
             v,
@@ -142,9 +142,10 @@ def _rope_paged_kv_append(
     BLOCK_SEQ: tl.constexpr,
     BLOCK_HALF: tl.constexpr,
 ):
-    """k's pairs turned by the angles of j = lengths[b] - n_seq + s, and v, to row j % PAGE_SIZE of page j / PAGE_SIZE.
+    """Rotate k by the angles of j = lengths[b] - n_seq + s; store it and v in row j % PAGE_SIZE of page j / PAGE_SIZE.
 
-    A program per (sequence block, head, batch); fp32 inside. Without cos_ptr, sin_ptr is each pair's turn per position.
+    One program per (sequence block, head, batch); fp32 inside. Without cos_ptr, sin_ptr is each pair's rotation per
+    position.
     """
     block = tl.program_id(0)
     head = (block // n_seq_blocks % n_heads).to(tl.int64)

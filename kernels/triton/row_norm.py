@@ -1,4 +1,4 @@
-"""What the Triton rms_norm and layer_norm have in common: checks, config and launch."""
+"""Shared by the Triton rms_norm and layer_norm: checks, config and launch."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..operators._devices import check_devices
 class RowNormConfig:
     """One way to launch `_rms_norm` or `_layer_norm`."""
 
-    block_rows: int  # rows of one program
+    block_rows: int  # rows per program
     num_warps: int
 
 
-# Reasoned, not yet tuned on any chip: 16 to 32 elements of a row a thread, that is two to four loads of 16 bytes in
-# flight at two bytes an element; narrow rows share a program.
+# Reasoned, not tuned on any chip yet: 16 to 32 elements of a row per thread, i.e. two to four 16-byte loads in flight
+# with 2-byte elements; narrow rows share a program.
 _BY_WIDTH = {
     128: RowNormConfig(block_rows=16, num_warps=4),
     256: RowNormConfig(block_rows=8, num_warps=4),
@@ -34,11 +34,11 @@ _BY_WIDTH = {
 }
 _NARROWER = RowNormConfig(block_rows=16, num_warps=4)
 _WIDER = RowNormConfig(block_rows=1, num_warps=32)
-MOST_COLUMNS = 65536  # of one program's registers: 64 fp32 a thread
+MOST_COLUMNS = 65536  # limit of a program's registers: 64 fp32 per thread
 
 
 def row_norm_config(block_cols: int) -> RowNormConfig:
-    """The config of tracked runs for rows of so many columns, rounded up to a power of two."""
+    """Config of tracked runs for rows of this many columns, rounded up to a power of two."""
     if block_cols < min(_BY_WIDTH):
         return _NARROWER
     return _BY_WIDTH.get(block_cols, _WIDER)
@@ -53,9 +53,10 @@ def launch(
     vectors: Mapping[str, torch.Tensor | None],
     **options: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The output and the sum of x and residual, or the output twice without one.
+    """Returns the output and x + residual; without a residual, the output twice.
 
-    `vectors` are of the columns, by name; in the place of one that is None the first goes to the kernel, unread.
+    `vectors` are per-column tensors by argument name; for one that is None, the kernel gets the first and does not read
+    it.
     """
     x_rows, residual_rows = _as_rows(operator, x, residual, **vectors)
     out = x.new_empty(x.shape)
@@ -65,7 +66,7 @@ def launch(
     rows, cols = x_rows.shape
     config = row_norm_config(triton.next_power_of_2(cols))
     first = next(iter(vectors.values()))
-    with torch.cuda.device_of(x):  # the launch goes to the current device
+    with torch.cuda.device_of(x):  # Triton launches on the current device
         function[(triton.cdiv(rows, config.block_rows),)](
             x_rows,
             x_rows if residual_rows is None else residual_rows,
@@ -89,7 +90,7 @@ def launch(
 def _as_rows(
     operator: str, x: torch.Tensor, residual: torch.Tensor | None, **vectors: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """x and residual as (rows, cols). Raises RuntimeError for what the twin does not take."""
+    """x and residual as (rows, cols). Raises RuntimeError for arguments that the twin does not support."""
     given = {name: vector for name, vector in vectors.items() if vector is not None}
     check_devices(operator, x=x, **({} if residual is None else {"residual": residual}), **given)
     cols = x.shape[-1]

@@ -1,5 +1,4 @@
-"""swiglu in Triton, both products in one launch; the formula is at the head of
-csrc/linear_activation/linear_activation.h."""
+"""swiglu in Triton, both products in one launch; the formula is in csrc/linear_activation/linear_activation.h."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ def swiglu(
     gate_bias: torch.Tensor | None = None,
     up_bias: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """What warpwatch.kernels.swiglu computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.swiglu, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1)."""
     biases = {"gate_bias": gate_bias, "up_bias": up_bias}
     given = {name: bias for name, bias in biases.items() if bias is not None}
     check_devices("triton swiglu", x=x, gate_weight=gate_weight, up_weight=up_weight, **given)
@@ -36,7 +35,7 @@ def swiglu(
     config = linear_activation_config(rows=rows, weights=2, element_bytes=x.element_size())
     if out.numel():
         grid = (triton.cdiv(outputs, config.block_outputs), triton.cdiv(rows, config.block_rows))
-        with torch.cuda.device_of(x):  # the launch goes to the current device
+        with torch.cuda.device_of(x):  # Triton launches on the current device
             _swiglu[grid](
                 x_rows,
                 gate_weight,

@@ -1,4 +1,4 @@
-"""The second step of the attention ladder in Triton: a block of queries walks over tiles of keys, no tensor cores."""
+"""Second step of the attention ladder in Triton: a block of queries loops over tiles of keys, without tensor cores."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import triton.language as tl
 
 from .naive_attention import check_attention
 
-# As in CUDA C++: 32 queries and tiles of 32 keys, 16 of the longest rows.
+# As in CUDA C++: 32 queries and tiles of 32 keys, 16 for the longest rows.
 _BLOCK_Q = 32
 
 
 def tiled_attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False, scale: float | None = None
 ) -> torch.Tensor:
-    """What warpwatch.kernels.tiled_attention computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.tiled_attention, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1)."""
     check_attention("triton tiled_attention", q, k, v)
     batch, heads_q, seq_q, head_dim = q.shape
     heads_kv, seq_kv = k.shape[1], k.shape[2]
@@ -25,7 +25,7 @@ def tiled_attention(
     if out.numel() == 0:
         return out
     query_blocks = triton.cdiv(seq_q, _BLOCK_Q)
-    with torch.cuda.device_of(q):  # the launch goes to the current device
+    with torch.cuda.device_of(q):  # Triton launches on the current device
         _tiled_attention[(query_blocks * heads_q * batch,)](
             q,
             k,
@@ -44,9 +44,9 @@ def tiled_attention(
             CAUSAL=causal,
             BLOCK_Q=_BLOCK_Q,
             BLOCK_KV=16 if head_dim > 128 else 32,
-            BLOCK_D=max(16, triton.next_power_of_2(head_dim)),  # tl.dot's least
+            BLOCK_D=max(16, triton.next_power_of_2(head_dim)),  # tl.dot's minimum
             num_warps=8,
-            num_stages=1,  # with tiles in flight its registers spill on sm_90
+            num_stages=1,  # more stages spill registers on sm_90
         )
     return out
 
@@ -78,9 +78,9 @@ def _tiled_attention(
     BLOCK_KV: tl.constexpr,
     BLOCK_D: tl.constexpr,
 ):
-    """out = softmax(scale q k^T) v for BLOCK_Q queries of one head, the softmax kept online; one program per block.
+    """out = softmax(scale q k^T) v for BLOCK_Q queries of one head, with an online softmax; one program per block.
 
-    Products of fp32 numbers in full precision: tensor cores have none, so the ordinary units do them.
+    fp32 products in full precision: tensor cores cannot compute them, so the FP32 cores do.
     """
     program = tl.program_id(0)
     query = (program % query_blocks) * BLOCK_Q + tl.arange(0, BLOCK_Q)
@@ -94,7 +94,7 @@ def _tiled_attention(
     v_ptr += batch * v_batch_stride + head // group * v_head_stride
     q = tl.load(q_ptr + rows * q_row_stride + column[None, :], mask=held, other=0.0).to(tl.float32)
 
-    # Query i sees the keys below seen[i], the block's last one those below `end`; both may be negative.
+    # Query i sees the keys below seen[i], the block's last query those below `end`; both may be negative.
     seen = tl.minimum(query + (seq_kv - seq_q + 1), seq_kv) if CAUSAL else query * 0 + seq_kv
     end = tl.minimum((program % query_blocks + 1) * BLOCK_Q + (seq_kv - seq_q), seq_kv) if CAUSAL else seq_kv
     top = tl.full([BLOCK_Q], float("-inf"), tl.float32)
@@ -109,15 +109,15 @@ def _tiled_attention(
         scores = tl.dot(q, tl.trans(k), input_precision="ieee")
         scores = tl.where(key[None, :] < seen[:, None], scores, float("-inf"))
         new_top = tl.maximum(top, tl.max(scores, axis=1))
-        # The maximum comes off before the scale goes on: scaled first, or in one fma, large scores are rounded by more
+        # The maximum is subtracted before scaling: scaling first, or in one FMA, would round large scores by more
         # than they differ.
-        # A query that has seen no key has the maximum -inf: subtracting 0 gives weights 0, not -inf + inf.
+        # A query that has seen no key has the maximum -inf: subtracting 0 gives weights 0, not exp(-inf + inf).
         base = tl.where(new_top == float("-inf"), 0.0, new_top)
         weights = tl.exp2((scores - base[:, None]) * scale_log2)
         shrink = tl.exp2((top - base) * scale_log2)
         total = total * shrink + tl.sum(weights, axis=1)
         out = tl.dot(weights, v, out * shrink[:, None], input_precision="ieee")
         top = new_top
-    out = out / tl.where(total == 0.0, 1.0, total)[:, None]  # a query that saw no key has summed nothing: 0 / 1
+    out = out / tl.where(total == 0.0, 1.0, total)[:, None]  # 0 / 1 for a query that saw no key
     out_at = out_ptr + ((batch * heads_q + head) * seq_q + rows) * head_dim + column[None, :]
     tl.store(out_at, out, mask=held)

@@ -1,4 +1,4 @@
-"""Addition in Triton; the formula is at the head of csrc/vector_add/vector_add.h."""
+"""Addition in Triton; the formula is in csrc/vector_add/vector_add.h."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ..operators._devices import check_devices
 class VectorAddConfig:
     """One way to launch `_vector_add`."""
 
-    block: int  # elements of one program
+    block: int  # elements per program
     num_warps: int
 
 
-# Reasoned, not yet tuned on any chip: eight elements of each vector a thread are one load of 16 bytes at two bytes an
-# element, two at four.
+# Reasoned, not tuned on any chip yet: eight elements of each vector per thread are one 16-byte load for 2-byte
+# elements, two for 4-byte elements.
 CONFIG = VectorAddConfig(block=1024, num_warps=4)
 
 
 def vector_add(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """What warpwatch.kernels.vector_add computes, on CUDA tensors (on CPU ones under TRITON_INTERPRET=1)."""
+    """Triton twin of warpwatch.kernels.vector_add, for CUDA tensors (CPU tensors under TRITON_INTERPRET=1)."""
     check_devices("triton vector_add", a=a, b=b)
     if a.shape != b.shape or a.dtype != b.dtype:
         raise RuntimeError(
@@ -37,7 +37,7 @@ def vector_add(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     count = out.numel()
     if count == 0:
         return out
-    with torch.cuda.device_of(a):  # the launch goes to the current device
+    with torch.cuda.device_of(a):  # Triton launches on the current device
         _vector_add[(triton.cdiv(count, CONFIG.block),)](
             a, b, out, count, BLOCK=CONFIG.block, num_warps=CONFIG.num_warps
         )
@@ -46,7 +46,7 @@ def vector_add(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 @triton.jit
 def _vector_add(a_ptr, b_ptr, out_ptr, n_elements, BLOCK: tl.constexpr):
-    """out = a + b in fp32; a program per BLOCK elements."""
+    """out = a + b in fp32; one program per BLOCK elements."""
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     live = i < n_elements
     a = tl.load(a_ptr + i, mask=live).to(tl.float32)
