@@ -1,4 +1,4 @@
-"""warpwatch's kernels as PyTorch operators. torch and the extension are loaded by the first operator asked for."""
+"""warpwatch's kernels as PyTorch operators. torch and the extension are loaded on the first access to an operator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .extension import extension_path as extension_path
 
 @cache
 def _homes() -> dict[str, str]:
-    """The public functions of operators/ and the module that defines each, read without importing torch."""
+    """Map each public function of operators/ to the module that defines it, without importing torch."""
     homes = {}
     for path in sorted(Path(__file__).with_name("operators").glob("[!_]*.py")):
         for node in ast.parse(path.read_text()).body:

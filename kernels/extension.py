@@ -1,4 +1,4 @@
-"""The compiled extension: where it is, and its operators as Python functions. Importable without torch."""
+"""The compiled extension: its path, and its operators as Python functions. Importable without torch."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _HOW_TO_BUILD = "run `pip install -e . --no-build-isolation --no-deps` in the ch
 
 
 def extension_path() -> Path | None:
-    """The built extension beside this file, or None where it has not been built."""
+    """The built extension next to this file; None if it has not been built."""
     path = Path(__file__).resolve().parent / _FILE
     return path if path.is_file() else None
 
 
 def load_operator(name: str, *, result: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """torch.ops.warpwatch.<name>, with the fake implementation that torch.compile and meta tensors run.
+    """torch.ops.warpwatch.<name>, with the fake implementation for torch.compile and meta tensors.
 
-    `result` takes the arguments by name and returns empty tensors of the right shapes and dtypes. Without it each
-    result is like the operator's first tensor. Nothing is allocated for an operator that returns nothing.
+    `result` takes the arguments by name and returns empty tensors of the right shapes and dtypes. By default each
+    result is like the operator's first tensor. An operator without results allocates nothing.
 
-    Where the extension is missing or older than the operator, the function returned says so when it is called: an
-    import never fails for want of a build.
+    If the extension is missing, or older than the operator, the returned function raises when it is called: importing
+    never fails because of a missing build.
     """
     import torch
 

@@ -1,7 +1,7 @@
 """Builds kernels/csrc into _C.abi3.so with ninja. Called by setup.py; needs no package of ours and imports no torch.
 
-Knobs, all read from the environment: WARPWATCH_CUDA_ARCHS ("all", "90a", "75;86" or "none"; this machine's GPUs without
-it), CUDA_HOME, CXX, MAX_JOBS, and XDG_CACHE_HOME for the store of objects.
+Environment variables: WARPWATCH_CUDA_ARCHS ("all", "90a", "75;86" or "none"; default: this machine's GPUs), CUDA_HOME,
+CXX, MAX_JOBS, and XDG_CACHE_HOME for the object store.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = ["build_extension"]
 
 
 def build_extension(root: Path, output: Path) -> bool:
-    """Compile what changed and put the extension at `output`; False where there is no PyTorch to build against.
+    """Compile what changed and write the extension to `output`; returns False if no PyTorch is installed.
 
-    Beside it comes <name>.build.json, build_record.py's. Objects stay in `root`/build/kernels, one folder per set of
-    architectures. Raises RuntimeError if a compiler fails.
+    Also writes <name>.build.json (build_record.py) next to it. Objects stay in `root`/build/kernels, one folder per set
+    of architectures. Raises RuntimeError if a compiler fails.
     """
     torch = find_torch()
     if torch is None:
@@ -55,7 +55,7 @@ def build_extension(root: Path, output: Path) -> bool:
 
 
 def _run_ninja(root: Path, folder: Path, toolchain: Toolchain, architectures: tuple[str, ...]) -> None:
-    """Build, and say what it cost."""
+    """Run the build and log its cost."""
     store = store_folder()
     with contextlib.suppress(OSError):  # without a store everything is compiled
         store.mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def _run_ninja(root: Path, folder: Path, toolchain: Toolchain, architectures: tu
 
 
 def _put(content: bytes, output: Path) -> None:
-    # Replaced in one step: a running process keeps the file that it has mapped.
+    # Replaced atomically: a running process keeps the file that it has mapped.
     if output.exists() and output.read_bytes() == content:
         return
     output.parent.mkdir(parents=True, exist_ok=True)

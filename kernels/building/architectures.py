@@ -1,9 +1,9 @@
-"""Which machine code each CUDA source is compiled to: its file's suffix against the architectures asked for.
+"""Target architectures of each CUDA source: the suffix of its file name against the chosen architectures.
 
-A file `<name>_sm75.cu` is for that GPU alone, `<name>_sm80.cu` for everything from Ampere on, `<name>_sm90a.cu` for
-Hopper's own instructions, and a file without suffix for all. `<name>_hbm.cu` is for the chips with HBM (A100,
-H100, B200), which have shared memory and TF32 rates that RTX cards have not: these would get kernels that spill and
-that nobody takes. A source no chosen architecture wants is left out.
+`<name>_sm75.cu` is for that GPU only, `<name>_sm80.cu` for Ampere and newer, `<name>_sm90a.cu` for Hopper's own
+instructions, a file without suffix for all. `<name>_hbm.cu` is for the chips with HBM (A100, H100, B200), whose shared
+memory and TF32 rates RTX cards do not have: there these kernels would spill and never be dispatched. A source that no
+chosen architecture needs is skipped.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ import subprocess
 from pathlib import PurePath
 
 ALL = "all"
-TRACKED = "75;86;89;90a;120"  # what ALL stands for: the GPUs whose compiled code is watched
+TRACKED = "75;86;89;90a;120"  # the meaning of ALL: the GPUs whose compiled code is tracked
 NONE = "none"
 FAMILIES = ("sm75", "sm80", "hbm", "sm90a")
 
-# SASS for these is made from one intermediate form each, so that a source passes the front end four times, not five.
-# sm_86 and sm_89 add no instruction to sm_80 that our sources use. sm_120 has a form of its own: the front end makes
-# other code of the same source there (packed fp32 arithmetic, loads of 32 bytes).
+# SASS for these comes from one PTX version each, so a source passes the front end four times instead of five. sm_86 and
+# sm_89 add no instruction to sm_80 that our sources use. sm_120 needs its own: the front end generates different code
+# for the same source there (packed fp32 arithmetic, 32-byte loads).
 _VIRTUAL = {"75": "75", "80": "80", "86": "80", "89": "80"}
 _WITH_HBM = (80, 90, 100, 103)
-# A GPU runs what is made for an earlier one of its major version; ptxas makes the same code of our sources for both.
+# A GPU runs code for an earlier GPU of its major version; ptxas generates the same code from our sources for both.
 _RUNS_CODE_OF = {"89": "86"}
-# Sources of the sm_80 family for whose work Hopper has kernels of its own. A build for Hopper alone links them too.
+# Sources of the sm_80 family whose work Hopper does with kernels of its own. A build for Hopper alone links them too.
 NOT_FOR_HOPPER = {"flash_attention_backward_fp32_sm80", "flash_attention_fp32_sm80", "int4_linear_sm80"}
-# Those of which ptxas makes the same code for sm_90a from the form of sm_80: one pass of the front end for both.
+# Those for which ptxas generates the same sm_90a code from sm_80's PTX: one pass of the front end serves both.
 HOPPER_AS_SM80 = {"flash_attention_backward_sm80", "flash_attention_packed_sm80", "flash_attention_sm80"}
 
 
 def parse(text: str | None) -> tuple[str, ...]:
-    """The architectures of WARPWATCH_CUDA_ARCHS, oldest first: "all", "none" or a list like "75;86;89;90a;120".
+    """Parse WARPWATCH_CUDA_ARCHS, oldest first: "all", "none" or a list like "75;86;89;90a;120".
 
-    Without one, those of this machine's GPUs; empty where it has none. Raises ValueError for what is no such list.
+    None means this machine's GPUs, () without any. Raises ValueError for any other text.
     """
     text = (text or "").strip() or ";".join(of_this_machine()) or NONE
     if text.lower() == NONE:
@@ -51,33 +51,33 @@ def parse(text: str | None) -> tuple[str, ...]:
 
 
 def of_this_machine() -> tuple[str, ...]:
-    """The architectures of the GPUs that the NVIDIA driver sees; none without a driver, or for GPUs older than 75."""
+    """Architectures of the GPUs that the NVIDIA driver reports; () without a driver, or for GPUs older than 75."""
     command = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
     try:
         said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     except (OSError, subprocess.SubprocessError):
         return ()
     numbers = {int(line.replace(".", "")) for line in said.split() if re.fullmatch(r"\d+\.\d", line)}
-    # Hopper's own instructions are in the form "90a" alone.
+    # Hopper's own instructions need the target "90a".
     return tuple("90a" if number == 90 else str(number) for number in sorted(numbers) if number >= 75)
 
 
 def family(source: PurePath) -> str | None:
-    """The suffix that says which GPUs a CUDA source is for; None: for all."""
+    """The file-name suffix that says which GPUs a CUDA source is for; None means all."""
     suffix = source.stem.rpartition("_")[2]
     return suffix if suffix in FAMILIES else None
 
 
 def has_family(name: str, architectures: tuple[str, ...]) -> bool:
-    """Whether sources of this family are part of a build for these architectures."""
+    """Whether a build for these architectures contains sources of this family."""
     return bool(_codes(name, architectures))
 
 
 def gencode(source: PurePath, architectures: tuple[str, ...]) -> tuple[str, ...]:
-    """nvcc's -gencode flags for one source; empty if no chosen architecture wants it.
+    """nvcc's -gencode flags for one source; empty if no chosen architecture needs it.
 
-    SASS for every architecture of the source's family, and the oldest portable intermediate form beside it as PTX,
-    which GPUs not listed here compile when they load it. The "a" forms are not portable and bring no PTX.
+    SASS for every architecture of the source's family, plus PTX of the oldest portable one, which other GPUs compile
+    when they load it. The "a" targets are not portable and get no PTX.
     """
     codes = _codes(family(source), architectures)
     if source.stem in NOT_FOR_HOPPER and codes.pop("90a", []) and not codes:
@@ -88,7 +88,7 @@ def gencode(source: PurePath, architectures: tuple[str, ...]) -> tuple[str, ...]
 
 
 def _codes(family_name: str | None, architectures: tuple[str, ...]) -> dict[str, list[str]]:
-    """Intermediate form -> what is made from it."""
+    """Map each PTX target to the code generated from it."""
     codes: dict[str, list[str]] = {}
     members = _members(family_name, architectures)
     for name in members:
@@ -98,7 +98,7 @@ def _codes(family_name: str | None, architectures: tuple[str, ...]) -> dict[str,
         codes.setdefault(virtual, []).append(f"sm_{name}")
     portable = [virtual for virtual in codes if virtual.isdigit()]
     if family_name == "hbm" and any(name.isdigit() and _number(name) >= 80 for name in architectures):
-        portable = ["80"]  # a build for RTX cards alone links these too, and runs on the others through PTX
+        portable = ["80"]  # a build for RTX cards alone links these too; the other GPUs run them through PTX
     if portable:
         oldest = min(portable, key=_number)
         codes.setdefault(oldest, []).append(f"compute_{oldest}")

@@ -1,6 +1,6 @@
-"""What a build tells of itself, as JSON beside the extension: how long each source took to compile, and the host code.
+"""Build record, written as JSON next to the extension: compile time of each source, and a hash of its host code.
 
-Machine code for the GPU can be read from the extension later; these two cannot.
+The GPU's machine code can be read from the extension later; these two cannot.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ SCHEMA = 1
 def build_record(root: Path, objects: Mapping[Path, Path]) -> str:
     """JSON of {"schema", "sources": {source below kernels/csrc: {"compile_s", "host_sha256"}}}.
 
-    compile_s is CPU time, which a busy machine does not lengthen, of the compilation that the object comes from.
-    host_sha256 is of what the CPU runs: it launches the kernels, and tells grids and tiles their sizes.
+    compile_s is the CPU time of the compilation that made the object, which does not depend on the machine's load.
+    host_sha256 is a hash of the host code, which launches the kernels and chooses grids and tiles.
     """
     sources = {
         str(source.relative_to("kernels/csrc")): {
@@ -47,8 +47,8 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
 _RELA = 4
 _SECTION_SYMBOL = 3
-# Code and constants; tables of functions, virtual ones too (.data.rel.ro); variables that start with a value; what runs
-# as the library is loaded. What a table points to stands in its relocations.
+# Code and constants; tables of functions, virtual ones included (.data.rel.ro); initialised variables; initialisers
+# that run when the library is loaded. A table's targets are in its relocations.
 _RUN = (b".text", b".rodata", b".data", b".tdata", b".init_array")
 # nvcc names a file's anonymous namespace and its registration functions by hashes of the file's path.
 _OF_THE_PATH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{8}(?=_\d+_\w+_cu_)|(?<=_cu_)[0-9a-f]{8}(?![0-9a-f])")
@@ -64,10 +64,10 @@ class _Section:
 
 
 def host_code_sha256(path: Path) -> str:
-    """Of code, constants and data, with what they refer to by name; not of the machine code for a GPU in the object.
+    """Hash of code, constants and data, with the names they refer to; without the GPU's machine code in the object.
 
-    Two compilations of one source agree wherever the checkout lies, and so does a source in which a comment changed.
-    Raises ValueError if the file is no 64-bit little-endian ELF.
+    Two compilations of one source agree wherever the checkout is, and after a change of comments.
+    Raises ValueError if the file is not a 64-bit little-endian ELF.
     """
     data = path.read_bytes()
     if data[:6] != b"\x7fELF\x02\x01":
@@ -90,7 +90,7 @@ def host_code_sha256(path: Path) -> str:
 def _sections(data: bytes) -> list[_Section]:
     header = _HEADER.unpack_from(data)
     start, count, names_at = header[6], header[12], header[13]
-    if count == 0:  # more than 65279 of them: the number stands in the first one
+    if count == 0:  # more than 65279 sections: the first one holds the number
         count = _SECTION.unpack_from(data, start)[5]
     if names_at == 0xFFFF:
         names_at = _SECTION.unpack_from(data, start)[6]

@@ -1,4 +1,4 @@
-"""The build as ninja reads it: one rule per compiler, one edge per source, one shared library."""
+"""Writes build.ninja: one rule per compiler, one edge per source, one shared library."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from . import architectures as arch
 from .object_store import key_of, store_folder
 from .toolchain import Toolchain
 
-TIMES = ".times"  # beside an object: the CPU time it took, as the shell's `times` says it
-# What ptxas says, for information only, where it cannot follow the wgmmas under way: it then waits for each (C7510 to
-# C7520). Such a kernel is right and several times slower, which another nvcc may make of any of ours.
+TIMES = ".times"  # next to an object: its CPU time, as reported by the shell's `times`
+# ptxas's message, at level info, when it cannot track in-flight wgmmas and so waits for each (C7510 to C7520). Such a
+# kernel is correct but several times slower; another nvcc may do this to any of ours.
 SERIALIZED_WGMMA = r"wgmma\.mma_async instructions are serialized|warpgroup\.(arrive|wait) is injected"
 _PREFIX_MAP = "-ffile-prefix-map="
-_SAID = ".said"  # beside an object: what nvcc said, if it said anything
-TORCH_TARGET_VERSION = "0x020a000000000000"  # PyTorch 2.10: the stable ABI's first version with all we use
+_SAID = ".said"  # next to an object: nvcc's output, if any
+TORCH_TARGET_VERSION = "0x020a000000000000"  # PyTorch 2.10: the first stable ABI with everything we use
 
 
 def ninja_file(root: Path, folder: Path, toolchain: Toolchain, architectures: tuple[str, ...]) -> str:
-    """The text of build.ninja; run from `root`, it leaves `folder`/_C.abi3.so.
+    """The text of build.ninja; run from `root`, it creates `folder`/_C.abi3.so.
 
-    An edge names the object of the store that it is equal to. The name changes with whatever the object depends on, and
-    with it the edge's command: so ninja needs to know of no headers. Objects hold no absolute path.
+    An edge names its object in the store. The name is a hash of everything the object depends on, so the edge's command
+    changes with it and ninja needs no header dependencies. Objects contain no absolute path.
     """
     defines = [f"-D{name}={value}" for name, value in _macros(toolchain, architectures).items()]
     compile_cxx = _line([toolchain.cxx, *_cxx_flags(toolchain), *defines])
@@ -49,7 +49,7 @@ def ninja_file(root: Path, folder: Path, toolchain: Toolchain, architectures: tu
 
 
 def objects_of(root: Path, folder: Path, toolchain: Toolchain, architectures: tuple[str, ...]) -> dict[Path, Path]:
-    """The object of each source that is part of this build, both relative to `root`, in the order of compilation."""
+    """Each source of this build and its object, both relative to `root`, in order of compilation."""
     return {
         source: folder / source.relative_to("kernels/csrc").with_suffix(source.suffix + ".o")
         for source in _sources(root)
@@ -60,7 +60,7 @@ def objects_of(root: Path, folder: Path, toolchain: Toolchain, architectures: tu
 def object_keys(
     root: Path, toolchain: Toolchain, architectures: tuple[str, ...], sources: Iterable[Path]
 ) -> dict[Path, str]:
-    """The name in the store of each source's object."""
+    """Each source's key in the object store."""
     versions = toolchain.versions
     cxx = [versions["c++"], versions["torch"], *_flags_only(_cxx_flags(toolchain))]
     cuda = [versions["c++"], versions.get("cuda", ""), *_flags_only(_cuda_flags(toolchain))] if toolchain.cuda else []
@@ -74,13 +74,13 @@ def object_keys(
 
 
 def _flags_only(words: list[str]) -> list[str]:
-    """Without the places of compilers and headers: their versions are part of a key, and places differ."""
+    """Drop the paths of compilers and headers: the key has their versions, and paths differ between machines."""
     kept = (_PREFIX_MAP if word.startswith(_PREFIX_MAP) else word for word in words)
     return [word for word in kept if not word.startswith(("/", "-ccbin="))]
 
 
 def _compile_rule(name: str, command: str, description: str, *, refused: str | None = None) -> list[str]:
-    """The rule of one compiler; a compilation that says what the pattern `refused` matches has failed."""
+    """The ninja rule of one compiler; a compilation whose output matches the pattern `refused` fails."""
     compilation = f"{command} -c $in -o $out"
     if refused is not None:
         said = f"$out{_SAID}"
@@ -91,9 +91,9 @@ def _compile_rule(name: str, command: str, description: str, *, refused: str | N
         )
     stored = "$store/$key"
     take = f"cp {stored}{TIMES} $out{TIMES} && cp {stored}.o $out && touch {stored}.o"
-    # `times` is the shell's own: its second line is the CPU time of all that the shell ran, and of what that ran.
-    # The object is renamed into its place last, whole; a store that cannot be written to is no error.
-    # Sources edited during the build no longer match their key: their objects are not stored.
+    # The second line of the shell's `times` is the CPU time of all its children. The object is renamed into place last,
+    # as a whole; an unwritable store is not an error. Sources edited during the build no longer match their key, so
+    # their objects are not stored.
     unchanged = 'test -z "$$(find kernels/csrc -newer $builddir/build.ninja -print -quit)"'
     keep = f"{unchanged} && cp $out{TIMES} {stored}{TIMES} && cp $out {stored}.$$$$ && mv {stored}.$$$$ {stored}.o"
     return [
@@ -105,14 +105,14 @@ def _compile_rule(name: str, command: str, description: str, *, refused: str | N
 
 
 def _sources(root: Path) -> list[Path]:
-    # CUDA first and the largest of it foremost: those are the long ones, and ninja starts in this order.
+    # CUDA sources first, largest first: they take longest, and ninja starts edges in this order.
     found = [path for suffix in ("*.cu", "*.cpp") for path in (root / "kernels/csrc").rglob(suffix)]
     found.sort(key=lambda path: (path.suffix != ".cu", -path.stat().st_size, path))
     return [path.relative_to(root) for path in found]
 
 
 def _macros(toolchain: Toolchain, architectures: tuple[str, ...]) -> dict[str, str]:
-    """Whether there is CUDA, the list of architectures, and for each family of sources whether it has launchers."""
+    """Macros that say whether there is CUDA, for which architectures, and which families of sources have launchers."""
     with_cuda = toolchain.cuda is not None
     families = {name: with_cuda and arch.has_family(name, architectures) for name in arch.FAMILIES}
     return {
@@ -125,7 +125,7 @@ def _macros(toolchain: Toolchain, architectures: tuple[str, ...]) -> dict[str, s
 def _cxx_flags(toolchain: Toolchain) -> list[str]:
     flags = ["-std=c++20", "-O3", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Ikernels/csrc"]
     flags += [f"-DTORCH_TARGET_VERSION={TORCH_TARGET_VERSION}", "-isystem", str(toolchain.torch.include)]
-    # Checks in PyTorch's headers name their file: without its place, which differs from environment to environment.
+    # Checks in PyTorch's headers contain their file's path; it is removed, since it differs between environments.
     flags += [f"{_PREFIX_MAP}{toolchain.torch.include}=torch"]
     if toolchain.cuda:
         flags += ["-isystem", str(toolchain.cuda.include)]
@@ -141,13 +141,13 @@ def _cuda_flags(toolchain: Toolchain) -> list[str]:
         "-Xcompiler=-fPIC,-fvisibility=hidden,-Wall",
         "-Ikernels/csrc",
         "-DWARPWATCH_WITH_CUDA=1",
-        "-compress-mode=size",  # a fifth of the library's size; the driver unpacks what it loads
+        "-compress-mode=size",  # a fifth of the library's size; the driver decompresses on load
     ]
 
 
 def _link(toolchain: Toolchain) -> str:
-    # PyTorch is loaded before us and found by name, so there is no rpath; its CUDA half is absent from a CPU build
-    # of it, hence undefined symbols are allowed. Our own CUDA runtime is static and hidden.
+    # PyTorch is loaded before us and found by name, so no rpath; a CPU build of it lacks the CUDA half, so undefined
+    # symbols are allowed. Our own CUDA runtime is static and hidden.
     words = [toolchain.cxx, "-shared", "-o", "$out", "$in", f"-L{toolchain.torch.libraries}"]
     words += ["-Wl,--no-as-needed", "-ltorch", "-lc10", "-Wl,--as-needed"]
     words += ["-Wl,--allow-shlib-undefined", "-Wl,--exclude-libs,ALL", "-Wl,--gc-sections"]
@@ -157,10 +157,10 @@ def _link(toolchain: Toolchain) -> str:
 
 
 def _line(words: list[str]) -> str:
-    """Words as one shell command inside a ninja file, where a dollar is doubled."""
+    """Quote words as one shell command in a ninja file, with dollars doubled."""
     return shlex.join(words).replace("$", "$$")
 
 
 def _path(path: Path) -> str:
-    """A path as ninja reads it in a build line."""
+    """Quote a path for a ninja build line."""
     return "".join(f"${sign}" if sign in "$ :" else sign for sign in str(path))

@@ -1,7 +1,7 @@
-"""Objects that this machine has compiled, by the content of what they were compiled from.
+"""Content-addressed store of compiled objects on this machine.
 
-A checkout, asv's environments and other commits share them: no source is compiled twice with the same compilers, flags
-and architectures. (ccache does this where it is installed; sccache 0.16 keeps nvcc's objects apart by folder.)
+Checkouts, asv's environments and commits share it: no source is compiled twice with the same compilers, flags and
+architectures. (ccache would do this too; sccache 0.16 keeps nvcc's objects separate by folder.)
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-LARGEST_BYTES = 2 * 2**30  # some hundred builds for one architecture
+LARGEST_BYTES = 2 * 2**30  # about a hundred builds for one architecture
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.MULTILINE)
 
 
@@ -23,11 +23,11 @@ def store_folder() -> Path:
 
 
 def key_of(source: Path, csrc: Path, compilation: Iterable[str], macros: Mapping[str, str] | None = None) -> str:
-    """SHA-256 over `compilation` (compilers, flags, architectures) and the source with all headers of ours it includes.
+    """SHA-256 over `compilation` (compilers, flags, architectures) and the source with all of our headers it includes.
 
-    Of `macros` (name to value), only those that the source or a header names are part of the key: most CPU sources are
-    the same for every set of architectures. PyTorch's, CUDA's and the system's headers count through the versions in
-    `compilation`.
+    Of `macros` (name to value), only those that the source or a header mentions are part of the key: most CPU sources
+    are the same for every set of architectures. The headers of PyTorch, CUDA and the system are covered by the versions
+    in `compilation`.
     """
     texts = {path.relative_to(csrc): path.read_bytes() for path in sorted(_with_headers(source, csrc))}
     used = [
@@ -42,7 +42,7 @@ def key_of(source: Path, csrc: Path, compilation: Iterable[str], macros: Mapping
 
 
 def prune(folder: Path, largest_bytes: int = LARGEST_BYTES) -> None:
-    """Remove the objects that were not used for longest, until the rest fits."""
+    """Remove the least recently used objects until the rest fits."""
     files = sorted(((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("*.o")), reverse=True)
     kept = 0
     for _, size, path in files:

@@ -1,4 +1,4 @@
-"""What the build compiles with: the C++ compiler, the CUDA compiler and PyTorch's headers, each where it is."""
+"""Finds what the build needs: the C++ compiler, the CUDA compiler and PyTorch's headers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CudaToolkit:
     include: Path
     libraries: Path
     version: str  # "13.0"
-    build: str  # all that nvcc says of its version
+    build: str  # nvcc's full version text
     origin: str  # how it was found, for the log
 
 
@@ -36,7 +36,7 @@ class Torch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
-    """Everything a build runs or includes; no CUDA toolkit means an extension for the CPU alone."""
+    """Everything that a build runs or includes; without a CUDA toolkit, the extension is for the CPU only."""
 
     cxx: str
     torch: Torch
@@ -44,20 +44,20 @@ class Toolchain:
 
     @property
     def versions(self) -> dict[str, str]:
-        """What an object depends on beside sources and flags."""
+        """What an object depends on besides sources and flags."""
         cuda = {"cuda": self.cuda.build} if self.cuda else {}
         return {"c++": _said([self.cxx, "--version"]), "torch": self.torch.version, **cuda}
 
 
 def find_torch() -> Torch | None:
-    """The headers and libraries of an installed PyTorch of 2.10 or newer, without importing it."""
+    """Headers and libraries of an installed PyTorch 2.10 or newer, without importing it."""
     spec = importlib.util.find_spec("torch")
     if spec is None or not spec.submodule_search_locations:
         return None
     home = Path(next(iter(spec.submodule_search_locations)))
     version = _torch_version()
-    # Older ones have the folder too, without the calls that the bindings use. One that was built from source and put on
-    # the path has no version: it is trusted.
+    # Older versions have the folder too, but not the functions that the bindings use. A PyTorch built from source and
+    # put on the path has no version: it is trusted.
     too_old = version is not None and tuple(map(int, version.split(".")[:2])) < (2, 10)
     if too_old or not (home / "include" / "torch" / "csrc" / "stable").is_dir():
         return None
@@ -72,7 +72,7 @@ def _torch_version() -> str | None:
 
 
 def find_ninja() -> list[str]:
-    """The command that runs ninja: this environment's own, else the machine's. Raises RuntimeError without one."""
+    """The command that runs ninja: this environment's, else the machine's. Raises RuntimeError without one."""
     beside_python = Path(sys.executable).parent / "ninja"
     if beside_python.is_file():
         return [str(beside_python)]
@@ -84,7 +84,7 @@ def find_ninja() -> list[str]:
 
 
 def find_toolchain(torch: Torch, *, with_cuda: bool) -> Toolchain:
-    """The compilers of this machine. Raises RuntimeError where there is no C++ compiler."""
+    """The compilers of this machine. Raises RuntimeError without a C++ compiler."""
     cxx = os.environ.get("CXX") or shutil.which("g++") or shutil.which("c++")
     if cxx is None:
         raise RuntimeError("no C++ compiler on PATH: install g++ (Debian: apt-get install g++), or set CXX")
@@ -96,9 +96,9 @@ def find_toolchain(torch: Torch, *, with_cuda: bool) -> Toolchain:
 
 
 def find_cuda() -> CudaToolkit | None:
-    """The CUDA compiler of CUDA_HOME, else of PATH, else of the pip packages; None where there is none.
+    """The CUDA compiler of CUDA_HOME, else of PATH, else of the pip packages; None without any.
 
-    Raises RuntimeError if CUDA_HOME names a place without a working nvcc: somebody meant that one.
+    Raises RuntimeError if CUDA_HOME is set to a folder without a working nvcc.
     """
     home = os.environ.get("CUDA_HOME")
     if home:
@@ -125,7 +125,7 @@ def _toolkit(nvcc: Path, origin: str) -> CudaToolkit | None:
         return None
     build = _said([str(nvcc), "--version"])
     version = re.search(r"release (\d+\.\d+)", build)
-    # nvcc may be a wrapper script: it knows its own home.
+    # nvcc may be a wrapper script; ask it for its installation folder.
     top = re.search(r"^#\$ TOP=(.+)$", _said([str(nvcc), "--dryrun", "-x", "cu", "-c", os.devnull]), re.MULTILINE)
     if version is None or top is None:
         return None

@@ -1,4 +1,4 @@
-"""The kernels inside models of Hugging Face transformers, each switched in by itself. Only here is it imported."""
+"""The kernels in Hugging Face transformers models, each enabled separately. Only this package imports transformers."""
 
 from .attention import ATTENTION, register_attention
 from .cache import ContiguousCache, GraphCache

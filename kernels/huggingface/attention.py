@@ -14,18 +14,18 @@ from transformers.masking_utils import causal_mask_function, sliding_window_caus
 from ..modules.causal_attention import causal_attention, causal_attention_to
 
 ATTENTION = "warpwatch"
-# What some models ask of attention beside a causal mask, and the kernel does not do.
+# Options of attention that some models use and the kernel does not support.
 _UNSUPPORTED = ("position_bias", "s_aux", "softcap", "output_attentions")
 
 
 def register_attention() -> str:
-    """Make `attn_implementation="warpwatch"` known to transformers; the name.
+    """Register `attn_implementation="warpwatch"` with transformers; returns that name.
 
-    For a model at hand: `model.set_attn_implementation(register_attention())`. It serves causal decoders, with a
-    sliding window too, in batches padded on the left or on the right, and trains them where flash_attention has a
-    gradient. Padding costs one copy of the mask to the host in each forward pass, and one launch for each sequence in
-    each layer. With a cache whose length is a tensor (GraphCache, or transformers' own StaticCache) batches have no
-    padding, and without an attention_mask a step of up to 8 tokens can be captured in a CUDA graph.
+    For an existing model: `model.set_attn_implementation(register_attention())`. Supports causal decoders, also with a
+    sliding window, in batches padded on the left or right, and training where flash_attention has a gradient. Padding
+    costs one copy of the mask to the host per forward pass and one launch per sequence and layer. With a cache whose
+    length is a tensor (GraphCache, or transformers' own StaticCache) batches have no padding, and without an
+    attention_mask a step of up to 8 tokens can be captured in a CUDA graph.
     """
     AttentionInterface.register(ATTENTION, _attention_forward)
     AttentionMaskInterface.register(ATTENTION, _mask)
@@ -34,7 +34,7 @@ def register_attention() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """Which of `length` positions are a sequence's tokens: those from begin to end. In place of a mask tensor."""
+    """The positions begin .. end of `length` that are a sequence's tokens. Takes the place of a mask tensor."""
 
     length: int
     spans: tuple[tuple[int, int], ...]
@@ -42,10 +42,11 @@ class Padding:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """How far the room that a cache returns is filled, the new tokens among it. In place of a mask tensor."""
+    """How many positions of a preallocated cache are filled, the new tokens included. Takes the place of a mask
+    tensor."""
 
-    length: int | torch.Tensor  # a tensor () where only the device knows
-    ndim: ClassVar[int] = 4  # of a mask that generate() makes ahead; _mask gets it back
+    length: int | torch.Tensor  # a tensor () if only the device knows it
+    ndim: ClassVar[int] = 4  # that of a mask which generate() prepares; it is passed back to _mask
 
 
 def _mask(
@@ -58,12 +59,13 @@ def _mask(
     attention_mask: Filled | torch.Tensor | None = None,
     **_options: Any,
 ) -> Padding | Filled | None:
-    """None where every sequence sees all keys up to its own position, else what it sees.
+    """None if every sequence sees all keys up to its own position, else a description of what it sees.
 
-    transformers calls it once in a forward pass for each kind of layer. kv_length keys come to the attention, the last
-    q_length of them new, unless q_offset says that there were so many before and that the rest is room; a cache of a
-    sliding window has dropped kv_offset older ones. The window itself is told to the attention by its layer.
-    Raises NotImplementedError for a mask that is not causal or has holes, and for padding or a window beside such room.
+    transformers calls this once per forward pass for each kind of layer. Attention gets kv_length keys, of which the
+    last q_length are new, unless q_offset gives the number of earlier keys and the rest is unused capacity; a
+    sliding-window cache has dropped the oldest kv_offset keys. The layer passes the window itself to attention.
+    Raises NotImplementedError for a mask that is not causal or has holes, and for padding or a window with such
+    capacity.
     """
     if mask_function is not causal_mask_function and not _is_plain_window(mask_function):
         raise NotImplementedError(
@@ -81,7 +83,7 @@ def _mask(
                 "room which nothing has been written to, as GraphCache and StaticCache do; "
                 "pass past_key_values=ContiguousCache(model.config, max_length)"
             )
-        filled = q_offset + q_length  # int32 is what attention takes: once for all layers
+        filled = q_offset + q_length  # int32 as attention takes it: converted once for all layers
         return Filled(filled.to(torch.int32) if isinstance(filled, torch.Tensor) else filled)
     if attention_mask is None or not padded:
         return None
@@ -96,9 +98,9 @@ def _mask(
 
 
 def _is_plain_window(mask_function: Callable[..., Any]) -> bool:
-    """Whether it is what transformers makes for a sliding window on a causal mask, with nothing on top.
+    """Whether this is transformers' sliding window on a causal mask, with nothing added.
 
-    Such functions are closures without a name: they are told by the code of what they combine.
+    Such functions are anonymous closures, identified by the code of the functions they combine.
     """
     plain = sliding_window_causal_mask_function(1)
     return _codes(mask_function) == _codes(plain)
@@ -132,9 +134,9 @@ def _attention_forward(
     is_causal: bool | None = None,
     **options: Any,
 ) -> tuple[torch.Tensor, None]:
-    """(batch, seq_q, heads_q, head_dim), and no weights; query (batch, heads_q, seq_q, head_dim), key and value alike.
+    """(batch, seq_q, heads_q, head_dim), and None for the weights; query, key, value (batch, heads, seq, head_dim).
 
-    Raises NotImplementedError for what the kernel does not do.
+    Raises NotImplementedError for options that the kernel does not support.
     """
     asked = [name for name in _UNSUPPORTED if options.get(name)]
     if dropout:
@@ -174,7 +176,7 @@ def _padded(
     scaling: float | None,
     window: int | None,
 ) -> torch.Tensor:
-    """Sequences without their padding, those that lie alike in one launch; queries that are padding get zeros."""
+    """Attend without the padding, equally padded sequences in one launch; queries that are padding get zeros."""
     out = torch.zeros_like(query)
     seen_before = padding.length - query.shape[2]
     for span in sorted(set(padding.spans)):
@@ -182,8 +184,8 @@ def _padded(
         begin, end = span
         first, last = max(begin - seen_before, 0), end - seen_before
         if first >= last:
-            continue  # no query of these is a token
-        # One slice where they stand together, else copies of them.
+            continue  # none of these queries is a token
+        # A slice if the sequences are adjacent, else a copy.
         these = slice(rows[0], rows[-1] + 1) if rows[-1] - rows[0] + 1 == len(rows) else rows
         queries, keys, values = query[these, :, first:last], key[these, :, begin:end], value[these, :, begin:end]
         out[these, :, first:last] = causal_attention(queries, keys, values, scaling, window)

@@ -1,4 +1,4 @@
-"""Caches of transformers: KVCache as one, and one whose length lies on the GPU, so that CUDA graphs can hold a step."""
+"""transformers caches: one around KVCache, and one whose length is on the GPU, for CUDA graphs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..operators.kv_append import kv_append
 
 
 class ContiguousCache(Cache):
-    """Room for `max_length` positions in each layer of a causal decoder, allocated when its first keys come.
+    """Capacity for `max_length` positions in each layer of a causal decoder, allocated with its first keys.
 
     For `generate(..., past_key_values=ContiguousCache(model.config, max_length))` and for calling the model: unlike
-    DynamicCache it copies nothing that is already there, unlike StaticCache it returns only what is filled, so that
+    DynamicCache it never copies old keys and values, unlike StaticCache it returns only the filled part, so that
     attention needs no mask.
-    Raises NotImplementedError for a model whose layers do not all attend to everything before them.
+    Raises NotImplementedError for a model with layers that do not attend to all previous positions.
     """
 
     def __init__(self, config: PreTrainedConfig, max_length: int) -> None:
@@ -28,7 +28,7 @@ class ContiguousCache(Cache):
 
 
 def _layers_of_full_attention(config: PreTrainedConfig, cache: str) -> int:
-    """How many layers a causal decoder has. Raises NotImplementedError, in the name of `cache`, for other layers."""
+    """Number of layers of a causal decoder. Raises NotImplementedError, naming `cache`, for other kinds of layers."""
     config = config.get_text_config(decoder=True)
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
     if kinds != {"full_attention"} or getattr(config, "sliding_window", None) is not None:
@@ -40,7 +40,7 @@ def _layers_of_full_attention(config: PreTrainedConfig, cache: str) -> int:
 
 
 class _Layer(CacheLayerMixin):
-    """One layer's room for `max_length` positions, whose other sizes are those of its first keys."""
+    """One layer's capacity for `max_length` positions; the other sizes are those of its first keys."""
 
     is_sliding = False
     is_croppable = True
@@ -71,7 +71,7 @@ class _Layer(CacheLayerMixin):
 
 
 class _ContiguousLayer(_Layer):
-    """One layer's KVCache."""
+    """KVCache of one layer."""
 
     def __init__(self, max_length: int) -> None:
         super().__init__(max_length)
@@ -105,7 +105,7 @@ class _ContiguousLayer(_Layer):
             self.keys, self.values = self._cache.filled()
 
     def crop(self, tokens_to_remove: int) -> None:
-        """Forget the last -tokens_to_remove positions."""
+        """Drop the last -tokens_to_remove positions."""
         if tokens_to_remove > 0:
             raise ValueError(
                 f"ContiguousCache: crop takes the negative number of positions to forget, got {tokens_to_remove}"
@@ -127,19 +127,19 @@ class _ContiguousLayer(_Layer):
 
 
 class GraphCache(Cache):
-    """Room for `max_length` positions in each layer of a causal decoder, allocated when its first keys come.
+    """Capacity for `max_length` positions in each layer of a causal decoder, allocated with its first keys.
 
-    As transformers' StaticCache, it returns the whole room and tells its length in a tensor, which our attention
-    understands without a mask; but where to write is worked out once for all layers and not in each, and a layer writes
-    in one launch. It wants attn_implementation "warpwatch", or another one that masks. What does not fit is
-    kv_append's: an error on a CPU, left out on a GPU, whose host cannot tell.
-    Raises NotImplementedError for a model whose layers do not all attend to everything before them.
+    Like transformers' StaticCache it returns the whole capacity, with its length in a tensor, which our attention
+    understands without a mask. But it computes the write positions once for all layers, and a layer writes in one
+    launch. Needs attn_implementation "warpwatch", or another one that masks. Tokens beyond the capacity are handled by
+    kv_append: an error on a CPU; skipped on a GPU, which cannot report it.
+    Raises NotImplementedError for a model with layers that do not attend to all previous positions.
     """
 
     def __init__(self, config: PreTrainedConfig, max_length: int) -> None:
         self._max_length = max_length
         self._seen: torch.Tensor | None = None  # () int64: positions before this forward pass
-        self._positions: torch.Tensor | None = None  # the same, of each sequence
+        self._positions: torch.Tensor | None = None  # the same, per sequence
         count = _layers_of_full_attention(config, "GraphCache")
         self._rooms = [_GraphLayer(max_length) for _ in range(count)]
         super().__init__(layers=list(self._rooms))
@@ -165,7 +165,7 @@ class GraphCache(Cache):
             self._seen.zero_()
 
     def crop(self, tokens_to_remove: int) -> None:
-        """Forget the last -tokens_to_remove positions."""
+        """Drop the last -tokens_to_remove positions."""
         if tokens_to_remove > 0:
             raise ValueError(
                 f"GraphCache: crop takes the negative number of positions to forget, got {tokens_to_remove}"
@@ -175,7 +175,7 @@ class GraphCache(Cache):
 
 
 class _GraphLayer(_Layer):
-    """One layer's keys and values (batch, heads_kv, max_length, head_dim)."""
+    """Keys and values of one layer (batch, heads_kv, max_length, head_dim)."""
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
         self.keys, self.values = (
@@ -188,7 +188,7 @@ class _GraphLayer(_Layer):
     def write(
         self, key_states: torch.Tensor, value_states: torch.Tensor, positions: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write from `positions` (batch) on; all of the room."""
+        """Write from `positions` (batch) on; returns the whole capacity."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         assert self.keys is not None

@@ -1,4 +1,4 @@
-"""Greedy generation whose steps are replays of one CUDA graph."""
+"""Greedy generation by replaying one CUDA graph per step."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .cache import GraphCache
 
 
 class GreedyDecoding:
-    """The most likely continuation by a causal decoder, with one launch a step on a GPU.
+    """Greedy decoding of a causal decoder, with one graph launch per step on a GPU.
 
-    The model's attention must be ours, since it reads the cache's length from the device; everything else in it is left
-    as it is. Prompts have no padding. On a GPU the first step after a prompt of a new batch size is captured, and needs
-    nothing that waits for the GPU in the model's forward pass. On a CPU the same steps are called.
+    The model must use our attention, which reads the cache's length from the device; everything else stays as it is.
+    Prompts have no padding. On a GPU, the first step after a prompt of a new batch size is captured; the model's
+    forward pass must not synchronise with the GPU. On a CPU the same steps are called directly.
     Raises ValueError for a model with another attention.
     """
 
@@ -31,9 +31,9 @@ class GreedyDecoding:
 
     @torch.no_grad()
     def generate(self, input_ids: torch.Tensor, new_tokens: int) -> torch.Tensor:
-        """The next `new_tokens` tokens (batch, new_tokens) after input_ids (batch, seq), which hold no padding.
+        """Generate `new_tokens` tokens (batch, new_tokens) after input_ids (batch, seq), which have no padding.
 
-        Raises ValueError where they do not fit into max_length.
+        Raises ValueError if they do not fit into max_length.
         """
         batch, seq = input_ids.shape
         if new_tokens < 1 or seq + new_tokens - 1 > self._max_length:
@@ -52,13 +52,13 @@ class GreedyDecoding:
         return torch.cat(tokens, dim=1)
 
     def _begin(self, input_ids: torch.Tensor) -> None:
-        """A cache and a token for a batch of this size; the graph of another one would write elsewhere."""
+        """Allocate cache and token for this batch size; a graph captured for another size would write elsewhere."""
         self._batch, self._graph = input_ids.shape[0], None
         self._cache = GraphCache(self._model.config, self._max_length)
         self._token = input_ids[:, -1:].clone()
 
     def _next(self, ids: torch.Tensor) -> torch.Tensor:
-        # Given as vectors, since GPT-2 looks through ids for padding, on the host.
+        # As vectors: GPT-2 checks its ids for padding, on the host.
         vectors = self._model.get_input_embeddings()(ids)
         logits = self._model(
             inputs_embeds=vectors, past_key_values=self._cache, use_cache=True, logits_to_keep=1
@@ -69,7 +69,7 @@ class GreedyDecoding:
         self._token.copy_(self._next(self._token))
 
     def _step(self) -> None:
-        """One token more, in place."""
+        """Generate one more token, in place."""
         if self._token.device.type != "cuda":
             self._advance()
             return
@@ -78,12 +78,12 @@ class GreedyDecoding:
         self._graph.replay()
 
     def _captured(self) -> torch.cuda.CUDAGraph:
-        """A step as a graph, with token and cache as they were."""
+        """Capture a step as a graph; token and cache keep their values."""
         token = self._token.clone()
         stream = torch.cuda.Stream(self._token.device)
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            self._advance()  # libraries make ready what a capture forbids
+            self._advance()  # warm-up: libraries initialise what a capture forbids
         torch.cuda.current_stream().wait_stream(stream)
         self._token.copy_(token)
         self._cache.crop(-1)

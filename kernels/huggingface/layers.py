@@ -1,4 +1,4 @@
-"""The layers of transformers' models by our operators: norms, MLPs, linear layers, rotary embeddings."""
+"""Replaces layers of transformers models by our operators: norms, MLPs, linear layers, rotary embeddings."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ..operators.rope import rope
 
 
 def replace_norms(model: nn.Module) -> nn.Module:
-    """Put rms_norm in the place of each LlamaRMSNorm and layer_norm in that of each nn.LayerNorm; the model.
+    """Replace each LlamaRMSNorm by rms_norm and each nn.LayerNorm by layer_norm; returns the model.
 
-    In place, and only for norms over one dimension that have a weight; the modules keep their names and weights. Ours
-    rounds once, where transformers rounds before the weight too.
+    In place, and only norms over one dimension with a weight; the modules keep their names and weights. Ours rounds
+    once; transformers also rounds before the weight.
     Raises ValueError for a model that has none to replace.
     """
     replaced = 0
@@ -55,10 +55,10 @@ class _LayerNorm(nn.LayerNorm):
 
 
 def replace_mlp(model: nn.Module) -> nn.Module:
-    """Put swiglu into each LlamaMLP with a silu, and linear_gelu into each GPT2MLP with gelu_new; the model.
+    """Use swiglu in each LlamaMLP with a silu, and linear_gelu in each GPT2MLP with gelu_new; returns the model.
 
-    In place. A LlamaMLP keeps its weights and names. Of a GPT2MLP, `c_fc` becomes a LinearGELU, whose weight is the
-    Conv1D's transposed, in memory of its own. Layers that were quantized before stay, with PyTorch's activation.
+    In place. A LlamaMLP keeps its weights and names. In a GPT2MLP, `c_fc` becomes a LinearGELU with a transposed copy
+    of the Conv1D's weight. Layers that are already quantized stay, followed by PyTorch's activation.
     Raises ValueError for a model that has none to replace.
     """
     replaced = 0
@@ -86,11 +86,11 @@ class _GatedMLP(LlamaMLP):
 
 
 def replace_linear(model: nn.Module) -> nn.Module:
-    """Put modules.Linear in the place of each nn.Linear, and of each Conv1D (GPT-2); the model.
+    """Replace each nn.Linear, and each Conv1D (GPT-2), by modules.Linear; returns the model.
 
-    In place, and after replace_mlp, which looks for GPT-2's Conv1D. An nn.Linear keeps its weights and names; of a
-    Conv1D the weight becomes its transpose, in memory of its own. Subclasses and quantized layers stay. A layer in
-    several places is replaced by one.
+    In place. Call it after replace_mlp, which looks for GPT-2's Conv1D. An nn.Linear keeps its weights and names; a
+    Conv1D gets a transposed copy of its weight. Subclasses and quantized layers stay. A layer used in several places is
+    replaced by one.
     Raises ValueError for a model that has none to replace.
     """
     found = [
@@ -121,19 +121,19 @@ Layer = TypeVar("Layer", bound=nn.Linear)
 
 
 def _transposed(layer: Conv1D, made: Layer) -> Layer:
-    """`made` with the layer's weight, transposed, and its bias."""
+    """Set `made` to the layer's transposed weight and its bias; returns it."""
     made.weight = nn.Parameter(layer.weight.detach().t().contiguous(), layer.weight.requires_grad)
     made.bias = layer.bias
     return made.train(layer.training)
 
 
 def replace_rotary(model: nn.Module) -> nn.Module:
-    """Put rope in the place of transformers' rotary embedding in each LlamaAttention, in place; the model.
+    """Use rope in each LlamaAttention, in place; returns the model.
 
-    The attention modules keep their names, weights and whatever stands in for their linear layers; only their forward
-    is ours, for transformers turns q and k by a function of its module and not of the model. cos and sin are computed
-    once in a forward pass and in float32, where transformers rounds them to the model's dtype.
-    Raises ValueError for a model that has none.
+    The attention modules keep their names, weights and linear layers or their replacements; only their forward is ours,
+    since transformers rotates q and k by a module-level function. cos and sin are computed once per forward pass in
+    float32; transformers rounds them to the model's dtype.
+    Raises ValueError for a model without LlamaAttention.
     """
     attentions = [module for module in model.modules() if type(module) is modeling_llama.LlamaAttention]
     embeddings = [module for module in model.modules() if type(module) is modeling_llama.LlamaRotaryEmbedding]
@@ -147,18 +147,19 @@ def replace_rotary(model: nn.Module) -> nn.Module:
 
 
 class _Tables(modeling_llama.LlamaRotaryEmbedding):
-    """cos and sin as rope wants them: float32 (batch * seq, head_dim / 2), batch being 1 where positions are shared."""
+    """cos and sin as rope takes them: float32 (batch * seq, head_dim / 2); batch is 1 if all sequences share
+    positions."""
 
     @torch.no_grad()
     def forward(self, x: torch.Tensor, position_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        wide = torch.empty((), dtype=torch.float32, device=x.device)  # what it looks at is the dtype and the device
+        wide = torch.empty((), dtype=torch.float32, device=x.device)  # only its dtype and device are used
         cos, sin = super().forward(wide, position_ids)
         half = cos.shape[-1] // 2  # the second half repeats the first
         return cos[..., :half].flatten(0, 1), sin[..., :half].flatten(0, 1)
 
 
 class _RopeAttention(modeling_llama.LlamaAttention):
-    def forward(  # type: ignore[override]  # positions are not optional, and what attention returns is its own
+    def forward(  # type: ignore[override]  # positions are required, and our attention's return type differs
         self,
         hidden_states: torch.Tensor,
         position_embeddings: tuple[torch.Tensor, torch.Tensor],
@@ -182,11 +183,11 @@ class _RopeAttention(modeling_llama.LlamaAttention):
 
 
 def _turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """x (batch, seq, heads, head_dim) turned, as (batch, heads, seq, head_dim)."""
+    """Rotate x (batch, seq, heads, head_dim); returns (batch, heads, seq, head_dim)."""
     batch, seq = x.shape[:2]
     if cos.shape[0] == seq:
         out = rope(x.transpose(1, 2), cos, sin)
-    else:  # each sequence has positions of its own: the batch is one long sequence to rope
+    else:  # positions differ between sequences: rope gets the batch as one long sequence
         out = rope(x.flatten(0, 1).transpose(0, 1).unsqueeze(0), cos, sin)
         out = out.squeeze(0).unflatten(1, (batch, seq)).transpose(0, 1)
     return refuse_gradient(out, "rope", "train without replace_rotary")

@@ -1,4 +1,4 @@
-"""The operators as nn.Modules, for models: each runs a kernel of ours, or PyTorch's own code to compare with."""
+"""The operators as nn.Modules; each runs our kernel, or PyTorch's code for comparison."""
 
 from .flash_attention import FlashAttention
 from .graph_kv_cache import GraphKVCache

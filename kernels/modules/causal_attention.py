@@ -1,4 +1,4 @@
-"""Causal attention by whichever kernel suits the number of new tokens."""
+"""Causal attention with the kernel that fits the number of new tokens."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 from ..operators.decode_attention import decode_attention
 from ..operators.flash_attention import flash_attention
 
-DECODE_TOKENS = 8  # so many at most are decode_attention's
+DECODE_TOKENS = 8  # up to this many new tokens run decode_attention
 
 
 def causal_attention(
@@ -15,11 +15,11 @@ def causal_attention(
 ) -> torch.Tensor:
     """softmax(scale q k^T) v, causal and aligned bottom-right; shapes, dtypes and errors as in flash_attention.
 
-    With a window a query sees that many of its newest keys at most. Differentiable where flash_attention is.
+    With a window, a query sees at most that many of its newest keys. Differentiable where flash_attention is.
     """
     if window is not None and window >= k.shape[2]:
         window = None
-    if window is not None and q.shape[2] == 1:  # one token sees the newest keys and no others
+    if window is not None and q.shape[2] == 1:  # a single token sees the newest keys only
         k, v, window = k[:, :, -window:], v[:, :, -window:], None
     if q.shape[2] <= DECODE_TOKENS and window is None and not _is_trained(q, k, v):
         return decode_attention(q, k, v, scale=scale)
@@ -29,10 +29,10 @@ def causal_attention(
 def causal_attention_to(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor, scale: float | None = None
 ) -> torch.Tensor:
-    """causal_attention to the first lengths[b] of the keys of sequence b, the new tokens' own among them and last.
+    """causal_attention to the first lengths[b] keys of sequence b, of which the last are the new tokens' own.
 
-    lengths (batch) int32 on q's device. With up to DECODE_TOKENS new tokens the host does not look at it, so that a
-    CUDA graph can hold the call; with more it does, which no capture allows.
+    lengths (batch) int32 on q's device. With up to DECODE_TOKENS new tokens the host does not read it, so that the call
+    can be captured in a CUDA graph; with more it does, which a capture does not allow.
     """
     if q.shape[2] <= DECODE_TOKENS and not _is_trained(q, k, v):
         return decode_attention(q, k, v, lengths, scale=scale)

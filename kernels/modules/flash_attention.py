@@ -16,14 +16,13 @@ IMPLEMENTATIONS = ("warpwatch", "triton", "pytorch")
 class FlashAttention(nn.Module):
     """softmax(scale q k^T + bias) v; q is (batch, heads_q, seq_q, head_dim), k, v (batch, heads_kv, seq_kv, head_dim).
 
-    causal is aligned bottom-right, so that the last query sees every key, as when decoding with a cache; heads_kv
-    divides heads_q; scale is 1 / sqrt(head_dim) by default. implementation "warpwatch" is the CUDA C++ or CPU kernel,
-    "triton" its twin (on a GPU), and "pytorch" scaled_dot_product_attention, with the same meaning. window, with causal
-    alone, leaves a query the `window` newest of the keys it sees. The bias of a call, if there is one, broadcasts to
-    (batch, heads_q, seq_q, seq_kv) in q's dtype, as flash_attention says; -inf in it hides a key, and a query that sees
-    none gives zeros. All three are differentiable, the bias too; the twin only without one. There are no parameters.
-    Raises ValueError for another implementation and for a window without causal, and RuntimeError with a sentence for
-    tensors it does not take.
+    causal is aligned bottom-right: the last query sees every key, as when decoding with a cache. heads_kv divides
+    heads_q; scale defaults to 1 / sqrt(head_dim). implementation "warpwatch" is the CUDA C++ or CPU kernel, "triton"
+    its twin (on a GPU), "pytorch" scaled_dot_product_attention, with the same semantics. window (with causal only): a
+    query sees only the `window` newest of its keys. The bias of a call, if given, broadcasts to (batch, heads_q, seq_q,
+    seq_kv) in q's dtype, as in flash_attention; -inf in it hides a key, and a query that sees no key returns zeros. All
+    three are differentiable, in the bias too; the twin only without a bias. The module has no parameters.
+    Raises ValueError for another implementation and for a window without causal, RuntimeError for unsupported tensors.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ def _pytorch_attention(
         if window is not None:
             seen = seen.triu(seq_kv - seq_q + 1 - window)
         mask = mask.masked_fill(~seen, -torch.inf)
-    # What sees no key is zero, and neither it nor its gradient a NaN.
+    # Rows that see no key are zero, so neither they nor their gradients are NaN.
     sees_nothing = (mask == -torch.inf).all(dim=-1, keepdim=True)
     mask = mask.masked_fill(sees_nothing, 0)
     out = scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale, enable_gqa=grouped)

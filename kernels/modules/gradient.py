@@ -1,4 +1,4 @@
-"""What a module does about gradients where its operator has none."""
+"""Handling of gradients in modules whose operator has none."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import torch
 
 
 def refuse_gradient(out: torch.Tensor, module: str, instead: str) -> torch.Tensor:
-    """`out`, through which backward raises RuntimeError with what to do `instead`.
+    """`out`, except that backward through it raises RuntimeError with the advice `instead`.
 
     PyTorch itself would warn and leave the inputs without a gradient. Calling a module outside torch.no_grad() stays
-    allowed: a model's parameters require a gradient by default, also where nobody asks for one.
+    allowed: a model's parameters require gradients by default.
     """
     if out.requires_grad and not torch.compiler.is_compiling():
 

@@ -1,4 +1,4 @@
-"""A KVCache whose length lies on the GPU, so that a CUDA graph can hold a decode step."""
+"""A KVCache whose length is on the GPU, for decode steps in a CUDA graph."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from .kv_cache import check_new
 
 
 class GraphKVCache(nn.Module):
-    """Contiguous room for `max_length` positions of one attention layer, filled as far as a tensor says.
+    """Contiguous capacity for `max_length` positions of one attention layer; a tensor says how many are filled.
 
-    keys, values (batch, heads_kv, max_length, head_dim) and lengths (batch) int32 are allocated once, stay where they
-    are, and are buffers outside the state_dict. `append` and `attend` learn nothing from them on the host, so that a
-    captured step of up to 8 new tokens goes on where the replay before it ended. Sequences may differ in length: write
-    into lengths. Whether the room suffices the host cannot know: what does not fit is PyTorch's error of an index out
-    of range, which on a GPU ends its context.
+    keys, values (batch, heads_kv, max_length, head_dim) and lengths (batch) int32 are allocated once at fixed
+    addresses, as buffers outside the state_dict. `append` and `attend` do not read them on the host, so a replayed step
+    of up to 8 new tokens continues where the last replay ended. Sequences may differ in length: write to lengths. The
+    host cannot check the capacity: exceeding it is PyTorch's index error, which on a GPU destroys the CUDA context.
     """
 
     keys: torch.Tensor
@@ -47,13 +46,13 @@ class GraphKVCache(nn.Module):
 
     @property
     def max_length(self) -> int:
-        """How many positions there is room for."""
+        """Capacity in positions."""
         return self.keys.shape[2]
 
     def append(self, k: torch.Tensor, v: torch.Tensor) -> None:
-        """Write k, v (batch, heads_kv, new, head_dim) behind what is there, and raise lengths by new.
+        """Write k, v (batch, heads_kv, new, head_dim) after the filled positions, and increase lengths by new.
 
-        Raises ValueError for another shape, dtype or device, RuntimeError where k or v belong to a gradient.
+        Raises ValueError for another shape, dtype or device, RuntimeError if k or v require a gradient.
         """
         batch, heads_kv, max_length, head_dim = self.keys.shape
         check_new("GraphKVCache", k, v, (batch, heads_kv, head_dim), self.keys.dtype, self.keys.device)
@@ -67,7 +66,7 @@ class GraphKVCache(nn.Module):
             self.lengths.add_(new)
 
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None = None) -> torch.Tensor:
-        """Append k, v, and causal attention of q, the same new tokens, to everything so far; like q.
+        """Append k, v, then compute causal attention of q, the same new tokens, to all positions; shaped like q.
 
         With more than 8 new tokens the host waits for the lengths, which a capture does not allow.
         """
@@ -75,7 +74,7 @@ class GraphKVCache(nn.Module):
         return causal_attention_to(q, self.keys, self.values, self.lengths, scale)
 
     def reset(self) -> None:
-        """Forget everything; the room stays allocated."""
+        """Drop all positions; the memory stays allocated."""
         self.lengths.zero_()
 
     def extra_repr(self) -> str:

@@ -1,4 +1,4 @@
-"""Keys and values of the positions that a model has already seen."""
+"""Contiguous KV cache of one attention layer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from .causal_attention import causal_attention
 
 
 class KVCache(nn.Module):
-    """Contiguous room for the keys and values of `max_length` positions of one attention layer.
+    """Contiguous capacity for the keys and values of `max_length` positions of one attention layer.
 
-    keys, values (batch, heads_kv, max_length, head_dim), allocated once; `append` writes behind what is there and
-    returns what is filled, as views. All sequences of the batch grow together. The two buffers move and are cast with
-    the module that holds the cache, and stay out of its state_dict: they belong to a request and not to the model.
+    keys, values (batch, heads_kv, max_length, head_dim) are allocated once; `append` writes after the filled positions
+    and returns the filled part as views. All sequences of the batch have the same length. The two buffers move and are
+    cast with the module that holds the cache, and stay out of its state_dict: they belong to a request, not to the
+    model.
     """
 
     keys: torch.Tensor
@@ -40,16 +41,16 @@ class KVCache(nn.Module):
 
     @property
     def max_length(self) -> int:
-        """How many positions there is room for."""
+        """Capacity in positions."""
         return self._room()[2]
 
     def append(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write k, v (batch, heads_kv, new, head_dim) behind what is there; the keys and values filled so far.
+        """Write k, v (batch, heads_kv, new, head_dim) after the filled positions; returns all filled keys and values.
 
-        What comes back are views (batch, heads_kv, length, head_dim) of the cache: a later append does not change
-        them, a later truncate and append does.
-        Raises ValueError for another shape, dtype or device, RuntimeError where the room does not suffice or where k
-        or v belong to a gradient, which would end here.
+        The result are views (batch, heads_kv, length, head_dim) of the cache: a later append does not change them, a
+        truncate followed by an append does.
+        Raises ValueError for another shape, dtype or device, RuntimeError if the capacity is exceeded or if k or v
+        require a gradient, which the cache would drop.
         """
         self._check(k, v)
         begin, end = self.length, self.length + k.shape[2]
@@ -59,21 +60,21 @@ class KVCache(nn.Module):
         return self.filled()
 
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None = None) -> torch.Tensor:
-        """Append k, v, and causal attention of q, the same new tokens, to everything so far; like q."""
+        """Append k, v, then compute causal attention of q, the same new tokens, to all positions; shaped like q."""
         return causal_attention(q, *self.append(k, v), scale)
 
     def filled(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values of the positions so far, as views."""
+        """Keys and values of the filled positions, as views."""
         return self.keys[:, :, : self.length], self.values[:, :, : self.length]
 
     def truncate(self, length: int) -> None:
-        """Forget all positions from `length` on. Raises ValueError if there are not as many."""
+        """Drop all positions from `length` on. Raises ValueError if there are fewer."""
         if not 0 <= length <= self.length:
             raise ValueError(f"KVCache: cannot truncate to {length} positions, for {self.length} are filled")
         self.length = length
 
     def reset(self) -> None:
-        """Forget everything; the room stays allocated."""
+        """Drop all positions; the memory stays allocated."""
         self.length = 0
 
     def extra_repr(self) -> str:
@@ -86,7 +87,7 @@ class KVCache(nn.Module):
         return batch, heads_kv, max_length, head_dim
 
     def _taken_dtype(self) -> torch.dtype:
-        """The dtype of what is appended."""
+        """Dtype of the appended keys and values."""
         return self.keys.dtype
 
     def _check(self, k: torch.Tensor, v: torch.Tensor) -> None:
@@ -107,9 +108,9 @@ def check_new(
     dtype: torch.dtype,
     device: torch.device,
 ) -> None:
-    """That k, v (batch, heads_kv, new, head_dim) have these `sizes`, and are what the cache takes.
+    """Check that k, v (batch, heads_kv, new, head_dim) have these `sizes`, dtype and device.
 
-    Raises ValueError for another shape, dtype or device, RuntimeError where k or v belong to a gradient.
+    Raises ValueError for another shape, dtype or device, RuntimeError if k or v require a gradient.
     """
     batch, heads_kv, head_dim = sizes
     for name, tensor in (("k", k), ("v", v)):

@@ -1,8 +1,7 @@
-"""Linear layers with an activation behind them, and the feed-forward networks of transformers, as modules.
+"""Linear layers with an activation, and the feed-forward networks of transformers, as modules.
 
-Their weights are nn.Linear's, under the names that Llama and its kin use: a checkpoint fits, and
-replace_linear_with_quantized finds the layers of SwiGLU and FusedFFN. Where a layer was replaced, it is called by
-itself, and PyTorch applies the activation.
+Their weights are named like nn.Linear's in Llama and similar models: checkpoints fit, and replace_linear_with_quantized
+finds the layers of SwiGLU and FusedFFN. A replaced layer is called on its own, and PyTorch applies the activation.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ _INSTEAD = "train with nn.Linear and the activation of torch.nn.functional"
 
 
 class Linear(nn.Linear):
-    """nn.Linear by our operator, faster for one or two rows on Hopper.
+    """nn.Linear with our operator, faster for one or two rows on Hopper.
 
-    By PyTorch where a gradient is wanted, under autocast, and for what the operator does not take.
+    Falls back to PyTorch if a gradient is required, under autocast, and for unsupported tensors.
     """
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
@@ -34,14 +33,14 @@ class Linear(nn.Linear):
         return (
             not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given))
             and not torch.is_autocast_enabled(input.device.type)
-            and type(self.weight) is nn.Parameter  # a quantizer may put a subclass of Tensor there
+            and type(self.weight) is nn.Parameter  # a quantizer may have put a Tensor subclass there
             and input.dtype in _DTYPES
             and all(tensor.dtype == input.dtype and tensor.stride(-1) == 1 for tensor in given)
         )
 
 
 def holds_its_weight(layer: nn.Module) -> bool:
-    """Whether an operator may read the layer's weight and bias: not where it was quantized or is something else."""
+    """Whether the layer's weight and bias are plain parameters that an operator may read, not quantized ones."""
     return type(layer) in (nn.Linear, Linear)
 
 

@@ -1,4 +1,4 @@
-"""A cache of keys and values in pages, so that sequences of any length share one room."""
+"""Paged KV cache: sequences of any length share one pool of pages."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from .kv_cache import check_new
 
 
 class PagedKVCache(nn.Module):
-    """Room for the keys and values of one attention layer in `pages` pages of `page_size` positions, for all sequences.
+    """Keys and values of one attention layer in `pages` pages of `page_size` positions, shared by all sequences.
 
     k_pages, v_pages (pages, heads_kv, page_size, head_dim); block_table (batch, pages of max_length) and lengths
-    (batch), int32, as paged_decode_attention takes them. A sequence takes a page when it grows into it, up to
-    max_length positions, and gives all of them back by `release`. Buffers outside the state_dict. The host counts
-    positions too, to know when a page is wanted: in a CUDA graph `reserve` ahead what its replays will fill, and
-    `recount` after them.
-    Kwon et al., "Efficient Memory Management for Large Language Model Serving with PagedAttention" (SOSP 2023).
+    (batch), int32, as paged_decode_attention takes them. A sequence allocates a page when it grows into it, up to
+    max_length positions, and frees all of them with `release`. Buffers outside the state_dict. The host also counts
+    positions, to allocate pages: with a CUDA graph, `reserve` the pages that its replays will fill, and `recount` after
+    them. Kwon et al., "Efficient Memory Management for Large Language Model Serving with PagedAttention" (SOSP 2023).
     """
 
     k_pages: torch.Tensor
@@ -55,39 +54,39 @@ class PagedKVCache(nn.Module):
             raise ValueError(f"PagedKVCache: pages must be positive, got {pages}")
         self.max_length = max_length
         shape = pages, heads_kv, page_size, head_dim
-        # Entries that are no page of a sequence yet are page 0: there, and read by nobody.
+        # Unallocated entries point to page 0: a valid page that is never read through them.
         table, counts = torch.zeros(batch, most, dtype=torch.int32), torch.zeros(batch, dtype=torch.int32)
         self.register_buffer("k_pages", torch.zeros(shape, dtype=dtype, device=device), persistent=False)
         self.register_buffer("v_pages", torch.zeros(shape, dtype=dtype, device=device), persistent=False)
         self.register_buffer("block_table", table.to(device), persistent=False)
         self.register_buffer("lengths", counts.to(device), persistent=False)
-        self._free = list(range(pages - 1, -1, -1))  # the next one last
+        self._free = list(range(pages - 1, -1, -1))  # a stack: the next free page is last
         self._taken: list[list[int]] = [[] for _ in range(batch)]
-        self._known = [0] * batch  # lengths, as far as the host was told
+        self._known = [0] * batch  # lengths as known to the host
 
     @property
     def page_size(self) -> int:
-        """Positions in a page."""
+        """Positions per page."""
         return self.k_pages.shape[2]
 
     @property
     def free_pages(self) -> int:
-        """How many pages no sequence has taken."""
+        """Number of free pages."""
         return len(self._free)
 
     def reserve(self, length: int, sequence: int | None = None) -> None:
-        """Take the pages of the first `length` positions, of one sequence or of all.
+        """Allocate the pages of the first `length` positions, of one sequence or of all.
 
-        Raises RuntimeError, with nothing taken, where max_length or the free pages do not suffice.
+        Raises RuntimeError, with nothing allocated, if max_length or the free pages do not suffice.
         """
         sequences = range(len(self._taken)) if sequence is None else (sequence,)
         self._reserve(dict.fromkeys(sequences, length))
 
     def append(self, k: torch.Tensor, v: torch.Tensor) -> None:
-        """Write k, v (batch, heads_kv, new, head_dim) behind what each sequence has, and raise lengths by new.
+        """Write k, v (batch, heads_kv, new, head_dim) after each sequence's positions, and increase lengths by new.
 
-        Raises ValueError for another shape, dtype or device, RuntimeError, with nothing written, where the room does
-        not suffice or where k or v belong to a gradient.
+        Raises ValueError for another shape, dtype or device, RuntimeError, with nothing written, if the capacity does
+        not suffice or if k or v require a gradient.
         """
         _, heads_kv, _, head_dim = self.k_pages.shape
         check_new("PagedKVCache", k, v, (len(self._taken), heads_kv, head_dim), self.k_pages.dtype, self.k_pages.device)
@@ -99,9 +98,9 @@ class PagedKVCache(nn.Module):
         self._known = [known + new for known in self._known]
 
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None = None) -> torch.Tensor:
-        """Append k, v, and causal attention of q, the same new tokens, to everything so far; like q.
+        """Append k, v, then compute causal attention of q, the same new tokens, to all positions; shaped like q.
 
-        Up to 8 new tokens read the pages where they lie; for more, each sequence's are gathered first.
+        Up to 8 new tokens read the pages in place; for more, each sequence's pages are gathered first.
         """
         self.append(k, v)
         if q.shape[2] <= DECODE_TOKENS:
@@ -117,17 +116,17 @@ class PagedKVCache(nn.Module):
         return torch.cat(rows)
 
     def gathered(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values as (batch, heads_kv, longest, head_dim), zeros behind the end of shorter sequences."""
+        """Keys and values as (batch, heads_kv, longest, head_dim), with zeros after the end of shorter sequences."""
         return paged_kv_gather(self.k_pages, self.v_pages, self.block_table, self.lengths, max(self._known))
 
     def release(self, sequence: int) -> None:
-        """Forget a sequence, and give its pages to whoever needs them next; its place in the batch stays, empty."""
+        """Drop a sequence and free its pages; its row of the batch stays, empty."""
         self._free.extend(reversed(self._taken[sequence]))
         self._taken[sequence], self._known[sequence] = [], 0
         self.lengths[sequence] = 0
 
     def recount(self) -> None:
-        """Learn from the device how long the sequences are, after replays of a CUDA graph."""
+        """Read the lengths from the device, after replays of a CUDA graph."""
         self._known = self.lengths.tolist()
 
     def extra_repr(self) -> str:
@@ -138,7 +137,7 @@ class PagedKVCache(nn.Module):
         )
 
     def _room(self) -> int:
-        """Positions of the longest sequence's pages: a bound of lengths, in the replays of a CUDA graph too."""
+        """Positions that the longest sequence's pages hold: an upper bound of lengths, also during graph replays."""
         return self.page_size * max(map(len, self._taken))
 
     def _reserve(self, lengths: dict[int, int]) -> None:

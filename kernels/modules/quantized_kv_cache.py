@@ -1,4 +1,4 @@
-"""KVCache in 8 and in 4 bits."""
+"""KVCache in 8 and 4 bits."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .gradient import refuse_gradient
 from .kv_cache import KVCache
 
 _Parts = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
-_GROUP = 32  # tokens, and channels, that share a scale in 4 bits
+_GROUP = 32  # tokens, and channels, per scale in 4 bits
 
 
 class Int8KVCache(KVCache):
-    """KVCache in 8 bits, one scale a token and head: half the room of 16 bits.
+    """KVCache in 8 bits with one scale per token and head: half the memory of 16 bits.
 
-    What comes is quantized as it is appended. `attend` reads the codes; `append` and `filled` give keys and values
-    dequantized, as new tensors, for code that knows KVCache alone. `dtype` is that of what comes and of what they give.
+    Keys and values are quantized when appended. `attend` reads the codes; `append` and `filled` return dequantized
+    copies, for code written for KVCache. `dtype` is that of the appended and the returned tensors.
     """
 
-    lengths: torch.Tensor  # (batch) int32 on the device, each `length`
+    lengths: torch.Tensor  # (batch) int32 on the device, all equal to `length`
     key_scales: torch.Tensor
     value_scales: torch.Tensor
 
@@ -46,7 +46,7 @@ class Int8KVCache(KVCache):
         self._hold("value_scales", (batch, heads_kv, max_length), torch.float32, device)
 
     def append(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Quantize k, v (batch, heads_kv, new, head_dim) behind what is there; `filled` after that.
+        """Quantize and write k, v (batch, heads_kv, new, head_dim) after the filled positions; returns `filled`.
 
         Raises as KVCache.append does.
         """
@@ -54,7 +54,7 @@ class Int8KVCache(KVCache):
         return self.filled()
 
     def write(self, k: torch.Tensor, v: torch.Tensor) -> None:
-        """`append` without what it returns, for those who `attend`."""
+        """`append` without its result, for callers that only `attend`."""
         self._check(k, v)
         before = self.length
         self._set_length(before + k.shape[2])
@@ -66,9 +66,9 @@ class Int8KVCache(KVCache):
             raise
 
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None = None) -> torch.Tensor:
-        """Append k, v, and causal attention of q, the same new tokens, to everything so far; like q.
+        """Append k, v, then compute causal attention of q, the same new tokens, to all positions; shaped like q.
 
-        A few new tokens read the codes themselves, more of them (a prompt) what `filled` dequantizes.
+        A few new tokens read the codes directly; more of them (a prompt) read the result of `filled`.
         """
         self.write(k, v)
         if q.shape[2] > DECODE_TOKENS:
@@ -88,7 +88,7 @@ class Int8KVCache(KVCache):
         )
 
     def filled(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values of the positions so far, dequantized."""
+        """Keys and values of the filled positions, dequantized."""
         so_far = slice(self.length)
         keys, values = (
             (codes[:, :, so_far].float() * scales[:, :, so_far, None]).to(self.dtype)
@@ -97,12 +97,12 @@ class Int8KVCache(KVCache):
         return keys, values
 
     def truncate(self, length: int) -> None:
-        """Forget all positions from `length` on. Raises ValueError if there are not as many."""
+        """Drop all positions from `length` on. Raises ValueError if there are fewer."""
         super().truncate(length)
         self._set_length(length)
 
     def reset(self) -> None:
-        """Forget everything; the room stays allocated."""
+        """Drop all positions; the memory stays allocated."""
         self._set_length(0)
 
     def _quantize(self, k: torch.Tensor, v: torch.Tensor) -> None:
@@ -114,7 +114,7 @@ class Int8KVCache(KVCache):
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Int8KVCache:
         before = {name: self.get_buffer(name) for name in ("key_scales", "value_scales")}
         super()._apply(fn, recurse)
-        for name, scales in before.items():  # they move with the module, and stay what the operators take
+        for name, scales in before.items():  # scales move with the module but keep the dtype that the operators take
             self._buffers[name] = scales.to(self.get_buffer(name).device)
         self.dtype = fn(torch.empty(0, dtype=self.dtype)).dtype
         return self
@@ -128,10 +128,10 @@ class Int8KVCache(KVCache):
 
 
 class Int4KVCache(Int8KVCache):
-    """KVCache in 4 bits as in KIVI: whole groups of 32 tokens quantized, up to 31 newest tokens in 16 bits.
+    """KVCache in 4 bits as in KIVI: complete groups of 32 tokens quantized, the up to 31 newest tokens in 16 bits.
 
-    Five bits an element of 16, scales counted. Otherwise as Int8KVCache; but a position of a whole group cannot become
-    one of an incomplete group again, whose keys and values are gone: `truncate` refuses that.
+    Five bits per element, scales included, instead of 16. Otherwise like Int8KVCache, except that `truncate` cannot
+    reopen a complete group, whose original keys and values are gone.
     """
 
     key_window: torch.Tensor
@@ -165,7 +165,7 @@ class Int4KVCache(Int8KVCache):
         return int4_decode_attention(q, *self._parts(), self.lengths, scale=scale, max_length=self.length)
 
     def filled(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values of the positions so far, dequantized."""
+        """Keys and values of the filled positions, dequantized."""
         whole = self.length // _GROUP * _GROUP
         of_tokens = self.key_scales[:, :, : whole // _GROUP].float().repeat_interleave(_GROUP, dim=2)
         of_channels = self.value_scales[:, :, :whole].float().repeat_interleave(_GROUP, dim=3)
@@ -178,9 +178,9 @@ class Int4KVCache(Int8KVCache):
         )
 
     def truncate(self, length: int) -> None:
-        """Forget all positions from `length` on.
+        """Drop all positions from `length` on.
 
-        Raises ValueError if there are not as many, or if `length` lies within a group that is whole already.
+        Raises ValueError if there are fewer, or if `length` lies inside a complete group.
         """
         if length % _GROUP and length // _GROUP < self.length // _GROUP:
             raise ValueError(

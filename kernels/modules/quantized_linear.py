@@ -1,4 +1,4 @@
-"""A linear layer whose weight is held in few bits."""
+"""Linear layer with a quantized weight."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from .weight_formats import weight_format
 
 
 class QuantizedLinear(nn.Module):
-    """x (..., in_features) times a quantized weight, transposed, plus the bias; for inference.
+    """x (..., in_features) times the transpose of a quantized weight, plus the bias; for inference.
 
-    bits 4 (W4A16): group_size 64 or 128 (the default) neighbours along in_features share a scale, and divide it, and
-    with zero_points a zero of their own, for groups that do not lie evenly about it; x has the dtype of the layer:
-    float16, bfloat16 (GPUs from compute capability 8.0 on, and CPU) or float32 (CPU), and the bias is added to the
-    rounded product. bits 8 (W8A8): a scale for each output, and x, in any of the three dtypes, is quantized token by
-    token as it comes; with weight_only (W8A16) x stays as exact as it is, in a dtype that 4 bits take too. Quantized
-    tensors and bias are buffers: they are saved, loaded, moved and cast with the model, only that a cast leaves
-    integers and the float32 scales of 8 bits alone. A new layer holds no weight yet: quantize_from_float or
-    load_state_dict gives it one.
-    Raises ValueError for features, bits or a group size that it does not take, and RuntimeError when called before it
-    has a weight, and in backward.
+    bits=4 (W4A16): group_size 64 or 128 (the default) consecutive inputs share a scale; group_size divides in_features.
+    With zero_points each group also has a zero, for groups that are not symmetric about 0. x has the layer's dtype:
+    float16, bfloat16 (GPUs of compute capability 8.0 and newer, and CPU) or float32 (CPU); the bias is added to the
+    rounded product. bits=8 (W8A8): one scale per output; x, in any of the three dtypes, is quantized per token. With
+    weight_only (W8A16) x is not quantized, and has a dtype as for 4 bits. Quantized tensors and bias are buffers:
+    saved, loaded, moved and cast with the model, but a cast does not change integers and the float32 scales of 8 bits.
+    A new layer has no weight yet: quantize_from_float or load_state_dict sets it.
+    Raises ValueError for unsupported features, bits or group size, RuntimeError when called without a weight and in
+    backward.
     """
 
     bias: torch.Tensor | None
@@ -57,11 +56,11 @@ class QuantizedLinear(nn.Module):
 
     @torch.no_grad()
     def quantize_from_float(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> QuantizedLinear:
-        """Take over weight (out_features, in_features), and the bias if the layer has one; returns the layer.
+        """Quantize weight (out_features, in_features), and set the bias if the layer has one; returns the layer.
 
-        It is quantized where it lies, and goes to the layer's device and dtype.
-        Raises ValueError for another shape or dtype, for a value that is not finite, for scales that the layer's dtype
-        does not hold, and for a bias that is missing or one too many.
+        The weight is quantized on its own device, then moved to the layer's device and dtype.
+        Raises ValueError for another shape or dtype, for a non-finite value, for scales beyond the range of the layer's
+        dtype, and for a missing or superfluous bias.
         """
         if tuple(weight.shape) != (self.out_features, self.in_features):
             raise ValueError(
@@ -73,7 +72,7 @@ class QuantizedLinear(nn.Module):
             raise ValueError(f"QuantizedLinear: the layer has {has}, the weight {came}")
         if bias is not None and tuple(bias.shape) != (self.out_features,):
             raise ValueError(f"QuantizedLinear: bias must have shape [{self.out_features}], got {list(bias.shape)}")
-        # In the layer's own dtype first, so that each value is rounded against the scale that the kernel will read.
+        # First converted to the layer's dtype, so that values are rounded against the scale that the kernel will read.
         for name, tensor in self._format.quantize(weight.detach().to(self.dtype)).items():
             self.get_buffer(name).copy_(tensor)
         if bias is not None and self.bias is not None:
@@ -82,7 +81,7 @@ class QuantizedLinear(nn.Module):
         return self
 
     def dequantize(self) -> torch.Tensor:
-        """The weight that the layer multiplies with, (out_features, in_features), as a new tensor."""
+        """The dequantized weight (out_features, in_features), as a new tensor."""
         self._want_weight()
         return self._format.dequantize(self._tensors(), self.in_features)
 
@@ -116,7 +115,7 @@ class QuantizedLinear(nn.Module):
             after = self.get_buffer(name)
             if after.dtype != torch.float32:
                 self._buffers[name] = before[name].to(after.device)
-        # What fn casts to shows in a floating-point tensor that it may cast, be there one or not.
+        # A probe: fn's target dtype shows on a floating-point tensor, whether or not the layer has one to cast.
         self.dtype = fn(torch.empty(0, dtype=self.dtype)).dtype
         for name, after in self._tensors().items():
             if after.dtype != before[name].dtype and self._has_weight and not after.is_meta:

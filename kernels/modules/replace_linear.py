@@ -1,4 +1,4 @@
-"""A model's linear layers, quantized."""
+"""Quantizes a model's linear layers."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ def replace_linear_with_quantized(
     weight_only: bool = False,
     skip: Iterable[str] = ("lm_head",),
 ) -> nn.Module:
-    """Put a QuantizedLinear in the place of each nn.Linear, and of each Conv1D of transformers (GPT-2); the model.
+    """Replace each nn.Linear, and each Conv1D of transformers (GPT-2), by a QuantizedLinear; returns the model.
 
-    bits, group_size, zero_points and weight_only are QuantizedLinear's.
-    Layer by layer and in place, on the device where each layer lies, so that beside the model only one weight more is
-    held. `skip` names modules to leave alone with all that is in them, by full name ("model.layers.0.mlp") or by its
-    last part, with shell wildcards; the output layer "lm_head" by default, which most quantizers leave alone, and whose
-    weight is often the embedding's own. Subclasses of nn.Linear but modules.Linear stay, for the modules that make them
-    read their weights. A layer in several places is quantized once. A model that is itself a linear layer comes back as
-    another.
-    Raises ValueError before anything is changed, if the features or dtype of a layer cannot be quantized, naming it, or
-    if a name in `skip` but "lm_head" matches nothing; and on the way, for a weight that is not finite.
+    bits, group_size, zero_points and weight_only: see QuantizedLinear.
+    Layer by layer and in place, on each layer's device, so that at most one extra weight is in memory. `skip` names
+    modules to leave unchanged with everything in them, by full name ("model.layers.0.mlp") or by its last part, with
+    shell wildcards; by default the output layer "lm_head", which most quantizers skip and whose weight is often the
+    embedding's. Subclasses of nn.Linear other than modules.Linear stay, since their modules may read the weights. A
+    layer used in several places is quantized once. A model that is itself a linear layer is returned as a new one.
+    Raises ValueError before any change if a layer's features or dtype cannot be quantized (naming it) or if a name in
+    `skip` other than "lm_head" matches nothing; and during the replacement for a non-finite weight.
     """
     patterns = (skip,) if isinstance(skip, str) else tuple(skip)
     _want_matches(model, patterns)
@@ -68,13 +67,13 @@ def _is_linear(module: nn.Module) -> bool:
 
 
 def _is_conv1d(module: nn.Module) -> bool:
-    # A model that has one has imported it; transformers is not wanted for any other.
+    # A model with a Conv1D has imported transformers; other models must not require it.
     home = sys.modules.get("transformers.pytorch_utils")
     return home is not None and type(module) is home.Conv1D
 
 
 def _weight(module: nn.Module) -> torch.Tensor:
-    """As (out_features, in_features); Conv1D holds it transposed."""
+    """The weight as (out_features, in_features); Conv1D stores it transposed."""
     weight = module.get_parameter("weight")
     return weight.t() if _is_conv1d(module) else weight
 

@@ -1,4 +1,4 @@
-"""A decoder layer of Llama's kind, of our kernels throughout."""
+"""A Llama-style decoder layer built from our kernels."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .linear_activation import Linear, SwiGLU, holds_its_weight
 
 
 class AnyKVCache(Protocol):
-    """KVCache, GraphKVCache, PagedKVCache, and whatever else remembers positions."""
+    """KVCache, GraphKVCache, PagedKVCache, and other caches with this method."""
 
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None = None) -> torch.Tensor:
-        """Remember k, v (batch, heads_kv, new, head_dim), and causal attention of q, the same new tokens, to
-        everything so far; like q."""
+        """Append k, v (batch, heads_kv, new, head_dim), then compute causal attention of q, the same new tokens, to all
+        positions; shaped like q."""
 
 
 class SelfAttention(nn.Module):
-    """Causal attention of x (batch, seq, hidden) to itself and to what a cache holds, with its four projections.
+    """Causal self-attention of x (batch, seq, hidden), including a cache's positions, with its four projections.
 
-    heads_kv divides heads, as many by default. Children are named as in transformers: q_proj, k_proj, v_proj, o_proj.
+    heads_kv divides heads, and defaults to it. Children are named as in transformers: q_proj, k_proj, v_proj, o_proj.
     """
 
     def __init__(
@@ -59,20 +59,21 @@ class SelfAttention(nn.Module):
         sin: torch.Tensor | None = None,
         cache: AnyKVCache | None = None,
     ) -> torch.Tensor:
-        """(batch, seq, hidden). cos, sin (seq, head_dim / 2) in float32 turn q and k by their positions, NeoX's way."""
+        """(batch, seq, hidden). cos, sin (seq, head_dim / 2) in float32 rotate q and k, in the half-split layout
+        (NeoX)."""
         q, k, v = (
             projection(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
             for projection in (self.q_proj, self.k_proj, self.v_proj)
         )
         if cos is not None and sin is not None:
-            for turned in (q, k):  # where they are: a cache takes k and v in one launch, and o_proj attention's output
+            for turned in (q, k):  # in place: a cache takes k and v in one launch, o_proj attention's output
                 rope_(turned, cos, sin)
         out = causal_attention(q, k, v) if cache is None else cache.attend(q, k, v)
         return self.o_proj(out.transpose(1, 2).flatten(2))
 
 
 class TransformerLayer(nn.Module):
-    """x + attention(norm(x)), then that + mlp(norm(that)): RMS norms, rotary positions, SwiGLU, no biases.
+    """h = x + attention(norm(x)), then h + mlp(norm(h)): RMS norms, rotary positions, SwiGLU, no biases.
 
     Children are named as in transformers' LlamaDecoderLayer, whose state_dict fits. For inference: backward raises
     RuntimeError.
@@ -99,7 +100,7 @@ class TransformerLayer(nn.Module):
     def forward(
         self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: AnyKVCache | None = None
     ) -> torch.Tensor:
-        """x (batch, seq, hidden) as the next layer takes it. cos, sin (seq, head_dim / 2) in float32."""
+        """The output for x (batch, seq, hidden); cos, sin (seq, head_dim / 2) in float32."""
         normed = rms_norm(x, self.input_layernorm.weight, eps=self.eps)
         attended = self.self_attn(normed, cos, sin, cache)
         normed, x = add_rms_norm(attended, x, self.post_attention_layernorm.weight, eps=self.eps)
@@ -121,7 +122,7 @@ class _GatedMLP(SwiGLU):
         self.down_proj = nn.Linear(intermediate, hidden, False, dtype=dtype, device=device)
 
     def forward(self, x: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
-        """residual, contiguous, may be written over and returned: cuBLAS adds to it, in one launch."""
+        """`residual`, contiguous, may be overwritten and returned: cuBLAS accumulates into it, in one launch."""
         hidden, down = super().forward(x), self.down_proj
         if not holds_its_weight(down):
             return residual + down(hidden)

@@ -1,4 +1,4 @@
-"""How a linear layer's weight is held in few bits: one class a format, each around its operator."""
+"""Quantized formats of a linear layer's weight: one class per format, around its operator."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ _DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 
 
 class WeightFormat(Protocol):
-    """The tensors that hold a weight (out_features, in_features), made from it and multiplied with."""
+    """The tensors that represent a weight (out_features, in_features): quantization, dequantization and product."""
 
     @property
     def always_float32(self) -> tuple[str, ...]:
-        """The tensors that a cast of the model leaves as they are."""
+        """Names of the tensors that a cast of the model leaves unchanged."""
 
     def empty(
         self, out_features: int, in_features: int, dtype: torch.dtype, device: torch.device | str | None
     ) -> dict[str, torch.Tensor]:
-        """Room for the tensors, by name, for x in `dtype`. Raises ValueError for features or a dtype it cannot hold."""
+        """Uninitialised tensors by name, for x in `dtype`. Raises ValueError for unsupported features or dtype."""
 
     def quantize(self, weight: torch.Tensor) -> dict[str, torch.Tensor]:
         """The tensors of a weight in x's dtype, on its device."""
 
     def dequantize(self, tensors: Tensors, in_features: int) -> torch.Tensor:
-        """The weight that the tensors stand for, in the dtype of the scales."""
+        """The weight that the tensors represent, in the dtype of the scales."""
 
     def linear(self, x: torch.Tensor, tensors: Tensors, bias: torch.Tensor | None) -> torch.Tensor:
-        """x (..., in_features) times the dequantized weight, transposed, plus the bias."""
+        """x (..., in_features) times the transpose of the dequantized weight, plus the bias."""
 
 
 @dataclass(frozen=True, slots=True)
 class Int4Groups:
-    """4-bit values, two a byte, with a scale for `group_size` neighbours along in_features (W4A16).
+    """4-bit values, two per byte, with one scale per `group_size` consecutive inputs (W4A16).
 
     With `zero_points` each group has its own zero among the sixteen values; without, it is 8.
     """
@@ -93,9 +93,9 @@ class Int4Groups:
 
 @dataclass(frozen=True, slots=True)
 class Int8Channels:
-    """Symmetric 8-bit values with a scale for each output.
+    """Symmetric 8-bit values with one scale per output.
 
-    x is quantized token by token as it comes (W8A8), or with `weight_only` multiplied as it is (W8A16).
+    x is quantized per token (W8A8), or not quantized with `weight_only` (W8A16).
     """
 
     weight_only: bool = False
@@ -128,9 +128,9 @@ class Int8Channels:
 def weight_format(
     bits: int, group_size: int | None, *, zero_points: bool = False, weight_only: bool = False
 ) -> WeightFormat:
-    """The format of so many bits; zero_points is a choice of 4 bits, weight_only of 8, the others are nothing else.
+    """The format for this number of bits; zero_points applies to 4 bits, weight_only to 8 bits.
 
-    Raises ValueError for a number of bits that has none, or that has no groups.
+    Raises ValueError for an unsupported number of bits or combination.
     """
     if bits == 4:
         return Int4Groups(128 if group_size is None else group_size, zero_points)

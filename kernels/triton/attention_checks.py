@@ -1,5 +1,4 @@
-"""Argument checks of attention's Triton twins. Each raises RuntimeError with a message that begins with the
-operator."""
+"""Argument checks of attention's Triton twins; each raises RuntimeError with a message that names the operator."""
 
 from __future__ import annotations
 

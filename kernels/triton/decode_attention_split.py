@@ -104,8 +104,7 @@ def most_keys(operator: str, max_length: int | None, lengths: torch.Tensor | Non
 
 
 def split_keys(q: torch.Tensor, out: torch.Tensor, *, heads_kv: int, keys: int, row_bytes: int) -> Split:
-    """Choose the splits from shapes alone; out has q's size, keys is the most per sequence, row_bytes the size of a
-    key."""
+    """Choose splits from shapes alone; out has q's size, keys is the most per sequence, row_bytes one key's size."""
     batch, heads_q, seq_q, head_dim = q.shape
     shared = heads_q // heads_kv * seq_q
     config = decode_attention_config(key_heads=batch * heads_kv, rows=shared, keys=keys, row_bytes=row_bytes)
