@@ -1,4 +1,4 @@
-"""That tensors are on one device, for the implementations that are in Python: the fake ones and the Triton twins."""
+"""Device checks for implementations in Python: the fake operators and the Triton twins."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import torch
 def check_devices(operator: str, **tensors: torch.Tensor) -> None:
     """Raise RuntimeError unless all tensors are on the first one's device.
 
-    The real operators check this too, but PyTorch calls the fake one as soon as a single argument is a meta tensor (a
-    weight that was never loaded, say), and would return memory that nothing was written to.
+    The real operators check this too, but PyTorch calls the fake one as soon as any argument is a meta tensor (for
+    example a weight that was never loaded), and would then return uninitialised memory.
     """
     (first, reference), *others = tensors.items()
     for name, tensor in others:

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention with a bias: what flash_attention(bias=...) calls."""
+"""Scaled dot-product attention with a bias; flash_attention(bias=...) calls it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import torch
 
 from ..extension import load_operator
 
-_SCORES_AT_ONCE = 1 << 24  # of one head, while gradients are worked out: 64 MiB in float32
+_SCORES_AT_ONCE = 1 << 24  # scores per head and step of the backward pass: 64 MiB in float32
 
 
 def empty_like_queries(q: torch.Tensor) -> torch.Tensor:
-    """What csrc/flash_attention/operands.cpp allocates for the output of q (batch, heads, seq, head_dim)."""
+    """Allocate the output for q (batch, heads, seq, head_dim) with the layout of csrc/flash_attention/operands.cpp."""
     tokens = q.transpose(1, 2)
     if q.is_contiguous() or not tokens.is_contiguous():
         return q.new_empty(q.shape)
@@ -28,7 +28,7 @@ def flash_attention_biased(
     scale: float | None = None,
     window: int | None = None,
 ) -> torch.Tensor:
-    """softmax(scale q k^T + bias) v: flash_attention says what the arguments are, and what is raised."""
+    """softmax(scale q k^T + bias) v; arguments and errors as in flash_attention."""
     if torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, bias)):
         out: torch.Tensor = _flash_attention_biased_with_lse(q, k, v, bias, causal, scale, window)[0]
         return out
@@ -44,7 +44,7 @@ def flash_attention_biased_with_lse(
     scale: float | None = None,
     window: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same, and the log-sum-exp of each query's scores, their bias with them."""
+    """The same, plus the log-sum-exp of each query's scores, bias included."""
     return _flash_attention_biased_with_lse(q, k, v, bias, causal, scale, window)
 
 
@@ -61,10 +61,10 @@ def _flash_attention_biased_backward(
     window: int | None,
     with_d_bias: bool,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """dq, dk, dv and d_bias (empty unless asked for), by PyTorch's products in float32, some queries of a head at once.
+    """dq, dk, dv and d_bias (empty unless requested), by PyTorch's products in float32, a block of queries at a time.
 
-    The formulas of csrc/flash_attention/flash_attention_backward.h with weights softmax(scale q k^T + bias), and
-    d_bias = ds, added up over what the bias is broadcast to.
+    The formulas of csrc/flash_attention/flash_attention_backward.h with weights softmax(scale q k^T + bias), and d_bias
+    = ds, summed over the dimensions in which the bias is broadcast.
     """
     batch, heads_q, seq_q, head_dim = q.shape
     seq_kv, group = k.shape[2], heads_q // k.shape[1]
@@ -90,7 +90,7 @@ def _flash_attention_biased_backward(
                     if window is not None:
                         hidden |= key <= newest - window
                     scores = scores.masked_fill(hidden, -torch.inf)
-                # Not by the log-sum-exp, which a bias of -3.4e38 absorbs. A query that sees nothing has no weights.
+                # Not from the log-sum-exp, which a bias of -3.4e38 absorbs. A query that sees no key has zero weights.
                 weights = torch.softmax(scores, -1).masked_fill((scores == -torch.inf).all(-1, keepdim=True), 0)
                 delta = (d_rows * out[b, head, rows].float()).sum(-1, keepdim=True)
                 d_scores = weights * (d_rows @ values.T - delta)

@@ -20,24 +20,22 @@ def flash_attention(
     window: int | None = None,
     bias: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """softmax(scale q k^T + bias) v without writing the scores to memory: a new tensor like q.
+    """softmax(scale q k^T + bias) v without writing the scores to memory; a new tensor like q.
 
-    It is contiguous, or the transpose of a contiguous (batch, seq_q, heads_q, head_dim) where q is that.
-    q (batch, heads_q, seq_q, head_dim); k, v (batch, heads_kv, seq_kv, head_dim), heads_kv dividing heads_q: query
-    head h reads key head h // (heads_q / heads_kv). float16, float32, and bfloat16 (on a GPU from compute capability
-    8.0 on); head_dim 64, 96, 128 or 256 on a GPU, any multiple of 8 up to 256 on a CPU, and contiguous; other strides
-    free.
-    Scores, softmax and sums are in float32. causal is aligned bottom-right: query i sees keys
-    j <= i + (seq_kv - seq_q), and a query that sees none gives zeros. window, with causal alone, leaves it the newest
-    `window` of those keys, j > i + (seq_kv - seq_q) - window; tiles of older keys are not read. scale is positive,
-    1 / sqrt(head_dim) by default.
-    bias, of q's dtype, broadcasts to (batch, heads_q, seq_q, seq_kv) and has two to four dimensions, as SDPA's
-    attn_mask; what stands for a boolean mask is zeros.masked_fill(~mask, -inf). -inf hides a key, and a query all of
-    whose keys are hidden gives zeros. It is read in q's dtype, half the bytes of float32, and added in float32. With
-    it, gradients (the bias has one too) come from PyTorch's products in float32, some queries of a head at once.
-    Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning" (2023).
-    Differentiable in q, k and v, once, wherever it runs. The same input gives the same gradients, bit for bit.
-    Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
+    The result is contiguous, or the transpose of a contiguous (batch, seq_q, heads_q, head_dim) if q is.
+    q (batch, heads_q, seq_q, head_dim); k, v (batch, heads_kv, seq_kv, head_dim), heads_kv dividing heads_q: query head
+    h reads key head h // (heads_q / heads_kv). float16, float32, and bfloat16 (on a GPU from compute capability 8.0
+    on); head_dim 64, 96, 128 or 256 on a GPU, any multiple of 8 up to 256 on a CPU, and contiguous; other strides free.
+    Scores, softmax and sums are in float32. causal is aligned bottom-right: query i sees keys j <= i + (seq_kv -
+    seq_q), and a query that sees no key returns zeros. window (with causal only) limits it to the newest `window` of
+    those keys, j > i + (seq_kv - seq_q) - window; tiles of older keys are not read. scale is positive, by default 1 /
+    sqrt(head_dim). bias, of q's dtype, broadcasts to (batch, heads_q, seq_q, seq_kv) and has two to four dimensions,
+    like SDPA's attn_mask; the equivalent of a boolean mask is zeros.masked_fill(~mask, -inf). -inf hides a key, and a
+    query whose keys are all hidden returns zeros. It is read in q's dtype, half the bytes of float32, and added in
+    float32. With a bias, gradients (the bias has one too) are computed by PyTorch's products in float32, a block of
+    queries at a time. Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning" (2023).
+    Differentiable once in q, k and v, on every device. The same input gives the same gradients, bit for bit.
+    Raises RuntimeError for an unsupported shape, dtype, device or stride.
     """
     if bias is not None:
         return flash_attention_biased(q, k, v, bias, causal, scale, window)
@@ -59,8 +57,8 @@ def flash_attention_with_lse(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """flash_attention and log(sum_j exp(scale q k_j + bias_j)) of each query, float64 (batch, heads_q, seq_q).
 
-    From it a backward pass has the softmax weights again, and results over parts of the keys can be merged: a float32
-    would have no bits left for the sum behind a large score. It is -inf for a query that sees no key. Raises as
+    A backward pass recomputes the softmax weights from it, and results over parts of the keys can be merged; beside a
+    large score, float32 would have no bits left for the sum. It is -inf for a query that sees no key. Raises as
     flash_attention does.
     """
     if bias is not None:
@@ -80,11 +78,11 @@ def flash_attention_backward(
     scale: float | None = None,
     window: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """dq, dk and dv, contiguous, of flash_attention_with_lse's out and lse; d_out of out's shape and dtype.
+    """dq, dk and dv, contiguous, for flash_attention_with_lse's out and lse; d_out has out's shape and dtype.
 
-    What autograd calls, for those who keep out and lse themselves. The weights are exp(scale q k^T - lse): the scores
-    are worked out again, in float32, and never written to memory. lse has bits for the weights while scaled
-    scores stay below 1e12. Raises as flash_attention does.
+    Autograd calls this; call it directly if you keep out and lse yourself. The weights are exp(scale q k^T - lse):
+    scores are recomputed in float32 and never written to memory. lse resolves the weights for scaled scores below 1e12.
+    Raises as flash_attention does.
     """
     gradients: tuple[torch.Tensor, torch.Tensor, torch.Tensor] = _flash_attention_backward(
         d_out, q, k, v, out, lse, causal, scale, window
@@ -112,5 +110,5 @@ _flash_attention_with_lse = load_operator(
 _flash_attention_backward = load_operator(
     "flash_attention_backward", result=lambda q, k, v, **_: tuple(x.new_empty(x.shape) for x in (q, k, v))
 )
-if hasattr(torch.ops.warpwatch, "flash_attention_with_lse"):  # there is an extension, and it is not older
+if hasattr(torch.ops.warpwatch, "flash_attention_with_lse"):  # the extension exists and has this operator
     torch.library.register_autograd("warpwatch::flash_attention_with_lse", _differentiate, setup_context=_keep)

@@ -23,18 +23,18 @@ def flash_attention_varlen(
     scale: float | None = None,
     window: int | None = None,
 ) -> torch.Tensor:
-    """flash_attention of each of several sequences, one behind the other in memory: a new, contiguous tensor like q.
+    """flash_attention of several sequences, concatenated in memory; a new, contiguous tensor like q.
 
     q (total_q, heads_q, head_dim); k, v (total_kv, heads_kv, head_dim). cu_seqlens_q and cu_seqlens_kv, int32 (batch +
-    1) on q's device, are sums of lengths: 0, then where each sequence ends, up to total_q and total_kv. A sequence may
-    be empty, and one without keys gives zeros. max_seqlen_q and max_seqlen_kv are at least the longest lengths; within
-    a sequence causal, window, scale, heads, dtypes and head_dim are flash_attention's.
-    On a CPU the lengths are checked. On a GPU nobody waits for them: rows behind the last sequence, or behind the first
-    max_seqlen_q of theirs, give zeros, with a log-sum-exp of -inf. So q may have rows to spare, and a CUDA graph may
-    replay with other lengths in the same tensors.
+    1) on q's device, are prefix sums of the lengths: 0, then each sequence's end, up to total_q and total_kv. A
+    sequence may be empty; one without keys returns zeros. max_seqlen_q and max_seqlen_kv are at least the longest
+    lengths. Within a sequence, causal, window, scale, heads, dtypes and head_dim are as in flash_attention.
+    On a CPU the lengths are checked. On a GPU that would need a synchronisation: rows past the last sequence, or past
+    the first max_seqlen_q of a sequence, return zeros with a log-sum-exp of -inf. So q may have spare rows, and a CUDA
+    graph may be replayed with other lengths in the same tensors.
     Differentiable in q, k and v where flash_attention is: the backward pass copies the lengths to the host, waits for
-    them, and works out one sequence after the other.
-    Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
+    them, and processes one sequence after the other.
+    Raises RuntimeError for an unsupported shape, dtype, device or stride.
     """
     arguments = (q, k, v, cu_seqlens_q, cu_seqlens_kv, max_seqlen_q, max_seqlen_kv, causal, scale, window)
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
@@ -78,16 +78,16 @@ def _flash_attention_varlen_backward(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """dq, dk and dv: flash_attention_backward of each sequence.
 
-    Not one launch for all: the backward kernels know one length of queries and one of keys a launch. To find their
-    sequence in cu_seqlens_q they would be built once more, as the forward pass is in flash_attention_packed_sm80.cu:
-    for delta, dq, and dk and dv, in 16 bits for sm_75 and sm_80 and in float32 for three architectures.
+    Not a single launch: the backward kernels take one length of queries and one of keys. To look up their sequence in
+    cu_seqlens_q they would all have to be built once more, as the forward pass is in flash_attention_packed_sm80.cu:
+    delta, dq, and dk and dv, in 16 bits for sm_75 and sm_80 and in float32 for three architectures.
     """
     dq, dk, dv = (torch.zeros(x.shape, dtype=x.dtype, device=x.device) for x in (q, k, v))
     ends_q, ends_kv = cu_seqlens_q.tolist(), cu_seqlens_kv.tolist()
     for b in range(len(ends_q) - 1):
         rows, seen = slice(ends_q[b], ends_q[b + 1]), slice(ends_kv[b], ends_kv[b + 1])
         if rows.start == rows.stop or seen.start == seen.stop:
-            continue  # no query has asked, or none has seen a key: zeros
+            continue  # no queries, or no keys: the gradients are zeros
         of_sequence = flash_attention_backward(
             _as_batch(d_out[rows]),
             _as_batch(q[rows]),

@@ -1,4 +1,4 @@
-"""Attention of a few new tokens over a cache of 4-bit integers with a window of 16-bit ones."""
+"""Attention of a few new tokens over a 4-bit KV cache with a 16-bit window."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def int4_decode_attention(
     scale: float | None = None,
     max_length: int | None = None,
 ) -> torch.Tensor:
-    """decode_attention of 1 to 8 new tokens over what int4_kv_append wrote; a new, contiguous tensor like q.
+    """decode_attention of 1 to 8 new tokens over the cache of int4_kv_append; a new, contiguous tensor like q.
 
-    q (batch, heads_q, seq_q, head_dim); the six parts of the cache as int4_kv_append takes them, the windows in q's
-    dtype: keys and values are scale * code + zero up to the sequence's last whole group of 32, behind it those of the
-    windows. lengths (batch) int32: keys of each sequence, the new tokens' own among them and last, taken as
-    0 .. capacity; what lies behind is not read. q is float16 or bfloat16 with head_dim 64, 128 or 256 on a GPU, on any
-    from compute capability 7.5 on, where all parts start on 16-byte boundaries; on a CPU float32 too and any multiple
-    of 32 up to 256. Masks, scale, max_length and graphs as in decode_attention. Nothing is dequantized in memory: the
-    scales of keys multiply the query, once a group; values become float16 in registers; sums are in float32.
-    Liu et al., "KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache" (ICML 2024).
+    q (batch, heads_q, seq_q, head_dim); the six tensors of the cache as in int4_kv_append, the windows in q's dtype:
+    keys and values are scale * code + zero up to the sequence's last complete group of 32, and those of the windows
+    after it. lengths (batch) int32, clamped to 0 .. capacity: the number of keys of each sequence, of which the last
+    are the new tokens' own; keys past it are not read. q is float16 or bfloat16 with head_dim 64, 128 or 256 on a GPU
+    of compute capability 7.5 or newer, where all tensors start on 16-byte boundaries; on a CPU also float32 and any
+    multiple of 32 up to 256. Masks, scale, max_length and CUDA graphs as in decode_attention. Nothing is dequantized in
+    memory: key scales multiply the query, once per group; values are dequantized to float16 in registers; sums are in
+    float32. Liu et al., "KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache" (ICML 2024).
     Forward only: there is no gradient.
-    Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
+    Raises RuntimeError for an unsupported shape, dtype, device or stride.
     """
     return _int4_decode_attention(
         q, k_codes, v_codes, k_scales, v_scales, k_window, v_window, lengths, scale, max_length

@@ -1,4 +1,4 @@
-"""Linear layer with 4-bit weights, and how a weight becomes 4-bit."""
+"""Linear layer with 4-bit weights, and the quantization of weights to 4 bits."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ..extension import load_operator
 
 
 def pack_int4(values: torch.Tensor) -> torch.Tensor:
-    """values (N, K) uint8, each 0 to 15, K a multiple of 64, as int4_linear's packed_weight.
+    """Pack values (N, K) uint8, each 0 to 15, K a multiple of 64, as int4_linear's packed_weight.
 
     The result is (ceil(N / 16), K / 64, 512) uint8: 512 bytes for 16 outputs and 64 of K, in the order of the tensor
-    cores' registers, which csrc/int4_linear/int4_linear.h tells. Where N is no multiple of 16 zeros fill it up.
+    cores' registers (csrc/int4_linear/int4_linear.h). N is padded to a multiple of 16 with zeros.
     Raises ValueError for another dtype or shape.
     """
     if values.dtype != torch.uint8 or values.dim() != 2 or values.shape[1] == 0 or values.shape[1] % 64:
@@ -30,9 +30,9 @@ def pack_int4(values: torch.Tensor) -> torch.Tensor:
 
 
 def unpack_int4(packed_weight: torch.Tensor, outputs: int) -> torch.Tensor:
-    """The values (outputs, K) uint8, 0 to 15, of a packed_weight that pack_int4 made.
+    """The values (outputs, K) uint8, 0 to 15, of a packed_weight made by pack_int4.
 
-    Raises ValueError for another dtype or shape, or a number of outputs that it does not hold.
+    Raises ValueError for another dtype or shape, or a number of outputs that does not match it.
     """
     if packed_weight.dtype != torch.uint8 or packed_weight.dim() != 3 or packed_weight.shape[2] != 512:
         raise ValueError(
@@ -58,30 +58,30 @@ def int4_linear(
     *,
     group_size: int = 128,
 ) -> torch.Tensor:
-    """x times the dequantized weight, transposed; summed in float32, rounded once to x's dtype.
+    """x times the transpose of the dequantized weight; summed in float32, rounded once to x's dtype.
 
     x (..., K) in float16, in bfloat16 (GPUs from compute capability 8.0 on, and CPU) or in float32 (CPU), its last
     dimension contiguous and, on a GPU, its rows on 16-byte boundaries; packed_weight (ceil(N / 16), K / 64, 512) uint8
     and scales (N, K / group_size) in x's dtype, both contiguous, as quantize_int4 makes them. The weight at (n, k) is
-    (value - 8) * scales[n, k / group_size], with the values (N, K) that pack_int4 has put in order. With zero_points
+    (value - 8) * scales[n, k / group_size], with the values (N, K) that pack_int4 has packed. With zero_points
     (N, K / group_size) uint8, 0 to 15, contiguous, as quantize_int4_zero_point makes them, it is
     (value - zero_points[n, k / group_size]) * scales[n, k / group_size]. group_size is 64 or 128 and divides K. The
-    result is (..., N). Dimensions of x before the last are free, but where they do not collapse into rows of one
-    stride, x is copied.
-    On a GPU more than 128 rows, on Hopper more than 256, go to cuBLAS with a weight that was dequantized to x's dtype,
-    and so rounded, in memory that is given back; in fewer each product of x and value - zero is exact.
+    result is (..., N). Leading dimensions of x are free, but x is copied if they do not collapse into rows of one
+    stride. With few rows, each product of x and value - zero is exact. On a GPU more than 128 rows, on Hopper more than
+    256, go to cuBLAS with a temporary weight that is dequantized, and so rounded, to x's dtype.
     Forward only: there is no gradient.
-    Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
+    Raises RuntimeError for an unsupported shape, dtype, device or stride.
     """
     return _int4_linear(x, packed_weight, scales, group_size, zero_points)
 
 
 def quantize_int4(weight: torch.Tensor, group_size: int = 128) -> tuple[torch.Tensor, torch.Tensor]:
-    """weight (N, K) as (packed_weight, scales) for int4_linear: symmetric, each group's largest value at 7.
+    """Quantize weight (N, K) to (packed_weight, scales) for int4_linear: symmetric, each group's largest magnitude at
+    7.
 
-    Each weight goes to the nearest multiple of its group's scale, so that it moves by half a scale at most.
-    packed_weight as pack_int4 orders it; scales (N, K / group_size) in weight's dtype (float16, bfloat16 or float32).
-    Raises ValueError for another dtype or shape, and for a weight that is not finite.
+    Each weight is rounded to the nearest multiple of its group's scale, so it changes by at most half a scale.
+    packed_weight as made by pack_int4; scales (N, K / group_size) in weight's dtype (float16, bfloat16 or float32).
+    Raises ValueError for another dtype or shape, and for a non-finite weight.
     """
     groups = _groups("quantize_int4", weight, group_size)
     scales = (groups.abs().amax(dim=-1) / 7).clamp(min=_least_scale(weight.dtype)).to(weight.dtype)
@@ -92,17 +92,17 @@ def quantize_int4(weight: torch.Tensor, group_size: int = 128) -> tuple[torch.Te
 def quantize_int4_zero_point(
     weight: torch.Tensor, group_size: int = 128
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """weight (N, K) as (packed_weight, scales, zero_points) for int4_linear: 15 steps from a group's least to largest.
+    """Quantize weight (N, K) to (packed_weight, scales, zero_points): 15 steps from a group's minimum to its maximum.
 
-    Zero is one of the 16 values, so the least is taken as 0 at most and the largest as 0 at least. Each weight moves by
-    half a scale, and by the rounding of the scale itself, 15 steps long, at most.
-    packed_weight as pack_int4 orders it; scales (N, K / group_size) in weight's dtype (float16, bfloat16 or float32);
+    Zero is one of the 16 values, so the minimum is taken as at most 0 and the maximum as at least 0. Each weight
+    changes by at most half a scale plus the rounding of the scale itself over 15 steps.
+    packed_weight as made by pack_int4; scales (N, K / group_size) in weight's dtype (float16, bfloat16 or float32);
     zero_points (N, K / group_size) uint8, 0 to 15.
-    Raises ValueError for another dtype or shape, and for a weight that is not finite.
+    Raises ValueError for another dtype or shape, and for a non-finite weight.
     """
     groups = _groups("quantize_int4_zero_point", weight, group_size)
     least, most = groups.amin(dim=-1).clamp(max=0), groups.amax(dim=-1).clamp(min=0)
-    # Divided first, for the difference of two large numbers may be infinite.
+    # Divide first: the difference of two large numbers may overflow to infinity.
     scales = (most / 15 - least / 15).clamp(min=_least_scale(weight.dtype)).to(weight.dtype)
     steps = scales.float()
     zeros = (-least / steps).round().clamp(0, 15)
@@ -111,7 +111,7 @@ def quantize_int4_zero_point(
 
 
 def _groups(quantizer: str, weight: torch.Tensor, group_size: int) -> torch.Tensor:
-    # The weight in float32 as (N, groups, group_size), or a ValueError.
+    # The weight in float32 as (N, groups, group_size); raises ValueError.
     if group_size not in GROUP_SIZES:
         raise ValueError(f"{quantizer}: group_size must be 64 or 128, got {group_size}")
     if weight.dtype not in (torch.float16, torch.bfloat16, torch.float32):
@@ -128,7 +128,7 @@ def _groups(quantizer: str, weight: torch.Tensor, group_size: int) -> torch.Tens
 
 
 def _least_scale(dtype: torch.dtype) -> float:
-    # Below eight steps of the smallest representable number a rounded scale could leave its largest value beyond 7.5.
+    # Below eight steps of the smallest representable number, a rounded scale could map its largest value beyond 7.5.
     info = torch.finfo(dtype)
     return max(8 * info.tiny * info.eps, torch.finfo(torch.float32).tiny)
 

@@ -1,4 +1,4 @@
-"""New keys and values into a contiguous cache."""
+"""Append of new keys and values to a contiguous cache."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ def kv_append(
 ) -> None:
     """k_cache[b, :, positions[b] + t] = k[b, :, t], and v_cache likewise, in place.
 
-    k, v (batch, heads, tokens, head_dim); caches (batch, heads, capacity, head_dim); all float16, bfloat16 or float32
-    alike, head_dim contiguous, other strides free. positions is (batch) int64, contiguous, on the same device, or one
-    number for all sequences, where it is an error if the tokens do not fit. Of a tensor on a CPU a token whose place is
-    not in the cache, a negative one among them, is an error, before anything is written; on a GPU, whose host cannot
-    tell without waiting for it, that token is left out and the sequence's others are written. The caches must not
-    overlap each other, themselves, nor k or v.
-    Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
+    k, v (batch, heads, tokens, head_dim); caches (batch, heads, capacity, head_dim); all of one dtype, float16,
+    bfloat16 or float32; head_dim contiguous, other strides free. positions is (batch) int64, contiguous, on the same
+    device, or one number for all sequences, for which tokens that do not fit are an error. With a tensor, a token whose
+    position is outside the cache (also a negative one) is an error on a CPU, before anything is written; on a GPU,
+    which cannot report it without a synchronisation, that token is skipped and the sequence's others are written. The
+    caches must not overlap each other, themselves, nor k or v.
+    Raises RuntimeError for an unsupported shape, dtype, device or stride.
     """
     if isinstance(positions, torch.Tensor):
         _kv_append(k_cache, v_cache, k, v, positions)

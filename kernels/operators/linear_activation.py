@@ -1,4 +1,4 @@
-"""Linear layers, with an activation or without: linear, linear_gelu, linear_silu, swiglu, ffn_gelu."""
+"""Linear layers with and without an activation: linear, linear_gelu, linear_silu, swiglu, ffn_gelu."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _GELUS = {"none": _GELU, "tanh": _GELU_TANH}
 def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """x @ weight^T + bias, as torch.nn.functional.linear.
 
-    One or two rows in 16 bits are one launch of our own on Hopper, few rows on older GPUs with many outputs likewise;
+    One or two 16-bit rows on Hopper, and few rows with many outputs on older GPUs, run in one launch of our own;
     everything else is PyTorch's product. Otherwise as linear_gelu.
     """
     return _linear_activation(x, weight, bias, _NONE)
@@ -22,22 +22,21 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = No
 def linear_gelu(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, *, approximate: str = "none"
 ) -> torch.Tensor:
-    """gelu(x @ weight^T + bias): by erf, or by tanh with approximate="tanh", as torch.nn.functional.gelu has them.
+    """gelu(x @ weight^T + bias): by erf, or by tanh with approximate="tanh", as torch.nn.functional.gelu.
 
     x (..., K) in float16, bfloat16 or float32, weight (N, K) and bias (N,) in x's dtype; the last dimensions
-    contiguous. The result is (..., N) in x's dtype. On a GPU this is one launch where that is the better way, and then
-    rounded once; elsewhere (tiles that leave the GPU idle, float32, rows off 16-byte boundaries, and on the CPU)
-    PyTorch's product, rounded, and one launch behind it (csrc/linear_activation/linear_activation_tiles.h decides).
+    contiguous. The result is (..., N) in x's dtype. On a GPU this is one launch where that is faster, and then rounded
+    once; otherwise (tiles that leave the GPU idle, float32, rows not on 16-byte boundaries, and on the CPU) PyTorch's
+    product, rounded, and an epilogue launch (csrc/linear_activation/linear_activation_tiles.h has the rules).
     Hendrycks and Gimpel, "Gaussian error linear units" (arXiv:1606.08415, 2016).
     Forward only: there is no gradient.
-    Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take, ValueError for another
-    approximation.
+    Raises RuntimeError for an unsupported shape, dtype, device or stride, ValueError for another approximation.
     """
     return _linear_activation(x, weight, bias, _gelu("linear_gelu", approximate))
 
 
 def linear_silu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    """silu(x @ weight^T + bias), silu(v) being v / (1 + e^-v); otherwise as linear_gelu."""
+    """silu(x @ weight^T + bias), with silu(v) = v / (1 + e^-v); otherwise as linear_gelu."""
     return _linear_activation(x, weight, bias, _SILU)
 
 
@@ -52,10 +51,10 @@ def swiglu(
 
     x (..., K) in float16, bfloat16 or float32, both weights (N, K) and both biases (N,) in x's dtype; the last
     dimensions contiguous. The result is (..., N) in x's dtype. One launch on Hopper for one or two rows, and for many
-    rows whose tiles keep the GPU busy; else three launches: two products of cuBLAS, rounded to x's dtype, and the rest
-    in float32. Shazeer, "GLU variants improve Transformer" (arXiv:2002.05202, 2020).
+    rows whose tiles fill the GPU; else three launches: two cuBLAS products, rounded to x's dtype, and the rest in
+    float32. Shazeer, "GLU variants improve Transformer" (arXiv:2002.05202, 2020).
     Forward only: there is no gradient.
-    Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
+    Raises RuntimeError for an unsupported shape, dtype, device or stride.
     """
     return _swiglu(x, gate_weight, up_weight, gate_bias, up_bias)
 
@@ -71,9 +70,9 @@ def ffn_gelu(
 ) -> torch.Tensor:
     """gelu(x @ up_weight^T + up_bias) @ down_weight^T + down_bias: linear_gelu, then a linear layer.
 
-    x (..., K), up_weight (H, K), down_weight (N, H); the result is (..., N). One layer behind the other, since every
-    output wants all of the H values between them, which are rounded to x's dtype; where the second is not one launch of
-    ours, it is PyTorch's own. Dtypes and errors as in linear_gelu.
+    x (..., K), up_weight (H, K), down_weight (N, H); the result is (..., N). The layers run one after the other, since
+    every output needs all H values between them, which are rounded to x's dtype; if the second does not run in one
+    launch of ours, it is PyTorch's. Dtypes and errors as in linear_gelu.
     """
     return _ffn_gelu(x, up_weight, up_bias, down_weight, down_bias, _gelu("ffn_gelu", approximate))
 

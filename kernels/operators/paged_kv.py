@@ -1,4 +1,4 @@
-"""Keys and values into the pages of a cache, and out of them."""
+"""Append of keys and values to the pages of a cache, and their gathering."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ def paged_kv_append(
     block_table: torch.Tensor,
     lengths: torch.Tensor,
 ) -> None:
-    """Write the new tokens' keys and values into their pages, in place.
+    """Write the new tokens' keys and values to their pages, in place.
 
     k, v (batch, heads_kv, seq, head_dim); k_pages, v_pages (pages, heads_kv, page_size, head_dim) in the same dtype,
-    float16, bfloat16 or float32, page_size a power of two from 16 to 256; block_table (batch, pages of a sequence) and
-    lengths (batch) int32 as paged_decode_attention takes them: lengths count the new tokens already, so that row i goes
-    to position lengths[b] - seq + i. What falls before position 0 or behind the table's last page is left out. The
-    entries of those positions must be pages that there are: on a CPU others are refused, on a GPU nobody looks at them
-    first. The pages must not overlap each other, themselves, nor k or v. On a GPU all rows are whole 16-byte vectors on
-    16-byte boundaries.
-    Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
+    float16, bfloat16 or float32, page_size a power of two from 16 to 256; block_table (batch, pages per sequence) and
+    lengths (batch) int32 as in paged_decode_attention: lengths include the new tokens, so row i is stored at position
+    lengths[b] - seq + i. Positions below 0 or past the table's last page are skipped. The entries of the other
+    positions must be valid pages: a CPU checks them, a GPU does not. The pages must not overlap each other, themselves,
+    nor k or v. On a GPU all rows are whole 16-byte vectors on 16-byte boundaries.
+    Raises RuntimeError for an unsupported shape, dtype, device or stride.
     """
     _paged_kv_append(k, v, k_pages, v_pages, block_table, lengths)
 
@@ -36,8 +35,8 @@ def paged_kv_gather(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Keys and values of positions 0 .. seq - 1 as (batch, heads_kv, seq, head_dim), zeros from each length on.
 
-    Arguments as of paged_kv_append; seq is at most what the table has room for.
-    Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
+    Arguments as in paged_kv_append; seq is at most the table's capacity.
+    Raises RuntimeError for an unsupported shape, dtype, device or stride.
     """
     k, v = _paged_kv_gather(k_pages, v_pages, block_table, lengths, seq)
     return k, v

@@ -10,14 +10,13 @@ from ..extension import load_operator
 
 
 def reduce_sum(x: torch.Tensor, dim: int | Sequence[int] | None = None, *, keepdim: bool = False) -> torch.Tensor:
-    """The sum of x over dim, one dimension or several, or over all of them; a new, contiguous tensor of x's dtype.
+    """The sum of x over dim, one dimension, several, or all; a new, contiguous tensor of x's dtype.
 
-    x is float16, bfloat16 or float32, of any shape; where it is not contiguous, it is copied. Summed in float32, from
-    one group of neighbouring dimensions to the next too, and rounded once. The order of the additions depends on the
-    shape and on where x begins: no atomics, so a call repeated gives the same bits. keepdim leaves the dimensions that
-    were summed with size one. A sum of nothing is zero.
-    Forward only: there is no gradient.
-    Raises RuntimeError with a sentence for a dtype or a dim it does not take.
+    x is float16, bfloat16 or float32, of any shape; it is copied if not contiguous. Summed in float32, also between
+    groups of neighbouring dimensions, and rounded once. The order of the additions depends only on the shape and on x's
+    alignment: no atomics, so a repeated call gives the same bits. keepdim keeps the summed dimensions with size one. An
+    empty sum is zero. Forward only: there is no gradient.
+    Raises RuntimeError for an unsupported dtype or dim.
     """
     if dim is None:
         dim = range(x.dim())

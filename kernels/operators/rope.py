@@ -8,30 +8,30 @@ from ..extension import load_operator
 
 
 def rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, interleaved: bool = False) -> torch.Tensor:
-    """Each pair of x turned by its position's angle; a new, contiguous tensor of x's shape and dtype.
+    """Rotate each pair of x by its position's angle; a new, contiguous tensor of x's shape and dtype.
 
     x (batch, heads, seq, head_dim) in float16, bfloat16 or float32, head_dim even and contiguous, other strides free;
     cos, sin (seq, head_dim / 2) in float32. A pair is (i, i + head_dim / 2), as in GPT-NeoX, or (2 i, 2 i + 1) if
     interleaved, as in GPT-J; computed in float32. Su et al., "RoFormer" (arXiv:2104.09864, 2021).
     Forward only: there is no gradient.
-    Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
+    Raises RuntimeError for an unsupported shape, dtype, device or stride.
     """
     return _rope(x, cos, sin, interleaved)
 
 
 def rope_(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, interleaved: bool = False) -> None:
-    """As rope, in place: x may have free strides as there, but must not show one memory in several places."""
+    """Like rope, in place: any strides, but x's elements must not overlap in memory."""
     _rope_(x, cos, sin, interleaved)
 
 
 def rope_computed(
     x: torch.Tensor, positions: torch.Tensor, *, base: float = 10000.0, interleaved: bool = False
 ) -> torch.Tensor:
-    """As rope, with angles computed and not read from a table; a new, contiguous tensor of x's shape and dtype.
+    """Like rope, with computed angles instead of tables; a new, contiguous tensor of x's shape and dtype.
 
-    positions (batch) int64, contiguous, on x's device: where each sequence's first row stands; row s of it turns pair i
-    by (positions + s) * base ** (-2 i / head_dim) radians, right to fp32's rounding at any position. base is 1 or more,
-    head_dim 512 at most.
+    positions (batch) int64, contiguous, on x's device: the position of each sequence's first row. Row s rotates pair i
+    by (positions + s) * base ** (-2 i / head_dim) radians, accurate to fp32's rounding at any position. base is at
+    least 1, head_dim at most 512.
     Raises RuntimeError as rope does.
     """
     return _rope_computed(x, positions, base, interleaved)
@@ -40,7 +40,7 @@ def rope_computed(
 def rope_computed_(
     x: torch.Tensor, positions: torch.Tensor, *, base: float = 10000.0, interleaved: bool = False
 ) -> None:
-    """As rope_computed, in place: x must not show one memory in several places."""
+    """Like rope_computed, in place: x's elements must not overlap in memory."""
     _rope_computed_(x, positions, base, interleaved)
 
 

@@ -1,4 +1,4 @@
-"""New keys turned by their positions, and written into the pages of a cache with their values."""
+"""Rotary embedding of new keys, fused with their append to a paged cache."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def rope_paged_kv_append(
     *,
     interleaved: bool = False,
 ) -> None:
-    """What rope of k and paged_kv_append of it and v do, in one launch that reads and writes each row once.
+    """rope of k, then paged_kv_append of it and v, in one launch that reads and writes each row once.
 
-    Arguments of both: row i of k stands at position lengths[b] - seq + i, and is turned by that row of cos and sin
-    (positions, head_dim / 2) in float32, which have one for each position that block_table has room for. k and v stay
-    as they are; head_dim is even. On a GPU half a row, too, is whole 16-byte vectors, and rows of the tables start on
-    16-byte boundaries.
-    Su et al., "RoFormer" (arXiv:2104.09864, 2021). Raises RuntimeError as rope and paged_kv_append do.
+    Arguments of both: row i of k is at position lengths[b] - seq + i and is rotated by that row of cos and sin
+    (positions, head_dim / 2) in float32, which have a row for each position in block_table's capacity. k and v are not
+    modified; head_dim is even. On a GPU half a row must also be whole 16-byte vectors, and rows of the tables start on
+    16-byte boundaries. Su et al., "RoFormer" (arXiv:2104.09864, 2021). Raises RuntimeError as rope and paged_kv_append
+    do.
     """
     _rope_paged_kv_append(k, v, k_pages, v_pages, block_table, lengths, cos, sin, interleaved)
 
@@ -41,7 +41,7 @@ def rope_computed_paged_kv_append(
     base: float = 10000.0,
     interleaved: bool = False,
 ) -> None:
-    """As rope_paged_kv_append, with angles computed from the positions, as rope_computed does; head_dim 512 at most."""
+    """Like rope_paged_kv_append, with angles computed from the positions, as in rope_computed; head_dim at most 512."""
     _rope_computed_paged_kv_append(k, v, k_pages, v_pages, block_table, lengths, base, interleaved)
 
 
