@@ -42,8 +42,7 @@ class Padding:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """How many positions of a preallocated cache are filled, the new tokens included. Takes the place of a mask
-    tensor."""
+    """Number of filled positions of a preallocated cache, new tokens included. Takes the place of a mask tensor."""
 
     length: int | torch.Tensor  # a tensor () if only the device knows it
     ndim: ClassVar[int] = 4  # that of a mask which generate() prepares; it is passed back to _mask

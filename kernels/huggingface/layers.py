@@ -147,8 +147,7 @@ def replace_rotary(model: nn.Module) -> nn.Module:
 
 
 class _Tables(modeling_llama.LlamaRotaryEmbedding):
-    """cos and sin as rope takes them: float32 (batch * seq, head_dim / 2); batch is 1 if all sequences share
-    positions."""
+    """cos and sin for rope: float32 (batch * seq, head_dim / 2); batch is 1 if all sequences share positions."""
 
     @torch.no_grad()
     def forward(self, x: torch.Tensor, position_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

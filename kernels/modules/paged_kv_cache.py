@@ -20,7 +20,8 @@ class PagedKVCache(nn.Module):
     (batch), int32, as paged_decode_attention takes them. A sequence allocates a page when it grows into it, up to
     max_length positions, and frees all of them with `release`. Buffers outside the state_dict. The host also counts
     positions, to allocate pages: with a CUDA graph, `reserve` the pages that its replays will fill, and `recount` after
-    them. Kwon et al., "Efficient Memory Management for Large Language Model Serving with PagedAttention" (SOSP 2023).
+    them.
+    Kwon et al., "Efficient Memory Management for Large Language Model Serving with PagedAttention" (SOSP 2023).
     """
 
     k_pages: torch.Tensor

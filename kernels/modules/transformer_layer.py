@@ -18,8 +18,7 @@ class AnyKVCache(Protocol):
     """KVCache, GraphKVCache, PagedKVCache, and other caches with this method."""
 
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None = None) -> torch.Tensor:
-        """Append k, v (batch, heads_kv, new, head_dim), then compute causal attention of q, the same new tokens, to all
-        positions; shaped like q."""
+        """Append k, v (batch, heads_kv, new, head_dim); causal attention of q, the same tokens, to all; like q."""
 
 
 class SelfAttention(nn.Module):
@@ -59,8 +58,7 @@ class SelfAttention(nn.Module):
         sin: torch.Tensor | None = None,
         cache: AnyKVCache | None = None,
     ) -> torch.Tensor:
-        """(batch, seq, hidden). cos, sin (seq, head_dim / 2) in float32 rotate q and k, in the half-split layout
-        (NeoX)."""
+        """(batch, seq, hidden). cos, sin (seq, head_dim / 2) in float32 rotate q and k, half-split (NeoX)."""
         q, k, v = (
             projection(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
             for projection in (self.q_proj, self.k_proj, self.v_proj)

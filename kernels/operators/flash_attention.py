@@ -26,14 +26,15 @@ def flash_attention(
     q (batch, heads_q, seq_q, head_dim); k, v (batch, heads_kv, seq_kv, head_dim), heads_kv dividing heads_q: query head
     h reads key head h // (heads_q / heads_kv). float16, float32, and bfloat16 (on a GPU from compute capability 8.0
     on); head_dim 64, 96, 128 or 256 on a GPU, any multiple of 8 up to 256 on a CPU, and contiguous; other strides free.
-    Scores, softmax and sums are in float32. causal is aligned bottom-right: query i sees keys j <= i + (seq_kv -
-    seq_q), and a query that sees no key returns zeros. window (with causal only) limits it to the newest `window` of
-    those keys, j > i + (seq_kv - seq_q) - window; tiles of older keys are not read. scale is positive, by default 1 /
-    sqrt(head_dim). bias, of q's dtype, broadcasts to (batch, heads_q, seq_q, seq_kv) and has two to four dimensions,
-    like SDPA's attn_mask; the equivalent of a boolean mask is zeros.masked_fill(~mask, -inf). -inf hides a key, and a
-    query whose keys are all hidden returns zeros. It is read in q's dtype, half the bytes of float32, and added in
-    float32. With a bias, gradients (the bias has one too) are computed by PyTorch's products in float32, a block of
-    queries at a time. Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning" (2023).
+    Scores, softmax and sums are in float32. scale is positive, 1 / sqrt(head_dim) by default. causal is aligned
+    bottom-right: query i sees keys j <= i + (seq_kv - seq_q), and a query that sees no key returns zeros. window (with
+    causal only) limits it to the newest `window` of those keys, j > i + (seq_kv - seq_q) - window; tiles of older keys
+    are not read.
+    bias, of q's dtype, broadcasts to (batch, heads_q, seq_q, seq_kv) and has two to four dimensions, like SDPA's
+    attn_mask; the equivalent of a boolean mask is zeros.masked_fill(~mask, -inf). -inf hides a key, and a query whose
+    keys are all hidden returns zeros. It is read in q's dtype, half the bytes of float32, and added in float32. With a
+    bias, gradients (the bias has one too) are computed by PyTorch's products in float32, a block of queries at a time.
+    Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning" (2023).
     Differentiable once in q, k and v, on every device. The same input gives the same gradients, bit for bit.
     Raises RuntimeError for an unsupported shape, dtype, device or stride.
     """

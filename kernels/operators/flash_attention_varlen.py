@@ -25,8 +25,8 @@ def flash_attention_varlen(
 ) -> torch.Tensor:
     """flash_attention of several sequences, concatenated in memory; a new, contiguous tensor like q.
 
-    q (total_q, heads_q, head_dim); k, v (total_kv, heads_kv, head_dim). cu_seqlens_q and cu_seqlens_kv, int32 (batch +
-    1) on q's device, are prefix sums of the lengths: 0, then each sequence's end, up to total_q and total_kv. A
+    q (total_q, heads_q, head_dim); k, v (total_kv, heads_kv, head_dim). cu_seqlens_q and cu_seqlens_kv, (batch + 1)
+    int32 on q's device, are prefix sums of the lengths: 0, then each sequence's end, up to total_q and total_kv. A
     sequence may be empty; one without keys returns zeros. max_seqlen_q and max_seqlen_kv are at least the longest
     lengths. Within a sequence, causal, window, scale, heads, dtypes and head_dim are as in flash_attention.
     On a CPU the lengths are checked. On a GPU that would need a synchronisation: rows past the last sequence, or past

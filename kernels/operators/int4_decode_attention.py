@@ -29,7 +29,8 @@ def int4_decode_attention(
     of compute capability 7.5 or newer, where all tensors start on 16-byte boundaries; on a CPU also float32 and any
     multiple of 32 up to 256. Masks, scale, max_length and CUDA graphs as in decode_attention. Nothing is dequantized in
     memory: key scales multiply the query, once per group; values are dequantized to float16 in registers; sums are in
-    float32. Liu et al., "KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache" (ICML 2024).
+    float32.
+    Liu et al., "KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache" (ICML 2024).
     Forward only: there is no gradient.
     Raises RuntimeError for an unsupported shape, dtype, device or stride.
     """

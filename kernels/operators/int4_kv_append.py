@@ -31,7 +31,8 @@ def int4_kv_append(
     tokens of the first new token's group. For 32 numbers, the smallest is the zero and (largest - smallest) / 15 the
     scale, both in float16: magnitudes beyond 65504, the largest in float16, are clamped, also where attention reads
     them from the window. CPU and GPU compute the same codes. The cache's tensors must not overlap each other, nor k or
-    v. Liu et al., "KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache" (ICML 2024), here with 4 bits.
+    v.
+    Liu et al., "KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache" (ICML 2024), here with 4 bits.
     Raises RuntimeError for an unsupported shape, dtype, device or stride.
     """
     _int4_kv_append(k, v, k_codes, v_codes, k_scales, v_scales, k_window, v_window, lengths)

@@ -76,8 +76,7 @@ def int4_linear(
 
 
 def quantize_int4(weight: torch.Tensor, group_size: int = 128) -> tuple[torch.Tensor, torch.Tensor]:
-    """Quantize weight (N, K) to (packed_weight, scales) for int4_linear: symmetric, each group's largest magnitude at
-    7.
+    """Quantize weight (N, K) to (packed_weight, scales): symmetric, each group's largest magnitude at 7.
 
     Each weight is rounded to the nearest multiple of its group's scale, so it changes by at most half a scale.
     packed_weight as made by pack_int4; scales (N, K / group_size) in weight's dtype (float16, bfloat16 or float32).

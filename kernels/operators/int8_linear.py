@@ -40,8 +40,7 @@ def quantize_int8_per_token(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
 
 
 def quantize_int8_weight(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Quantize weight (N, K) to (values, scales) for int8_linear and int8_weight_linear: symmetric, one scale per
-    output.
+    """Quantize weight (N, K) to int8 (values, scales): symmetric, one scale per output.
 
     values (N, K rounded up to a multiple of 16) int8, zeros past K; scales (N,) float32, each output's largest
     magnitude / 127. Each weight is rounded to the nearest multiple of its scale, so it changes by at most half a scale.

@@ -15,7 +15,8 @@ def layer_norm(
     x (..., cols) in float16, bfloat16 or float32, its last dimension contiguous; weight and bias (cols) in x's dtype,
     contiguous. Sums and products are in float32, rounded once; the variance is the mean squared distance from the mean,
     without Bessel's correction. Leading dimensions of x are free, but x is copied if they do not collapse into rows of
-    one stride. Ba, Kiros and Hinton, "Layer Normalization" (2016).
+    one stride.
+    Ba, Kiros and Hinton, "Layer Normalization" (2016).
     Forward only: there is no gradient.
     Raises RuntimeError for an unsupported shape, dtype, device or stride.
     """

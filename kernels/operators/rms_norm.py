@@ -12,7 +12,8 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, *, eps: float = 1e-6) -> tor
 
     x (..., cols) in float16, bfloat16 or float32, its last dimension contiguous; weight (cols) in x's dtype and
     contiguous. Mean and product are in float32, rounded once. Leading dimensions of x are free, but x is copied if they
-    do not collapse into rows of one stride. Zhang and Sennrich, "Root Mean Square Layer Normalization" (2019).
+    do not collapse into rows of one stride.
+    Zhang and Sennrich, "Root Mean Square Layer Normalization" (2019).
     Forward only: there is no gradient.
     Raises RuntimeError for an unsupported shape, dtype, device or stride.
     """

@@ -12,7 +12,8 @@ def rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, interleaved: 
 
     x (batch, heads, seq, head_dim) in float16, bfloat16 or float32, head_dim even and contiguous, other strides free;
     cos, sin (seq, head_dim / 2) in float32. A pair is (i, i + head_dim / 2), as in GPT-NeoX, or (2 i, 2 i + 1) if
-    interleaved, as in GPT-J; computed in float32. Su et al., "RoFormer" (arXiv:2104.09864, 2021).
+    interleaved, as in GPT-J; computed in float32.
+    Su et al., "RoFormer" (arXiv:2104.09864, 2021).
     Forward only: there is no gradient.
     Raises RuntimeError for an unsupported shape, dtype, device or stride.
     """

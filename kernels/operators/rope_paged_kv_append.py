@@ -24,7 +24,8 @@ def rope_paged_kv_append(
     Arguments of both: row i of k is at position lengths[b] - seq + i and is rotated by that row of cos and sin
     (positions, head_dim / 2) in float32, which have a row for each position in block_table's capacity. k and v are not
     modified; head_dim is even. On a GPU half a row must also be whole 16-byte vectors, and rows of the tables start on
-    16-byte boundaries. Su et al., "RoFormer" (arXiv:2104.09864, 2021). Raises RuntimeError as rope and paged_kv_append
+    16-byte boundaries.
+    Su et al., "RoFormer" (arXiv:2104.09864, 2021). Raises RuntimeError as rope and paged_kv_append
     do.
     """
     _rope_paged_kv_append(k, v, k_pages, v_pages, block_table, lengths, cos, sin, interleaved)

@@ -48,8 +48,7 @@ def launch(
     scale: float | None,
     max_length: int | None,
 ) -> torch.Tensor:
-    """Launch both functions on k and v: (batch, heads_kv, capacity, head_dim) with page_size 0, or pages of a block
-    table.
+    """Launch both functions on k and v: (batch, heads_kv, capacity, head_dim) if page_size is 0, else pages.
 
     Raises RuntimeError for unsupported heads, head_dim, strides, number of tokens or max_length.
     """

@@ -192,8 +192,7 @@ def _int4_kv_append(
     n_groups,
     BLOCK_DIM: tl.constexpr,
 ):
-    """Rows of k and v at positions lengths[b] - n_seq .. lengths[b] - 1: complete groups as codes, the rest in the
-    window.
+    """Store k and v at positions lengths[b] - n_seq .. lengths[b] - 1: complete groups as codes, others in the window.
 
     One program per (group, head, batch); groups count from the first that the new rows reach. Only the first group can
     contain earlier rows, which it reads from the window. Its program also stores the last, incomplete group there,

@@ -20,8 +20,7 @@ class KvAppendConfig:
 
 
 def kv_append_config(tokens: int, head_dim: int) -> KvAppendConfig:
-    """Config of tracked runs: 4096 elements of keys and of values per program, 64 bytes of each for each of 128 threads
-    with 2-byte elements. Reasoned, not tuned on any chip yet."""
+    """Config of tracked runs: 4096 elements of keys and of values per program. Reasoned, not tuned on any chip yet."""
     fitting = max(1, 4096 // triton.next_power_of_2(head_dim))
     return KvAppendConfig(block_tokens=min(fitting, triton.next_power_of_2(tokens)), num_warps=4)
 
