@@ -44,7 +44,7 @@ template <typename Element>
 __global__ void __launch_bounds__(kFlashAttentionDeltaThreads)
     flash_attention_delta_kernel(const FlashAttentionBackwardParams p) {
   constexpr int kEach = 16 / sizeof(Element);
-  constexpr int kTimes = 256 / (32 * kEach);  // a compile-time constant, so that the compiler unrolls it
+  constexpr int kRounds = 256 / (32 * kEach);  // a compile-time constant, so that the compiler unrolls it
   const FlashAttentionParams& f = p.forward;
   const int64_t row = int64_t{blockIdx.x} * (kFlashAttentionDeltaThreads / 32) + threadIdx.x / 32;
   if (row >= int64_t{f.batch} * f.heads_q * f.seq_q) return;
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kFlashAttentionDeltaThreads)
       head_pointer(static_cast<const Element*>(p.d_out), p.d_out_strides, batch, head) + query * p.d_out_strides.row;
   float sum = 0.0f;
 #pragma unroll
-  for (int time = 0; time < kTimes; ++time) {
+  for (int time = 0; time < kRounds; ++time) {
     const int d = kEach * (lane + 32 * time);
     if (d >= f.head_dim) continue;
     const uint4 a = *reinterpret_cast<const uint4*>(out + d);

@@ -156,8 +156,8 @@ struct BackwardSm90a {
   static constexpr int kOwned = 64 * kGroups;
   static constexpr int kColumns = kTile.columns;
   static constexpr int kColumnTiles = kColumns / 8;
-  static constexpr int kCopier = 128 * kGroups;  // first thread of the producer warpgroup
-  static constexpr int kThreads = kCopier + 128;
+  static constexpr int kFirstProducer = 128 * kGroups;  // first thread of the producer warpgroup
+  static constexpr int kThreads = kFirstProducer + 128;
   static constexpr int kSlabs = kHeadDim / 64;
   static constexpr int kRowBytes = 2 * kHeadDim;
   static constexpr int kGroupBytes = 64 * kRowBytes;
@@ -166,10 +166,10 @@ struct BackwardSm90a {
   using OwnedRing = TmaRing<kTile.owned_stages, 2 * kOwnedBytes, 4 * kGroups>;
   using Wgmma = HeadWgmma<Element>;
 
-  static constexpr int kAtLaunch = 65536 / kTile.blocks / kThreads / 8 * 8;
-  static constexpr int kOfCopier = kGroups == 1 ? 40 : 24;
-  static constexpr int kLeft = (kAtLaunch * (kGroups + 1) - kOfCopier) / kGroups / 8 * 8;
-  static constexpr int kOfGroups = kLeft > 240 ? 240 : kLeft;
+  static constexpr int kLaunchRegisters = 65536 / kTile.blocks / kThreads / 8 * 8;
+  static constexpr int kProducerRegisters = kGroups == 1 ? 40 : 24;
+  static constexpr int kConsumerShare = (kLaunchRegisters * (kGroups + 1) - kProducerRegisters) / kGroups / 8 * 8;
+  static constexpr int kConsumerRegisters = kConsumerShare > 240 ? 240 : kConsumerShare;
 
   // Copies the owned rows of two tensors: per consumer warpgroup 64 rows, one slab of head_dim after the other.
   static __device__ __forceinline__ void copy_owned(const OwnedRing& ring, int round, const CUtensorMap& first,

@@ -58,9 +58,9 @@ struct QueryGradientOfScores {
   static constexpr int kHeadDim = 128, kGroups = 2, kQueries = 64 * kParts * kGroups, kKeys = 64, kStages = 6;
   static constexpr int kSteps = kParts;               // per key tile
   static constexpr int kPieces = kKeys / 16 / kSteps;  // pieces of 16 keys, per part and step
-  static constexpr int kCopier = 128 * kGroups;
-  static constexpr int kThreads = kCopier + 128;
-  static constexpr int kOfCopier = 24, kOfGroups = 240;  // registers per thread after setmaxnreg; 168 at launch
+  static constexpr int kFirstProducer = 128 * kGroups;
+  static constexpr int kThreads = kFirstProducer + 128;
+  static constexpr int kProducerRegisters = 24, kConsumerRegisters = 240;  // per thread after setmaxnreg; 168 at launch
   static constexpr int kRowBytes = 2 * kHeadDim;
   using KeyRing = TmaRing<kStages, kKeys * kRowBytes, 4 * kGroups>;
   static constexpr int kRingBytes = (KeyRing::kBytes + 1023) / 1024 * 1024;
@@ -93,9 +93,9 @@ struct QueryGradientOfScores {
     grid_dependency_wait();  // ds is written by the previous kernel
     launch_dependents();
     int use = 0;
-    if (threadIdx.x >= kCopier) {
-      asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kOfCopier));
-      if (threadIdx.x > kCopier) return;
+    if (threadIdx.x >= kFirstProducer) {
+      asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kProducerRegisters));
+      if (threadIdx.x > kFirstProducer) return;
       for (int round = 0; tile_of_round(round) < tiles; ++round) {
         const Tile tile(f, ds, heads, tiles_of_head, tile_of_round(round));
         for (int key_tile = 0; key_tile < tile.key_tiles; ++key_tile, ++use) {
@@ -107,7 +107,7 @@ struct QueryGradientOfScores {
       }
       return;
     }
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(kOfGroups));
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(kConsumerRegisters));
     const int warp = threadIdx.x / 32;
     const int lane = threadIdx.x % 32;
     const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // the shuffle makes it warp-uniform for the compiler
@@ -234,8 +234,8 @@ cudaError_t launch_dq_of_ds_sm90a(const FlashAttentionBackwardParams& p, const S
 
 namespace {
 
-// kLeavesScores: stores ds in memory; the dq kernel runs next and reads it.
-template <typename Element, int kHeadDim, FlashAttentionBackwardSm90aTile kTile, bool kLeavesScores>
+// kStoresScoreGradients: stores ds in memory; the dq kernel runs next and reads it.
+template <typename Element, int kHeadDim, FlashAttentionBackwardSm90aTile kTile, bool kStoresScoreGradients>
 struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
   using Base = BackwardSm90a<Element, kHeadDim, kTile>;
   using typename Base::OwnedRing;
@@ -256,19 +256,19 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
     extern __shared__ __align__(1024) unsigned char shared[];
     const QueryRing queries(shared);
     const OwnedRing keys(shared + kRingBytes);
-    if constexpr (kLeavesScores) {
+    if constexpr (kStoresScoreGradients) {
       grid_dependency_wait();  // for the numbers; or until dq's kernel has read the previous heads' ds
       launch_dependents();
     }
-    if (threadIdx.x >= Base::kCopier) {
-      asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(Base::kOfCopier));
-      if (threadIdx.x == Base::kCopier) copy(p, schedule, q, d_out, k, v, queries, keys);
+    if (threadIdx.x >= Base::kFirstProducer) {
+      asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(Base::kProducerRegisters));
+      if (threadIdx.x == Base::kFirstProducer) copy(p, schedule, q, d_out, k, v, queries, keys);
     } else {
-      asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(Base::kOfGroups));
+      asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(Base::kConsumerRegisters));
       differentiate(p, schedule, left, queries, keys, shared, shared + kRingBytes);
       // The dq kernel may still be running (it was launched behind the numbers), and this kernel reads nothing that it writes.
       // But the next kernel in the stream may read dq once this one has ended, so this one must not end first.
-      if constexpr (!kLeavesScores) grid_dependency_wait();
+      if constexpr (!kStoresScoreGradients) grid_dependency_wait();
     }
   }
 
@@ -291,8 +291,9 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
   }
 
   // Stores the ds of a warp's 16 keys and 64 queries in the layout that dq's kernel loads: transposed, rows are queries.
-  static __device__ __forceinline__ void leave(const ScoreGradients& left, const PackedWeights<kColumnTiles>& d_scores, int head,
-                                               int first_query, int first_key, int seq_kv) {
+  static __device__ __forceinline__ void store_score_gradients(const ScoreGradients& left,
+                                                               const PackedWeights<kColumnTiles>& d_scores, int head,
+                                                               int first_query, int first_key, int seq_kv) {
     const int query_tile = first_query / 64, key_tile = first_key / 64, lane = threadIdx.x % 32;
     if (key_tile >= left.seen(query_tile)) return;
     // ds of keys past the end may be infinite; store zeros instead.
@@ -372,11 +373,11 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
           wgmma_fence();
           Base::add_product(dk, d_scores, queries_here);
         }
-        if constexpr (kLeavesScores) {  // overlaps the running products, so it needs its own registers
+        if constexpr (kStoresScoreGradients) {  // overlaps the running products, so it needs its own registers
           warpgroup_fence_operand(weights[0]);
           PackedWeights<kColumnTiles> leaving;
           leaving.template take<Element>(weights);
-          leave(left, leaving, head, first_query, first_key, f.seq_kv);
+          store_score_gradients(left, leaving, head, first_query, first_key, f.seq_kv);
         }
         wgmma_wait<0>();
         warpgroup_fence_operand(dv[0]);
@@ -433,21 +434,21 @@ struct KeyGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
 
 // The tile's fields as separate template arguments: nvcc 13.0 cannot declare a kernel with a struct as template argument.
 template <typename Element, int kHeadDim, int kGroups, int kColumns, int kStages, int kOwnedStages, int kBlocks,
-          bool kLeavesScores, typename Shape>
+          bool kStoresScoreGradients, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
     flash_attention_dkdv_sm90a_kernel(const FlashAttentionBackwardParams p, const KeySchedule schedule,
                                       const ScoreGradients left, const __grid_constant__ CUtensorMap q,
                                       const __grid_constant__ CUtensorMap d_out,
                                       const __grid_constant__ CUtensorMap k, const __grid_constant__ CUtensorMap v) {
   constexpr FlashAttentionBackwardSm90aTile kTile{kGroups, kColumns, kStages, kOwnedStages, kBlocks};
-  KeyGradientSm90a<Element, kHeadDim, kTile, kLeavesScores>::run(p, schedule, left, q, d_out, k, v);
+  KeyGradientSm90a<Element, kHeadDim, kTile, kStoresScoreGradients>::run(p, schedule, left, q, d_out, k, v);
 }
 
 // Launches dk and dv for `heads` key heads from first_head on.
-template <typename Element, int kHeadDim, FlashAttentionBackwardSm90aTile kTile, bool kLeavesScores>
+template <typename Element, int kHeadDim, FlashAttentionBackwardSm90aTile kTile, bool kStoresScoreGradients>
 cudaError_t launch_dkdv_sm90a(const FlashAttentionBackwardParams& p, int first_head, int heads, const ScoreGradients& left,
                               cudaStream_t stream) {
-  using K = KeyGradientSm90a<Element, kHeadDim, kTile, kLeavesScores>;
+  using K = KeyGradientSm90a<Element, kHeadDim, kTile, kStoresScoreGradients>;
   using Shape = typename K::Shape;
   KeySchedule schedule;
   BackwardMaps maps;
@@ -460,7 +461,7 @@ cudaError_t launch_dkdv_sm90a(const FlashAttentionBackwardParams& p, int first_h
   if (status != cudaSuccess) return status;
   return launch_behind<Shape>(
       flash_attention_dkdv_sm90a_kernel<Element, kHeadDim, kTile.groups, kTile.columns, kTile.stages, kTile.owned_stages,
-                                        kTile.blocks, kLeavesScores, Shape>,
+                                        kTile.blocks, kStoresScoreGradients, Shape>,
       schedule.blocks, stream, p, schedule, left, maps.q, maps.d_out, maps.k, maps.v);
 }
 

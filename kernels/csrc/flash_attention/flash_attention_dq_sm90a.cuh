@@ -30,11 +30,11 @@ struct QueryGradientSm90a : BackwardSm90a<Element, kHeadDim, kTile> {
     const OwnedRing queries(shared + kRingBytes);
     grid_dependency_wait();  // for the numbers
     launch_dependents();
-    if (threadIdx.x >= Base::kCopier) {
-      asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(Base::kOfCopier));
-      if (threadIdx.x == Base::kCopier) copy(p, schedule, q, d_out, k, v, keys, queries);
+    if (threadIdx.x >= Base::kFirstProducer) {
+      asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(Base::kProducerRegisters));
+      if (threadIdx.x == Base::kFirstProducer) copy(p, schedule, q, d_out, k, v, keys, queries);
     } else {
-      asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(Base::kOfGroups));
+      asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(Base::kConsumerRegisters));
       differentiate(p, schedule, keys, queries, shared + kRingBytes);
     }
   }

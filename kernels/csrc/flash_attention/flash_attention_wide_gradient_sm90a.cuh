@@ -57,11 +57,11 @@ struct WideGradientSm90a : BackwardSm90a<Element, 256, FlashAttentionBackwardSm9
     // The dq kernel waits for the numbers. The dk and dv kernels start after it, so the numbers are complete for them too.
     if constexpr (kOfQueries) grid_dependency_wait();
     launch_dependents();
-    if (threadIdx.x >= Base::kCopier) {
-      asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(Base::kOfCopier));
-      if (threadIdx.x == Base::kCopier) copy(p, schedule, maps, first, second, owned);
+    if (threadIdx.x >= Base::kFirstProducer) {
+      asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(Base::kProducerRegisters));
+      if (threadIdx.x == Base::kFirstProducer) copy(p, schedule, maps, first, second, owned);
     } else {
-      asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(Base::kOfGroups));
+      asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(Base::kConsumerRegisters));
       differentiate(p, schedule, first, second, owned, shared);
       // This kernel reads nothing that the previous kernel writes. But the next kernel in the stream may, as soon as this one
       // has ended, so this one must not end first.

@@ -164,14 +164,14 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
     __syncwarp();
   }
 
-  const auto meet = [] {
+  const auto block_barrier = [] {
     if constexpr (kSplits > 1) {
       cluster_sync();
     } else {
       __syncthreads();
     }
   };
-  meet();
+  block_barrier();
   for (int at = rank * Shape::kThreads + static_cast<int>(threadIdx.x); at < kSums; at += kSplits * Shape::kThreads) {
     const int m = at / kOutputs, output = at % kOutputs, n = first_n + output;
     if (m >= p.m || n >= p.n) continue;
@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
     }
     static_cast<Element*>(p.out)[static_cast<int64_t>(m) * p.n + n] = rounded<Element>(sum);
   }
-  if constexpr (kSplits > 1) meet();  // no block may exit while others read its shared memory
+  if constexpr (kSplits > 1) block_barrier();  // no block may exit while others read its shared memory
 }
 
 template <typename Element, int kGroup, bool kZeroPoints, int kN16Tiles, int kRows, int kSlabs, int kTeams, int kStages,

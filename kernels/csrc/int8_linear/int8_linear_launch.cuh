@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks) int8_linear_decode(const
 
 // Whether this block is the last of its tile; if so, its sums become those of all splits.
 template <typename Block>
-__device__ __forceinline__ bool meet(const Int8LinearParams& p, Block& block) {
+__device__ __forceinline__ bool add_up_splits(const Int8LinearParams& p, Block& block) {
   constexpr int kPieces = Block::kMTiles * Block::kNTiles;  // of four sums, per thread
   const auto piece_at = [&](int split, int piece) {
     const int64_t at = (static_cast<int64_t>(blockIdx.x) * p.splits + split) * kPieces + piece;
@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm) int8_linear_bat
 
   Block block;
   block.run(rows_from(p.x, first_m, p.m), rows_from(p.weight, first_n, p.n), p.k, begin, end, shared);
-  if (p.splits > 1 && !meet(p, block)) return;
+  if (p.splits > 1 && !add_up_splits(p, block)) return;
   block.each_pair([&](int m, int n, int even, int odd) {
     store_scaled_pair<Element>(p, first_m + m, first_n + n, even, odd);
   });

@@ -48,7 +48,7 @@ __device__ __forceinline__ uint32_t largest_of_block(uint32_t bits) {
 }
 
 // Converts four values to bytes, the first in the lowest. __float2int_rn rounds ties to even and converts NaN to 0.
-__device__ __forceinline__ uint32_t four_steps(const float* values, float inverse) {
+__device__ __forceinline__ uint32_t four_codes(const float* values, float inverse) {
   uint32_t word = 0;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kThreads) quantize_int8_rows(const QuantizeInt
   const int pieces = p.padded_k / kPiece;
   float values[kPieces > 0 ? kPieces : 1][kPiece];
   uint32_t largest_bits = __float_as_uint(kLeastMagnitude);
-  const auto look_at = [&](const float(&piece)[kPiece]) {
+  const auto update_largest = [&](const float(&piece)[kPiece]) {
 #pragma unroll
     for (int i = 0; i < kPiece; ++i) largest_bits = max(largest_bits, __float_as_uint(fabsf(piece[i])));
   };
@@ -77,11 +77,11 @@ __global__ void __launch_bounds__(kThreads) quantize_int8_rows(const QuantizeInt
       load_piece<Element, kAligned>(row, (threadIdx.x + i * kThreads) * kPiece, p.k, values[i]);
     }
 #pragma unroll
-    for (int i = 0; i < kPieces; ++i) look_at(values[i]);
+    for (int i = 0; i < kPieces; ++i) update_largest(values[i]);
   } else {
     for (int piece = threadIdx.x; piece < pieces; piece += kThreads) {
       load_piece<Element, kAligned>(row, piece * kPiece, p.k, values[0]);
-      look_at(values[0]);
+      update_largest(values[0]);
     }
   }
   for (int64_t i = m * kThreads + threadIdx.x; i < p.counter_count; i += int64_t{gridDim.x} * kThreads) p.counters[i] = 0;
@@ -91,8 +91,8 @@ __global__ void __launch_bounds__(kThreads) quantize_int8_rows(const QuantizeInt
 
   uint4* const out = reinterpret_cast<uint4*>(p.out + m * p.padded_k);
   const auto store = [&](int piece, const float(&of)[kPiece]) {
-    out[piece] = {four_steps(of, inverse), four_steps(of + 4, inverse), four_steps(of + 8, inverse),
-                  four_steps(of + 12, inverse)};
+    out[piece] = {four_codes(of, inverse), four_codes(of + 4, inverse), four_codes(of + 8, inverse),
+                  four_codes(of + 12, inverse)};
   };
   if constexpr (kPieces > 0) {
 #pragma unroll
