@@ -77,10 +77,10 @@ struct Rows {
   double* lse;
 };
 
-// Computes queries first_query .. first_query + rows - 1 of one head; `beside` points to the bias and lse of the first one.
+// Computes queries first_query .. first_query + rows - 1 of one head; `bias_and_lse` points to the bias and lse of the first one.
 template <class Element>
 void attend(const FlashAttentionParams& p, Block& block, int64_t batch, int64_t head, int first_query, int rows,
-            const Rows<Element>& beside) {
+            const Rows<Element>& bias_and_lse) {
   const auto at = [&](const void* tensor, const FlashAttentionStrides& strides, int64_t of_head) {
     return static_cast<const Element*>(tensor) + batch * strides.batch + of_head * strides.head;
   };
@@ -117,7 +117,7 @@ void attend(const FlashAttentionParams& p, Block& block, int64_t batch, int64_t 
     for (int r = 0; r < rows; ++r) {
       const int first = std::max(first_seen_by(r) - first_key, 0);
       const int end = std::min(live, seen_by(r) - first_key);
-      const Element* bias = beside.bias == nullptr ? nullptr : beside.bias + r * beside.bias_stride + first_key;
+      const Element* bias = bias_and_lse.bias == nullptr ? nullptr : bias_and_lse.bias + r * bias_and_lse.bias_stride + first_key;
       if (first < end) add_keys(block, r, first, end, p.head_dim, p.scale, bias);
     }
   }
@@ -127,16 +127,16 @@ void attend(const FlashAttentionParams& p, Block& block, int64_t batch, int64_t 
     for (int d = 0; d < p.head_dim; ++d) {
       out[r * p.out_strides.row + d] = static_cast<Element>(block.out[r * p.head_dim + d] * normalizer);
     }
-    if (beside.lse != nullptr) {
-      const double scale = beside.bias == nullptr ? p.scale : 1.0f;
-      beside.lse[r] = block.row_max[r] * scale + std::log(block.row_sum[r]);
+    if (bias_and_lse.lse != nullptr) {
+      const double scale = bias_and_lse.bias == nullptr ? p.scale : 1.0f;
+      bias_and_lse.lse[r] = block.row_max[r] * scale + std::log(block.row_sum[r]);
     }
   }
 }
 
-// beside(batch, head, query): the Rows that start at that query.
-template <class Element, class Beside>
-void attend_all(const FlashAttentionParams& p, const Beside& beside) {
+// rows_of(batch, head, query): bias and lse from that query on.
+template <class Element, class RowsOf>
+void attend_all(const FlashAttentionParams& p, const RowsOf& rows_of) {
   const int64_t query_blocks = (int64_t{p.seq_q} + kQueries - 1) / kQueries;
   const int64_t blocks = query_blocks * p.batch * p.heads_q;
   parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
@@ -146,7 +146,7 @@ void attend_all(const FlashAttentionParams& p, const Beside& beside) {
       const int64_t head = i / query_blocks % p.heads_q;
       const int64_t batch = i / query_blocks / p.heads_q;
       attend<Element>(p, block, batch, head, first_query, std::min(kQueries, p.seq_q - first_query),
-                      beside(batch, head, first_query));
+                      rows_of(batch, head, first_query));
     }
   });
 }

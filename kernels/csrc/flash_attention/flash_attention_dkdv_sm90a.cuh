@@ -128,7 +128,7 @@ struct QueryGradientOfScores {
       struct Share {
         PackedWeights<2 * kPieces> of[kParts];
       } shares[4];
-      const auto ask = [&](Share& to, int i) {
+      const auto load_share = [&](Share& to, int i) {
         const unsigned char* const pieces =
             from + int64_t{i / kSteps} * ScoreGradients::kTileBytes + i % kSteps * (kPieces * ScoreGradients::kPieceBytes);
 #pragma unroll
@@ -153,8 +153,8 @@ struct QueryGradientOfScores {
           share.of[part].fence_operand();
         }
       };
-      const auto step = [&](Share& share, Share& asked, int i) {
-        ask(asked, i + 3);
+      const auto step = [&](Share& share, Share& next_share, int i) {
+        load_share(next_share, i + 3);
         if (i % kSteps == 0) keys.consumer_wait(use);
         fence_operand(share);
         wgmma_fence();
@@ -170,7 +170,7 @@ struct QueryGradientOfScores {
         if (i % kSteps == kSteps - 1) keys.consumer_release(use++);
       };
 #pragma unroll
-      for (int i = 0; i < 3; ++i) ask(shares[i], i);
+      for (int i = 0; i < 3; ++i) load_share(shares[i], i);
       for (int i = 0; i < kSteps * here; i += 4) {
         step(shares[0], shares[3], i);
         if (i + 1 == kSteps * here) break;

@@ -24,7 +24,6 @@ namespace warpwatch {
 // A block owns kOutputs outputs for kRows rows of x. A stage holds 128 of k: kOutputs weight rows of 128 bytes, then x as two
 // halves of 64 of k, kRows rows of 128 bytes each; all swizzled. The 16 of k of one wgmma are one 16-byte chunk of a weight
 // row, of which thread t = lane % 4 needs bytes 2 t, 2 t + 1, 2 t + 8 and 2 t + 9.
-// are one 16-byte chunk of a weight row. Of it thread t = lane % 4 wants the bytes 2 t, 2 t + 1, 2 t + 8 and 2 t + 9.
 
 template <typename Element, int kOutputs, int kRows, int kStages>
 struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
