@@ -77,10 +77,10 @@ struct Rows {
   double* lse;
 };
 
-// Computes queries first_query .. first_query + rows - 1 of one head; `bias_and_lse` points to the bias and lse of the first one.
+// Computes queries first_query .. first_query + rows - 1 of one head; `extra` points to the bias and lse of the first one.
 template <class Element>
 void attend(const FlashAttentionParams& p, Block& block, int64_t batch, int64_t head, int first_query, int rows,
-            const Rows<Element>& bias_and_lse) {
+            const Rows<Element>& extra) {
   const auto at = [&](const void* tensor, const FlashAttentionStrides& strides, int64_t of_head) {
     return static_cast<const Element*>(tensor) + batch * strides.batch + of_head * strides.head;
   };
@@ -117,7 +117,7 @@ void attend(const FlashAttentionParams& p, Block& block, int64_t batch, int64_t 
     for (int r = 0; r < rows; ++r) {
       const int first = std::max(first_seen_by(r) - first_key, 0);
       const int end = std::min(live, seen_by(r) - first_key);
-      const Element* bias = bias_and_lse.bias == nullptr ? nullptr : bias_and_lse.bias + r * bias_and_lse.bias_stride + first_key;
+      const Element* bias = extra.bias == nullptr ? nullptr : extra.bias + r * extra.bias_stride + first_key;
       if (first < end) add_keys(block, r, first, end, p.head_dim, p.scale, bias);
     }
   }
@@ -127,9 +127,9 @@ void attend(const FlashAttentionParams& p, Block& block, int64_t batch, int64_t 
     for (int d = 0; d < p.head_dim; ++d) {
       out[r * p.out_strides.row + d] = static_cast<Element>(block.out[r * p.head_dim + d] * normalizer);
     }
-    if (bias_and_lse.lse != nullptr) {
-      const double scale = bias_and_lse.bias == nullptr ? p.scale : 1.0f;
-      bias_and_lse.lse[r] = block.row_max[r] * scale + std::log(block.row_sum[r]);
+    if (extra.lse != nullptr) {
+      const double scale = extra.bias == nullptr ? p.scale : 1.0f;
+      extra.lse[r] = block.row_max[r] * scale + std::log(block.row_sum[r]);
     }
   }
 }
