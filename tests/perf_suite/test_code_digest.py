@@ -123,7 +123,7 @@ def test_the_digest_changes_with_the_python_that_is_run(file, before, after, cha
 @pytest.mark.parametrize(
     ("file", "before", "after", "changed"),
     [
-        ("csrc/rope/rope.cu", "// How threads cover", "// A word more.\n// How threads cover", set()),
+        ("csrc/rope/rope.cu", "// Maps threads", "// A word more.\n// Maps threads", set()),
         ("csrc/rope/rope.cu", "b * sin[0], out[first]", "b * sin[0] * 2, out[first]", {ON_HOPPER}),
         ("csrc/rope/rope_tiles.h", "int64_t{4} * 132 * 2", "int64_t{4} * 132 * 3", {ON_HOPPER}),
         ("csrc/rope/rope_cpu.cpp", "namespace warpwatch {", "namespace warpwatch {\n// A word more.\n", set()),

@@ -35,7 +35,7 @@ constexpr int reduce_sum_power_of_two(int64_t atleast, int most) {
   return power;
 }
 
-// Threads per row for inner = 1: part of a warp, each with at least kReduceSumShortPieces loads, or a block. `loads`: per row.
+// Threads per row for inner = 1: part of a warp, about kReduceSumShortPieces loads each or more, or a block. `loads`: per row.
 constexpr int reduce_sum_row_lanes(int64_t loads) {
   if (loads > 32 * 2 * kReduceSumPieces) return kReduceSumThreads;
   return reduce_sum_power_of_two((loads + kReduceSumShortPieces - 1) / kReduceSumShortPieces, 32);
