@@ -51,8 +51,8 @@ def swiglu(
     """silu(x @ gate_weight^T + gate_bias) * (x @ up_weight^T + up_bias).
 
     x (..., K) in float16, bfloat16 or float32, both weights (N, K) and both biases (N,) in x's dtype; the last
-    dimensions contiguous. The result is (..., N) in x's dtype. One launch on Hopper for one or two rows, and for many
-    rows whose tiles keep the GPU busy; else three launches: two products of cuBLAS, rounded to x's dtype, and the rest
+    dimensions contiguous. The result is (..., N) in x's dtype. One launch on Hopper for one or two rows, and for more
+    where the tiles keep the GPU busy; else three launches: two products of cuBLAS, rounded to x's dtype, and the rest
     in float32. Shazeer, "GLU variants improve Transformer" (arXiv:2002.05202, 2020).
     Forward only: there is no gradient.
     Raises RuntimeError with a sentence for a shape, dtype, device or stride it does not take.
