@@ -50,8 +50,8 @@ def swiglu(
     """silu(x @ gate_weight^T + gate_bias) * (x @ up_weight^T + up_bias).
 
     x (..., K) in float16, bfloat16 or float32, both weights (N, K) and both biases (N,) in x's dtype; the last
-    dimensions contiguous. The result is (..., N) in x's dtype. One launch on Hopper for one or two rows, and for many
-    rows whose tiles fill the GPU; else three launches: two cuBLAS products, rounded to x's dtype, and the rest in
+    dimensions contiguous. The result is (..., N) in x's dtype. One launch on Hopper for one or two rows, and for more
+    rows if their tiles fill the GPU; else three launches: two cuBLAS products, rounded to x's dtype, and the rest in
     float32.
     Shazeer, "GLU variants improve Transformer" (arXiv:2002.05202, 2020).
     Forward only: there is no gradient.

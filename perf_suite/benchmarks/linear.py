@@ -1,4 +1,4 @@
-"""linear: a linear layer of a decode step, without an activation: one or two rows."""
+"""linear: a linear layer of a decode step, without an activation."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ class Linear(warpwatch_benchmark.FormulaBenchmark):
         case("cuda", "fp16", depth=4096, outputs=4096, rows=2),
         case("cuda", "fp16", depth=4096, outputs=1024, rows=1),  # its keys
         case("cuda", "fp16", depth=14336, outputs=4096, rows=1),  # the MLP's output
+        case("cuda", "fp16", depth=4096, outputs=14336, rows=16),  # its up projection, of sixteen sequences
         case("cuda", "fp16", depth=768, outputs=2304, rows=1),  # GPT-2 124M's queries, keys and values
         case("cuda", "fp16", depth=768, outputs=50257, rows=1),  # its head
         case("cpu", "fp32", depth=512, outputs=1024, rows=1),

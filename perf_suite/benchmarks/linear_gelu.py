@@ -65,12 +65,14 @@ class LinearGelu(warpwatch_benchmark.FormulaBenchmark):
     watched = Watched(
         kernels=(
             "bias_activation_rows",
+            "linear_activation_few_rows",
             "linear_activation_fused",
             "linear_activation_gemv",
             "linear_activation_wgmma",
         ),
         twins=("_linear_activation",),
         sources=(
+            "linear_activation/linear_activation_few_rows_sm90a.cu",
             "linear_activation/linear_activation_gemv_sm90a.cu",
             "linear_activation/linear_activation_sm75.cu",
             "linear_activation/linear_activation_sm80.cu",

@@ -71,6 +71,7 @@ class Swiglu(warpwatch_benchmark.FormulaBenchmark):
     case = staticmethod(case)
     cases = (
         case("cuda", "fp16", depth=4096, outputs=11008, rows=1),  # Llama 2 7B
+        case("cuda", "fp16", depth=4096, outputs=14336, rows=16),  # Llama 3 8B, sixteen sequences
         case("cuda", "fp16", depth=4096, outputs=11008, rows=128),
         case("cuda", "bf16", depth=4096, outputs=11008, rows=128),
         case("cuda", "fp16", depth=4096, outputs=11008, rows=2048),

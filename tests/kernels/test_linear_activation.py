@@ -98,10 +98,19 @@ FEW = [
     for outputs in (1, 7, 130)
     for depth in (8, 256, 768, 1000, 1024, 1032, 4096, 4104, 14336)
 ]
+# 3 to 128 rows of Hopper's kernel that streams the weight: one and two warpgroups, full and not; tiles of 96 and of 128
+# outputs, one for each CTA or two for some, with an end inside of a tile and an odd number of outputs; depths of less than
+# a slab, one slab, and more slabs than stages with an end.
+STREAMED = [
+    (rows, outputs, depth)
+    for rows in (3, 64, 65, 128)
+    for outputs in (6_100, 13_701, 17_000)
+    for depth in (8, 64, 1032)
+]
 
 
 @pytest.mark.parametrize("dtype", DTYPES[:2], ids=str)
-@pytest.mark.parametrize("shape", FEW, ids=str)
+@pytest.mark.parametrize("shape", FEW + STREAMED, ids=str)
 def test_few_rows_agree_with_float64(shape: tuple[int, int, int], dtype: torch.dtype, cuda: str) -> None:
     rows, outputs, depth = shape
     x, wide, bias = inputs(cuda, dtype, rows, 2 * outputs, depth)
@@ -117,15 +126,22 @@ def test_few_rows_agree_with_float64(shape: tuple[int, int, int], dtype: torch.d
         assert_close(out, swiglu_reference(x, weight, up, *biases), swiglu_allowance(x, weight, up, *biases))
 
 
+def surrounded(matrix: torch.Tensor) -> torch.Tensor:
+    """The same matrix inside of a larger one of NaN."""
+    rows, columns = matrix.shape
+    around = torch.full((rows + 2, columns + 16), float("nan"), dtype=matrix.dtype, device=matrix.device)
+    inside = around[1 : rows + 1, 8 : columns + 8]
+    inside.copy_(matrix)
+    return inside
+
+
 def test_few_rows_keep_to_their_operands(cuda: str) -> None:
     """What lies beyond rows, columns and outputs is not read into a result, and nothing is written there."""
-    for rows in (1, 2):
-        x, weight, _ = inputs(cuda, torch.float16, rows, 130, 1032)
-        around = torch.full((132, 1048), float("nan"), dtype=torch.float16, device=cuda)
-        around[1:131, 8:1040] = weight
+    for rows, outputs in ((1, 130), (2, 130), (3, 13_700), (70, 13_700)):
+        x, weight, _ = inputs(cuda, torch.float16, rows, outputs, 1032)
         wanted = kernels.linear(x, weight)
-        assert torch.equal(kernels.linear(x, around[1:131, 8:1040]), wanted)
         assert not wanted.isnan().any()
+        assert torch.equal(kernels.linear(surrounded(x), surrounded(weight)), wanted)
 
 
 def many_rows(cuda: str, dtype: torch.dtype, halves: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

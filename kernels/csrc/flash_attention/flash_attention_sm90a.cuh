@@ -247,17 +247,12 @@ struct Sm90aKernel {
           warpgroup_fence_operand(scores[0]);
           keys.consumer_release(use);
           mask(scores, tile);
-          // Weights first, then the wait: the compiler would have it earlier, and moves it over no branch.
-          if (softmax.exp_and_sum(scores, exponents)) {
-            warpgroup_fence_operand(scores[0]);
-            wgmma_wait<0>();
-            warpgroup_fence_operand(out[0]);
-            softmax.rescale(out);
-          } else {
-            warpgroup_fence_operand(scores[0]);
-            wgmma_wait<0>();
-            warpgroup_fence_operand(out[0]);
-          }
+          const bool rescales = softmax.exp_and_sum(scores, exponents);
+          warpgroup_fence_operand(scores[0]);
+          // Outside the branch: all warps of the warpgroup must execute the same wait, and not all of them rescale.
+          wgmma_wait<0>();
+          warpgroup_fence_operand(out[0]);
+          if (rescales) softmax.rescale(out);
           weights.fence_operand();
           values.consumer_release(use - 1);
           weights.template take<Element>(scores);

@@ -123,9 +123,10 @@ bool fused_takes(const LinearRows& rows, const Tensor& weight, int capability) {
 bool is_fused(const LinearRows& rows, Activation activation, const OnDeviceOf& gpu) {
   const int capability = gpu.compute_capability(), m = static_cast<int>(rows.m), n = static_cast<int>(rows.n);
   if (WARPWATCH_HAS_SM90A && capability == 90) {
+    const bool has_activation = activation != Activation::kNone;  // cuBLAS adds a bias in its own launch
     if (m <= kMostGemvRows) return true;
-    if (activation == Activation::kNone) return false;  // cuBLAS adds a bias in its own launch
-    if (linear_is_fused_by_wgmma(m, n, gpu.multiprocessors())) return true;
+    if (m <= kMostFewRows) return few_rows_are_fused(m, n, gpu.multiprocessors(), has_activation);
+    return has_activation && linear_is_fused_by_wgmma(m, n, gpu.multiprocessors());
   }
   const bool built = capability >= 80 ? WARPWATCH_HAS_SM80 : capability >= 75 && WARPWATCH_HAS_SM75;
   return built && linear_is_fused(capability, m, n, gpu.multiprocessors());
@@ -149,11 +150,24 @@ LinearActivationParams params_of(const LinearRows& rows, const Tensor& weight, c
   };
 }
 
+#if WARPWATCH_HAS_SM90A
+auto kernel_of_hopper(int m) {
+  if (m <= kMostGemvRows) return linear_activation_gemv_sm90a;
+  return m <= kMostFewRows ? linear_activation_few_rows_sm90a : linear_activation_sm90a;
+}
+
+// Whether one launch is better than two products of cuBLAS and another launch.
+bool swiglu_is_fused(int m, int n, int multiprocessors) {
+  if (m <= kMostGemvRows) return true;
+  if (m <= kMostFewRows) return swiglu_of_few_rows_is_fused(m, n, multiprocessors);
+  return swiglu_is_fused_by_wgmma(m, n, multiprocessors);
+}
+#endif
+
 cudaError_t launch(const Checks& checks, LinearActivationParams p, const OnDeviceOf& gpu) {
   const int capability = gpu.compute_capability();
 #if WARPWATCH_HAS_SM90A
-  if (capability == 90 && p.m <= kMostGemvRows) return linear_activation_gemv_sm90a(p, gpu.stream());
-  if (capability == 90 && p.m > kMostFusedRowsOnHopper) return linear_activation_sm90a(p, gpu.stream());
+  if (capability == 90) return kernel_of_hopper(p.m)(p, gpu.stream());
 #endif
   p.tile = linear_tile(capability >= 80, p.m);
 #if WARPWATCH_HAS_SM80
@@ -224,14 +238,13 @@ Tensor swiglu_on_cuda(const Tensor& x, const Tensor& gate_weight, const Tensor& 
   const int capability = gpu.compute_capability(), m = static_cast<int>(rows.m), n = static_cast<int>(rows.n);
   if (m > 0 && n > 0 && capability == 90 && fused_takes(rows, gate_weight, capability) &&
       fused_takes(rows, up_weight, capability) &&
-      (m <= kMostGemvRows || swiglu_is_fused_by_wgmma(m, n, gpu.multiprocessors()))) {
+      swiglu_is_fused(m, n, gpu.multiprocessors())) {
     const Tensor out = torch::stable::new_empty(x, rows.out_sizes);
     LinearActivationParams p = params_of(rows, gate_weight, gate_bias, Activation::kSilu, out);
     p.up_weight = up_weight.data_ptr();
     p.up_bias = pointer_of(up_bias);
     p.up_weight_stride = rows.n > 1 ? up_weight.stride(0) : rows.k;
-    const auto kernel = m <= kMostGemvRows ? linear_activation_gemv_sm90a : linear_activation_sm90a;
-    check_launch("swiglu", kernel(p, gpu.stream()));
+    check_launch("swiglu", kernel_of_hopper(m)(p, gpu.stream()));
     return out;
   }
 #endif

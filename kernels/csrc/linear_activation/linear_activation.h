@@ -65,9 +65,10 @@ cudaError_t activation_rows_cuda(const ActivationRowsParams& p, cudaStream_t str
 // Rows of x and weight start on 16-byte boundaries, and k is a multiple of 8. sm_75 fp16, sm_80 fp16 and bf16.
 cudaError_t linear_activation_sm75(const LinearActivationParams& p, cudaStream_t stream);
 cudaError_t linear_activation_sm80(const LinearActivationParams& p, cudaStream_t stream);
-// The same requirements; fp16 and bf16. The first takes at most kMostGemvRows rows. With up_weight,
+// The same requirements; fp16 and bf16. The first takes at most kMostGemvRows rows, the second kMostFewRows. With up_weight,
 // out = silu(x weight^T + bias) * (x up_weight^T + up_bias).
 cudaError_t linear_activation_gemv_sm90a(const LinearActivationParams& p, cudaStream_t stream);
+cudaError_t linear_activation_few_rows_sm90a(const LinearActivationParams& p, cudaStream_t stream);
 cudaError_t linear_activation_sm90a(const LinearActivationParams& p, cudaStream_t stream);
 
 }  // namespace warpwatch

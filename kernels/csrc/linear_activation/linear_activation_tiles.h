@@ -43,8 +43,54 @@ constexpr GemvTile kGemvTile = {4, 4, 4, 1, 4}, kGemvTileOfShortRows = {2, 3, 1,
 constexpr int kLongestShortRow = 1024;  // elements of k
 constexpr int kMostGemvRows = 2;        // of x
 
+// Hopper, 3 to 128 rows of x: linear_activation_few_rows_sm90a.cu, if its tiles keep enough of the GPU busy. cuBLAS splits k,
+// so it keeps all of the GPU busy, and needs another launch for an activation, two for swiglu. Evidence: one H200, fp16,
+// k = 4096, us, cold L2 (flushed) / CUDA graph replays over weights that L2 does not hold:
+//   rows  outputs    tile of 96     of 128         cuBLAS         with activation
+//     16  11008      29.4 / 24.6    30.0 / 25.8    33.7 / 25.1    36.7 / 27.1
+//     16  14336      43.6 / 38.0    36.5 / 31.9    40.3 / 31.2    42.8 / 33.2
+//     64  16384      45.1 / 39.6    41.7 / 35.7    46.6 / 37.6    50.8 / 40.1
+//    128  11008      32.4 / 27.4    32.7 / 28.6    34.0 / 25.5    37.8 / 29.3
+//    128  16384      51.6 / 45.4    44.1 / 38.3    46.6 / 38.7    52.3 / 42.4
+//   swiglu
+//     16  14336      75.4 / 67.6    67.0 / 59.1    71.9 / 63.6    77.3 / 66.9
+//     64  14336      77.2 / 68.7    68.6 / 59.8    73.9 / 63.6    80.9 / 69.5
+//    128  11008      57.5 / 49.7    58.9 / 51.0    61.3 / 53.0    69.7 / 59.9
+// By the busy share of the GPU, cold L2, k = 4096, this kernel / cuBLAS with its activation launch:
+//   rows  layer          0.08          0.16          0.24          0.32          0.40          0.73
+//     64  silu                                       18.6 / 17.5   19.0 / 20.7   19.5 / 22.2   28.2 / 33.1
+//     64  no activation                                            18.5 / 17.5   19.2 / 19.7   28.3 / 30.1
+//     64  swiglu         21.1 / 23.5   21.4 / 29.2
+//    128  silu                                                     23.4 / 21.2   24.5 / 25.2
+//    128  swiglu                                     37.1 / 35.3   37.2 / 40.0
+// Tried and dropped: clusters of two or four CTAs that multicast x, up to 1.5 slower and none faster; stages of 128 of k,
+// 31.1 / 27.1 instead of 32.4 / 27.4 at 128 x 11008, but 52.3 / 46.5 instead of 51.6 / 45.4 at 128 x 16384; weights without
+// evict_first, 3 slower.
+constexpr int kMostFewRows = 128;
+
+struct FewRowsTiles {
+  int outputs;  // per tile: 96 or 128, whichever takes less time
+  double busy;  // share of the SMs' time that computes existing outputs
+
+  constexpr FewRowsTiles(int n, int multiprocessors) {
+    const auto time = [&](int each) { return ((n - 1) / each + multiprocessors) / multiprocessors * each; };
+    outputs = time(96) < time(128) ? 96 : 128;
+    busy = static_cast<double>(n) / time(outputs) / multiprocessors;
+  }
+};
+
+constexpr double kLeastBusyOfFewRows = 0.4, kLeastBusyOfFewRowsGated = 0.16;
+
+constexpr bool few_rows_are_fused(int m, int n, int multiprocessors, bool has_activation) {
+  return (m <= 64 || has_activation) && FewRowsTiles(n, multiprocessors).busy >= kLeastBusyOfFewRows;
+}
+constexpr bool swiglu_of_few_rows_is_fused(int m, int n, int multiprocessors) {
+  return FewRowsTiles(n, multiprocessors).busy >= (m <= 64 ? kLeastBusyOfFewRowsGated : kLeastBusyOfFewRows);
+}
+
 // cuBLAS uses Hopper's wgmma, whose rate is 1.5 times that of the fused kernel's mma. With 128 rows, eager's two launches were
-// faster than the fused one on an H200; 64 rows have not been compared.
+// faster than the fused one on an H200; 64 rows have not been compared. In a build with sm_90a's kernels, compute capability
+// 9.0 does not use this rule.
 constexpr int kMostFusedRowsOnHopper = 64;
 
 // Whether one launch is faster than two. The fused kernel cannot split k, since fp32 partial sums would first have to be added

@@ -68,6 +68,11 @@ struct TmaRing {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(full(i)), "n"(kCopiedBytes)
                  : "memory");
   }
+  // The same for a number of bytes that only the launcher knows.
+  __device__ __forceinline__ void producer_acquire_bytes(int i, int bytes) const {
+    if (i >= kStages) wait(empty(i), i / kStages + 1);
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(full(i)), "r"(bytes) : "memory");
+  }
   // The same for a use without copied bytes.
   template <typename Write>
   __device__ __forceinline__ void producer_commit(int i, const Write& write) const {

@@ -45,26 +45,32 @@ __device__ __forceinline__ uint64_t wgmma_rows(uint32_t address) {
   return uint64_t{1} << 62 | uint64_t{64} << 32 | uint64_t{1} << 16 | (address & 0x3ffff) >> 4;
 }
 
-// asm operands for the registers of C: one, two, four ... tiles of 8 columns, from tile j on; and their names.
+// asm operands for the registers of C, by the number of tiles of 8 columns, from tile j on; and their names.
 #define WARPWATCH_C1(io, c, j) io(c[j][0]), io(c[j][1]), io(c[j][2]), io(c[j][3])
 #define WARPWATCH_C2(io, c, j) WARPWATCH_C1(io, c, j), WARPWATCH_C1(io, c, j + 1)
 #define WARPWATCH_C4(io, c, j) WARPWATCH_C2(io, c, j), WARPWATCH_C2(io, c, j + 2)
 #define WARPWATCH_C8(io, c, j) WARPWATCH_C4(io, c, j), WARPWATCH_C4(io, c, j + 4)
+#define WARPWATCH_C12(io, c, j) WARPWATCH_C8(io, c, j), WARPWATCH_C4(io, c, j + 8)
 #define WARPWATCH_C16(io, c, j) WARPWATCH_C8(io, c, j), WARPWATCH_C8(io, c, j + 8)
+#define WARPWATCH_C24(io, c, j) WARPWATCH_C16(io, c, j), WARPWATCH_C8(io, c, j + 16)
 #define WARPWATCH_C32(io, c, j) WARPWATCH_C16(io, c, j), WARPWATCH_C16(io, c, j + 16)
 #define WARPWATCH_NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define WARPWATCH_NAMES_16 \
   WARPWATCH_NAMES_8 ", " "%8, %9, %10, %11, %12, %13, %14, %15"
 #define WARPWATCH_NAMES_32 \
   WARPWATCH_NAMES_16 ", " "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define WARPWATCH_NAMES_64 \
+#define WARPWATCH_NAMES_48 \
   WARPWATCH_NAMES_32 ", " \
-  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" ", " \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define WARPWATCH_NAMES_64 \
+  WARPWATCH_NAMES_48 ", " \
   "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define WARPWATCH_NAMES_128 \
+#define WARPWATCH_NAMES_96 \
   WARPWATCH_NAMES_64 ", " \
   "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" ", " \
-  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95" ", " \
+  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define WARPWATCH_NAMES_128 \
+  WARPWATCH_NAMES_96 ", " \
   "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" ", " \
   "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
