@@ -13,6 +13,7 @@ from perf_suite.benchmarks.flash_attention_backward import output_and_lse
 
 from .test_flash_attention import DTYPES, inputs
 from .test_flash_attention_backward import MASKS, assert_close
+from .triton_compiler import compile_for
 
 
 @pytest.mark.parametrize("mask", ["full", "causal", "window of 40"])
@@ -60,10 +61,7 @@ SHARED_KIB = {75: 64, 80: 163, 86: 99, 90: 227, 120: 99}
 )
 def test_triton_twins_configs_fit_gpus_that_are_not_here(compute_capability: int, element: str, head_dim: int) -> None:
     # Of dk and dv: dq is cut alike, and holds one product's operands less.
-    triton = pytest.importorskip("triton", reason="Triton is not installed")
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
+    pytest.importorskip("triton", reason="Triton is not installed")
     from warpwatch.kernels.triton.flash_attention_backward import _flash_attention_dkdv, flash_attention_backward_config
 
     config = flash_attention_backward_config(compute_capability, head_dim, 4 if element == "fp32" else 2)
@@ -76,16 +74,9 @@ def test_triton_twins_configs_fit_gpus_that_are_not_here(compute_capability: int
         "BLOCK_Q": config.step,
         "BLOCK_KV": config.owned,
     }
-    in_fp32 = {"lse_ptr": "*fp64", "delta_ptr": "*fp32", "scale": "fp32"}
-    signature = {
-        name: in_fp32.get(name, "constexpr" if name in constants else f"*{element}" if name.endswith("_ptr") else "i32")
-        for name in _flash_attention_dkdv.arg_names
-    }
-    aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(signature) if name.endswith(("ptr", "stride"))}
-    compiled = triton.compile(
-        ASTSource(_flash_attention_dkdv, signature, constexprs=constants, attrs=aligned),
-        target=GPUTarget("cuda", compute_capability, 32),
-        options={"num_warps": config.num_warps, "num_stages": config.num_stages},
-    )
+    pointers = (name for name in _flash_attention_dkdv.arg_names if name.endswith("_ptr"))
+    types = {**dict.fromkeys(pointers, f"*{element}"), "lse_ptr": "*fp64", "delta_ptr": "*fp32", "scale": "fp32"}
+    options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
+    compiled = compile_for(compute_capability, _flash_attention_dkdv, types, constants, **options)
     assert compiled.asm["cubin"]
     assert compiled.metadata.shared <= SHARED_KIB[compute_capability] * 1024

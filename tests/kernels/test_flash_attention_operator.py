@@ -12,6 +12,7 @@ from perf_suite.benchmarks.flash_attention import flash_attention as reference
 from warpwatch import kernels
 
 from .test_flash_attention import Tensors, assert_attends, inputs
+from .triton_compiler import compile_for
 
 REFUSED: dict[str, Callable[[torch.Tensor, torch.Tensor], Tensors]] = {
     "flash_attention: q must have 4 dimensions (batch, heads_q, seq_q, head_dim), got shape [4, 5, 64]": (
@@ -155,10 +156,7 @@ SHARED_KIB = {75: 64, 80: 163, 86: 99, 90: 227, 120: 99}
     ],
 )
 def test_triton_twins_configs_fit_gpus_that_are_not_here(compute_capability: int, element: str, head_dim: int) -> None:
-    triton = pytest.importorskip("triton", reason="Triton is not installed")
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
+    pytest.importorskip("triton", reason="Triton is not installed")
     from warpwatch.kernels.triton.flash_attention import _flash_attention, flash_attention_config
 
     config = flash_attention_config(compute_capability, head_dim, 4 if element == "fp32" else 2)
@@ -172,17 +170,10 @@ def test_triton_twins_configs_fit_gpus_that_are_not_here(compute_capability: int
         "BLOCK_Q": config.block_q,
         "BLOCK_KV": config.block_kv,
     }
-    pointers = {**dict.fromkeys(("q_ptr", "k_ptr", "v_ptr", "out_ptr"), f"*{element}"), "lse_ptr": "*fp64"}
-    signature = {
-        name: pointers.get(name, "constexpr" if name in constants else "fp32" if name == "scale" else "i32")
-        for name in _flash_attention.arg_names
-    }
-    aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(signature) if name.endswith(("ptr", "stride"))}
-    compiled = triton.compile(
-        ASTSource(_flash_attention, signature, constexprs=constants, attrs=aligned),
-        target=GPUTarget("cuda", compute_capability, 32),
-        options={"num_warps": config.num_warps, "num_stages": config.num_stages},
-    )
+    operands = dict.fromkeys(("q_ptr", "k_ptr", "v_ptr", "out_ptr"), f"*{element}")
+    types = {**operands, "lse_ptr": "*fp64", "scale": "fp32"}
+    options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
+    compiled = compile_for(compute_capability, _flash_attention, types, constants, **options)
     assert compiled.asm["cubin"]
     assert compiled.metadata.shared <= SHARED_KIB[compute_capability] * 1024
 

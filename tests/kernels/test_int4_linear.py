@@ -14,6 +14,7 @@ from perf_suite.benchmarks.int4_linear import int4_linear as reference
 from warpwatch import kernels
 
 from .bfloat16 import skip_without_bfloat16
+from .triton_compiler import compile_for
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32]
 # On the GPU tiles of x are 8, 16, 32, 64 and 128 rows high; 65 needs a second block of 64.
@@ -293,19 +294,21 @@ def test_triton_twin_agrees(
 
 
 @pytest.mark.parametrize(
-    ("rows", "dtype", "compute_capability"),
-    [(1, "bf16", 80), (64, "fp16", 90), (200, "fp16", 75), (200, "bf16", 80), (200, "fp16", 90), (200, "bf16", 120)],
-)
-def test_triton_twin_compiles_for_gpus_that_are_not_here(rows: int, dtype: str, compute_capability: int) -> None:
-    triton = pytest.importorskip("triton", reason="Triton is not installed")
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
+    ("rows", "dtype", "compute_capability", "aligned"),
+    [
+        (1, "bf16", 80, True), (64, "fp16", 90, True), (200, "fp16", 75, True), (200, "bf16", 80, True),
+        (200, "fp16", 90, True), (200, "bf16", 120, True), (1, "bf16", 80, False),
+    ],
+)  # fmt: skip
+def test_triton_twin_compiles_for_gpus_that_are_not_here(
+    rows: int, dtype: str, compute_capability: int, aligned: bool
+) -> None:
+    pytest.importorskip("triton", reason="Triton is not installed")
     from warpwatch.kernels.triton.int4_linear import _int4_linear, int4_linear_config
 
     config = int4_linear_config(rows=rows, outputs=4096, groups=32)
     parts = "fp32" if config.splits > 1 else dtype
-    pointers = {
+    types = {
         "x_ptr": f"*{dtype}",
         "packed_ptr": "*u8",
         "scales_ptr": f"*{dtype}",
@@ -319,13 +322,10 @@ def test_triton_twin_compiles_for_gpus_that_are_not_here(rows: int, dtype: str, 
         "BLOCK_ROWS": config.block_rows,
         "BLOCK_OUTPUTS": config.block_outputs,
     }
-    names = _int4_linear.arg_names
-    signature = {name: pointers.get(name, "constexpr" if name in constants else "i32") for name in names}
-    compiled = triton.compile(
-        ASTSource(_int4_linear, signature, constexprs=constants),
-        target=GPUTarget("cuda", compute_capability, 32),
-        options={"num_warps": config.num_warps, "num_stages": config.num_stages},
-    )
+    compiled = compile_for(
+        compute_capability, _int4_linear, types, constants, lengths=("n_outputs", "depth"), aligned=aligned,
+        num_warps=config.num_warps, num_stages=config.num_stages,
+    )  # fmt: skip
     assert compiled.asm["cubin"]
 
 

@@ -12,6 +12,7 @@ from perf_suite.benchmarks.int8_linear import quantised
 from warpwatch import kernels
 
 from .quantized_layers import LAYOUTS, Operands, assert_replays, assert_runs_on_the_current_stream
+from .triton_compiler import compile_for
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32]
 # On the GPU tiles of x are 8, 16, 32, 64 and 128 rows high; 129 needs a second one. 17 divide K between blocks.
@@ -213,18 +214,19 @@ def test_triton_twin_agrees(
 
 # Each configuration, and each generation with the largest tile.
 @pytest.mark.parametrize(
-    ("rows", "compute_capability"), [(1, 75), (64, 90), (128, 120), *((2048, each) for each in (75, 80, 90, 120))]
-)
-def test_triton_twin_compiles_for_gpus_that_are_not_here(rows: int, compute_capability: int) -> None:
-    triton = pytest.importorskip("triton", reason="Triton is not installed")
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
+    ("rows", "compute_capability", "aligned"),
+    [
+        (1, 75, True), (64, 90, True), (128, 120, True), *((2048, each, True) for each in (75, 80, 90, 120)),
+        (64, 90, False),
+    ],
+)  # fmt: skip
+def test_triton_twin_compiles_for_gpus_that_are_not_here(rows: int, compute_capability: int, aligned: bool) -> None:
+    pytest.importorskip("triton", reason="Triton is not installed")
     from warpwatch.kernels.triton.int8_linear import _int8_linear, _quantize_int8_rows, int8_linear_config
 
     config = int8_linear_config(rows=rows, outputs=4096)
-    pointers = {
-        "x_ptr": "*i8", "x_scales_ptr": "*fp32", "weight_ptr": "*i8", "weight_scales_ptr": "*fp32",
+    types = {
+        "x_scales_ptr": "*fp32", "weight_ptr": "*i8", "weight_scales_ptr": "*fp32",
         "bias_ptr": "*fp16", "out_ptr": "*fp16", "values_ptr": "*i8", "scales_ptr": "*fp32",
     }  # fmt: skip
     product = {
@@ -235,15 +237,10 @@ def test_triton_twin_compiles_for_gpus_that_are_not_here(rows: int, compute_capa
         "BLOCK_DEPTH": config.block_depth,
     }
     for function, constants, x in ((_int8_linear, product, "*i8"), (_quantize_int8_rows, {"BLOCK": 4096}, "*fp16")):
-        signature = {
-            name: "constexpr" if name in constants else ({**pointers, "x_ptr": x}).get(name, "i32")
-            for name in function.arg_names
-        }
-        compiled = triton.compile(
-            ASTSource(function, signature, constexprs=constants),
-            target=GPUTarget("cuda", compute_capability, 32),
-            options={"num_warps": config.num_warps, "num_stages": config.num_stages},
-        )
+        compiled = compile_for(
+            compute_capability, function, {**types, "x_ptr": x}, constants, lengths=("n_outputs", "depth", "padded"),
+            aligned=aligned, num_warps=config.num_warps, num_stages=config.num_stages,
+        )  # fmt: skip
         assert compiled.asm["cubin"]
 
 

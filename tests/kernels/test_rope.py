@@ -10,6 +10,8 @@ import torch
 from perf_suite.benchmarks.rope import rope as reference
 from warpwatch import kernels
 
+from .triton_compiler import compile_for
+
 DTYPES = [torch.float16, torch.bfloat16, torch.float32]
 SHAPES = [
     (1, 1, 1, 2),  # one pair
@@ -209,26 +211,25 @@ def test_triton_twin_agrees(
     assert_turned(twin("rope")(x, cos, sin, interleaved=interleaved), reference(x, cos, sin, interleaved))
 
 
-@pytest.mark.parametrize(("computed", "interleaved"), [(False, True), (True, False)])
-@pytest.mark.parametrize("compute_capability", [75, 80, 90, 120])
+@pytest.mark.parametrize(
+    ("compute_capability", "computed", "interleaved", "aligned"),
+    [
+        *((each, False, True, True) for each in (75, 80, 90, 120)),
+        *((each, True, False, True) for each in (75, 80, 90, 120)),
+        (90, False, True, False),
+    ],
+)
 def test_triton_twin_compiles_for_gpus_that_are_not_here(
-    compute_capability: int, computed: bool, interleaved: bool
+    compute_capability: int, computed: bool, interleaved: bool, aligned: bool
 ) -> None:
-    triton = pytest.importorskip("triton", reason="Triton is not installed")
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
+    pytest.importorskip("triton", reason="Triton is not installed")
     from warpwatch.kernels.triton.rope import _rope
 
     angles = "*i64" if computed else "*fp32"
-    pointers = {"x_ptr": "*bf16", "cos_ptr": angles, "sin_ptr": angles, "out_ptr": "*bf16"}
+    types = {"x_ptr": "*bf16", "cos_ptr": angles, "sin_ptr": angles, "out_ptr": "*bf16"}
     constants = {"COMPUTED": computed, "INTERLEAVED": interleaved, "HEADS": 4, "BLOCK_SEQ": 32, "BLOCK_HALF": 64}
-    signature = {name: pointers.get(name, "constexpr" if name in constants else "i32") for name in _rope.arg_names}
-    compiled = triton.compile(
-        ASTSource(_rope, signature, constexprs=constants),
-        target=GPUTarget("cuda", compute_capability, 32),
-        options={"num_warps": 4},
-    )
+    lengths = ("n_heads", "n_half")
+    compiled = compile_for(compute_capability, _rope, types, constants, lengths=lengths, aligned=aligned, num_warps=4)
     assert compiled.asm["cubin"]
 
 

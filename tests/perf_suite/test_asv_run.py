@@ -36,7 +36,7 @@ ASKED = (
     r"rope\.Rope",
     "HostOverhead.*rope",
     "CompiledLibrary",
-    r"Compiled(Code|Twins)\..*\('_?rope(_pairs)?', 'sm_90a'\)",
+    r"Compiled(Code|Twins)\..*\('_?vector_add(_pieces)?', 'sm_90a'\)",
 )
 
 

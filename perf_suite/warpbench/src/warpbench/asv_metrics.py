@@ -64,39 +64,16 @@ class AsvMetrics(ABC):
         implementations = dict.fromkeys(name for workload in workloads for name in workload.implementations)
         cls.params = [[workload.name for workload in workloads], list(implementations)]
 
+    # asv tokenizes the source of setup_cache and setup for each metric of each class, at every commit: they are short.
     def setup_cache(self) -> Cache:
         """One session measures what asv asked for of all operators: asv tells setup_caches apart by file and line."""
-        from .session import measure
-
-        benchmark_root.use_that_of(type(self).__module__)
-        jobs = jobs_wanted(type(self))
-        results = measure(jobs)
-        sources = {job.benchmark: job.workload.source for job in jobs}
-        found = {}
-        for outcome in results.outcomes:
-            measured = outcome.measurement
-            if measured.benchmark in sources:  # else it is a control that asv was not asked for
-                found[sources[measured.benchmark], measured.workload, measured.implementation] = outcome
-        cache = Cache(results.run, found, results.triton_files)
-        if (selection := selection_wanted()) is not None:
-            for name, kind in classes_wanted(selection).items():
-                if hasattr(kind, "read_code"):  # a CompiledCodeBenchmark
-                    cache.code[name] = kind.read_code(name, cache, selection.chosen[name])
-        return cache
+        return _session(type(self))
 
     setup_cache.timeout = SETUP_TIMEOUT_S  # type: ignore[attr-defined]
 
     def setup(self, cache: Cache, workload: str, implementation: str) -> None:
         """Not measured here is asv's n/a; no number where there should be one is asv's failure."""
-        outcome = self._find(cache, workload, implementation)
-        if outcome is None:
-            device = self.workload_named(workload).device
-            raise NotImplementedError(f"{implementation} is not measured on this workload ({device}) here")
-        measurement = outcome.measurement
-        if measurement.status in (Status.UNAVAILABLE, Status.UNCHANGED):
-            raise NotImplementedError(measurement.reason)
-        if measurement.status is not Status.OK:
-            raise RuntimeError(f"{measurement.status}: {measurement.reason}")
+        self._require_number(cache, workload, implementation)
 
     def track_latency(self, cache: Cache, workload: str, implementation: str) -> dict[str, Any]:
         """Every sample, so that asv computes its own statistics. Cold on a GPU, warm on a CPU."""
@@ -171,6 +148,17 @@ class AsvMetrics(ABC):
     track_energy.unit = "joules"  # type: ignore[attr-defined]
     track_kernels_launched.unit = "launches"  # type: ignore[attr-defined]
 
+    def _require_number(self, cache: Cache, workload: str, implementation: str) -> None:
+        outcome = self._find(cache, workload, implementation)
+        if outcome is None:
+            device = self.workload_named(workload).device
+            raise NotImplementedError(f"{implementation} is not measured on this workload ({device}) here")
+        measurement = outcome.measurement
+        if measurement.status in (Status.UNAVAILABLE, Status.UNCHANGED):
+            raise NotImplementedError(measurement.reason)
+        if measurement.status is not Status.OK:
+            raise RuntimeError(f"{measurement.status}: {measurement.reason}")
+
     def _find(self, cache: Cache, workload: str, implementation: str) -> Outcome | None:
         return cache.outcomes.get((self.source(), workload, implementation))
 
@@ -188,6 +176,26 @@ class AsvMetrics(ABC):
         row = self.workload_named(workload)
         bound = bound_s(row.cost, row.products, ceilings) if ceilings else None
         return _known(bound) / self._latency_s(cache, workload, implementation)
+
+
+def _session(kind: type[AsvMetrics]) -> Cache:
+    from .session import measure
+
+    benchmark_root.use_that_of(kind.__module__)
+    jobs = jobs_wanted(kind)
+    results = measure(jobs)
+    sources = {job.benchmark: job.workload.source for job in jobs}
+    found = {}
+    for outcome in results.outcomes:
+        measured = outcome.measurement
+        if measured.benchmark in sources:  # else it is a control that asv was not asked for
+            found[sources[measured.benchmark], measured.workload, measured.implementation] = outcome
+    cache = Cache(results.run, found, results.triton_files)
+    if (selection := selection_wanted()) is not None:
+        for name, each in classes_wanted(selection).items():
+            if hasattr(each, "read_code"):  # a CompiledCodeBenchmark
+                cache.code[name] = each.read_code(name, cache, selection.chosen[name])
+    return cache
 
 
 def _known(value: Any) -> Any:

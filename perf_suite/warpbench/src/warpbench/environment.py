@@ -34,6 +34,8 @@ class WarpbenchEnvironment(Virtualenv):
             self._build_command = _BUILD
         if conf.install_command is None:
             self._install_command = _INSTALL
+            if conf.uninstall_command is None:  # the commit before goes as its wheel is reinstalled
+                self._uninstall_command = []
 
     @property
     def name(self) -> str:
