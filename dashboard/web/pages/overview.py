@@ -1,7 +1,7 @@
 """The overview: runners, newest changes, and the state of every kernel: as lines, small charts, or a matrix."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -25,7 +25,7 @@ from ...text.change_words import cause_words
 from .. import clock
 from ..measurement import measurement_of
 from ..request_context import cached, current_url, listed_projects, pagination, project_or_404, search_query, store
-from .runner_status import runners, standings_of
+from .runner_status import runners, standings_of, states_by_machine
 
 bp = Blueprint("overview", __name__)
 
@@ -72,6 +72,7 @@ class OverviewData:
     lines: tuple[KernelLine, ...]
     standings: tuple[OverviewEntry, ...]
     arrivals: dict[str, Arrival]
+    states: Mapping[tuple[str, RowState], int]  # number of series in each, by machine
     regressions: tuple[RegressionGroup, ...]
     improvements: tuple[Improvement, ...]
     headlines: tuple[Headline, ...]
@@ -201,7 +202,7 @@ def show(project: str) -> str:
         not_in_means=data.not_in_means,
         causes=data.causes,
         dtype=data.dtype,
-        runners=runners(data.arrivals, data.standings, clock.now()),
+        runners=runners(data.arrivals, data.states, clock.now()),
         shown=shown,
         columns=_columns([line for line, _ in kept]),
         rows=rows,
@@ -242,6 +243,7 @@ def overview_data(project: str) -> OverviewData:
             if (series := each.row.series).workload and each.row.operator
         },
         arrivals=queries.arrivals(store(), project),
+        states=states_by_machine(standings),
         regressions=queries.regressions(store(), project, limit=_NEWEST_REGRESSIONS),
         improvements=tuple(_improvements(standings)[:_NEWEST_IMPROVEMENTS]),
         headlines=headlines_of(project),
