@@ -17,11 +17,14 @@ from ...model.alert import WAITING, TriageFilter, TriageOrder
 from ...model.changepoint import RegressionGroup
 from ...model.kernel_line import KernelLine, Typical, kernel_lines
 from ...model.overview import OverviewEntry, RowState
+from ...model.quantities import ratio, share
 from ...model.series import Commit, workload_of
 from ...statistics.arrival import Arrival, is_archived
 from ...store import queries
 from ...store.queries.standings import YEAR_DAYS
 from ...text.change_words import cause_words
+from ...text.labels import count
+from ...text.markdown import code_span
 from .. import clock
 from ..measurement import measurement_of
 from ..request_context import cached, current_url, listed_projects, pagination, project_or_404, search_query, store
@@ -213,9 +216,20 @@ def show(project: str) -> str:
         regressions=data.regressions,
         improvements=data.improvements,
         headlines=data.headlines,
+        markdown="\n".join(map(_markdown, data.headlines)),
         operators=data.operators,
         year_days=YEAR_DAYS,
     )
+
+
+def _markdown(headline: Headline) -> str:
+    """One line for a report or a chat."""
+    parts = [
+        f"**{ratio(headline.speedup)}** the best baseline",
+        f"ahead in {headline.ahead} of {count(headline.workloads, 'workload')}",
+        *([f"median {share(headline.share_of_peak)} of peak"] if headline.share_of_peak is not None else []),
+    ]
+    return f"- {code_span(headline.machine)} at {code_span(headline.commit.hash[:8])}: {', '.join(parts)}"
 
 
 def _kernel_word(lines: Iterable[KernelLine]) -> str:
