@@ -79,7 +79,7 @@ def main(database: Path, count: int, connections: int, only: str, threads: str |
 
 @contextmanager
 def _serving(database: Path, threads: str | None) -> Iterator[str]:
-    command = [sys.executable, "-u", "-c", "from warpwatch.dashboard.cli.serve import serve; serve()"]
+    command = [sys.executable, "-u", "-c", "from warpwatch.ci.cli import main; main()", "serve"]
     command += ["--threads", threads] if threads is not None else []
     with subprocess.Popen(
         [*command, "--database", f"sqlite:///{database.resolve()}", "--port", "0"],

@@ -52,8 +52,10 @@ class KernelLine:
     machine: str
     rows: tuple[OverviewEntry, ...]
     absent: tuple[OverviewEntry, ...]
+    has_operator: bool  # whether the name is an operator's, which has a page of its own
     main: tuple[OverviewRow, ...]  # those of the line's numbers
     states: tuple[tuple[RowState, int], ...]  # the most urgent first
+    others: tuple[tuple[str, int], ...]  # rows of a timed kernel with another metric than latency, by label
     state: RowState
     metric: Metric | None  # of the numbers; None without any
     workloads: int
@@ -111,11 +113,6 @@ class KernelLine:
         return trend_state(self.year.value, self.trend, self.metric)
 
     @property
-    def has_operator(self) -> bool:
-        """Whether the name is an operator's, which has a page of its own."""
-        return any(each.row.operator is not None for each in self.rows)
-
-    @property
     def differs_since_first_run(self) -> bool:
         """Whether the steps of a year come to another change than the newest step of the first implementation."""
         if self.year is None or not (self.year.low or self.year.high):
@@ -127,14 +124,6 @@ class KernelLine:
         """Series with a change at this commit, those of the line's numbers first."""
         found = [series for each in self.rows for series, _, _, _, at in _moved(each) if at == commit]
         return tuple(sorted(found, key=lambda series: series.metric != self.metric))
-
-    @property
-    def others(self) -> tuple[tuple[str, int], ...]:
-        """Rows of a timed kernel with another metric than latency, by label."""
-        if not any(each.row.series.metric.is_latency for each in self.rows):
-            return ()
-        labels = Counter(m.label for each in self.rows if not (m := each.row.series.metric).is_latency)
-        return tuple(sorted(labels.items()))
 
     def days(self) -> float:
         """Age of the machine's first data, from the newest commit, in days."""
@@ -178,8 +167,10 @@ def _line(name: str, machine: str, rows: Sequence[OverviewEntry]) -> KernelLine:
         machine=machine,
         rows=tuple(ordered),
         absent=tuple(each for each in whole if each.row.was_never_there),
+        has_operator=any(each.row.operator is not None for each in ordered),
         main=tuple(each.row for each in main),
         states=states,
+        others=_others(ordered),
         state=_state(states),
         metric=main[0].row.series.metric if main else None,
         workloads=_workloads(ordered or whole),
@@ -224,6 +215,11 @@ def _workloads(rows: Sequence[OverviewEntry]) -> int:
     """Number of workloads; of timed kernels only those with a latency."""
     timed = [each for each in rows if each.row.series.metric.is_latency] or rows
     return len({(each.row.series.benchmark, each.row.series.case) for each in timed})
+
+
+def _others(rows: Sequence[OverviewEntry]) -> tuple[tuple[str, int], ...]:
+    labels = Counter(m.label for each in rows if not (m := each.row.series.metric).is_latency)
+    return tuple(sorted(labels.items())) if labels.total() < len(rows) else ()
 
 
 def _state(states: Sequence[tuple[RowState, int]]) -> RowState:

@@ -4,7 +4,14 @@ Each function opens its own read transaction. An unknown name gives None, or an 
 """
 
 from .change_evidence import change_evidence, launches_at
-from .commits import AmbiguousCommitError, commit_list, commit_page, commits, find_commit, steps_of_commits
+from .commits import (
+    AmbiguousCommitError,
+    commit_list,
+    commit_page,
+    commits,
+    find_commit,
+    steps_of_commits,
+)
 from .comparison_details import (
     between,
     compiled_at,

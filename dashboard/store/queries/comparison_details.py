@@ -14,8 +14,10 @@ from .. import schema
 from ..engine import Store
 from ..mappers import commits_by_id, moment, project_id
 from ..points import read_samples
+from ..project_points import project_points
 from .commits import commit_row, compiled_of, neighbour
 from .series_lines import points_of
+from .series_list import series_index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +112,28 @@ def _all_measured_on(store: Store, project: str, commit: str) -> tuple[MachineRu
 
 
 def newest_measured(store: Store, project: str, machines: Collection[str]) -> Commit | None:
-    """The newest commit with results on all of these machines; on any if none is given."""
+    """The newest commit with results on all of these machines; on any if none is given.
+
+    A commit at which only some benchmarks were measured, less than half as many values as at the machine's median
+    commit, is the newest one only where there is no other.
+    """
+    points = project_points(store, project)
+    if points is None:
+        return _newest_with_results(store, project, machines)
+    index = series_index(store, project)
+    machine_of = np.array([index[number].series.machine for number in points.series.tolist()], dtype=object)
+    is_complete = np.ones(int(points.commit_index.commits.max(initial=0)) + 1, dtype=bool)
+    for name in machines or (None,):
+        on_machine = np.repeat((machine_of == name) | (name is None), np.diff(points.starts))
+        counts = np.bincount(points.points.commit[on_machine & points.has_number], minlength=len(is_complete))
+        is_complete &= (counts > 0) & (2 * counts >= np.median(counts[counts > 0] if counts.any() else counts))
+    with store.read() as connection:
+        complete = commits_by_id(connection, np.flatnonzero(is_complete).tolist())
+    newest = max(complete.values(), key=lambda commit: (commit.position, commit.date), default=None)
+    return newest or _newest_with_results(store, project, machines)
+
+
+def _newest_with_results(store: Store, project: str, machines: Collection[str]) -> Commit | None:
     run, table = schema.run, schema.commit
     with store.read() as connection:
         query = select(table.c.id).where(table.c.project_id == project_id(connection, project))

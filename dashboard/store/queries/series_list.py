@@ -36,14 +36,14 @@ def find_series(
     Listed ones first, then the metrics in `first`, then by benchmark.
     """
     found = [
-        (series_id, entry.series)
-        for series_id, entry in _matching(SeriesQuery.parse(search), _in_order(store, project, tuple(first)))
-        if (machine is None or machine == entry.series.machine)
-        and (metric is None or metric == entry.series.metric.name)
-        and (implementation is None or implementation == entry.series.implementation)
-        and (listed is None or listed is entry.series.listed)
+        pair
+        for pair in _matching(SeriesQuery.parse(search), _in_order(store, project, tuple(first)))
+        if (machine is None or machine == pair[1].series.machine)
+        and (metric is None or metric == pair[1].series.metric.name)
+        and (implementation is None or implementation == pair[1].series.implementation)
+        and (listed is None or listed is pair[1].series.listed)
     ]
-    page = dict(found[offset : offset + limit])
+    page = {series_id: entry.series for series_id, entry in found[offset : offset + limit]}
     return SeriesPage(total=len(found), series=tuple(page.values()), latest=_latest_values(store, page))
 
 
@@ -81,12 +81,19 @@ def _in_order(store: Store, project: str, first: tuple[str, ...]) -> Sequence[tu
 def _matching(
     query: SeriesQuery, entries: Iterable[tuple[int, "IndexedSeries"]]
 ) -> Iterable[tuple[int, "IndexedSeries"]]:
-    """The entries of the index that match, in their order: first by words, which are compared faster."""
+    """The entries of the index that match, in their order: first by words, which are compared faster.
+
+    Lazily: thousands of new tuples in each request would make Python's garbage collector stop all threads.
+    """
     for word in query.words:
-        entries = [pair for pair in entries if word in pair[1].text]
+        entries = _with_word(word, entries)
     if query.conditions:
-        return [pair for pair in entries if query.matches(pair[1].series, pair[1].workload, pair[1].text)]
+        return (pair for pair in entries if query.matches(pair[1].series, pair[1].workload, pair[1].text))
     return entries
+
+
+def _with_word(word: str, entries: Iterable[tuple[int, "IndexedSeries"]]) -> Iterable[tuple[int, "IndexedSeries"]]:
+    return (pair for pair in entries if word in pair[1].text)
 
 
 def _latest_values(store: Store, series: Mapping[int, Series]) -> Mapping[str, float | None]:

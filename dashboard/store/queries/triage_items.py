@@ -319,13 +319,12 @@ def _index(store: Store, project: str, words: str = "") -> TriageIndex:
     if not words.split():
         return index
     found = matching_ids(store, project, words)
-    return replace(
-        index,
-        items=tuple(
-            replace(item, matching=tuple(one for one in item.matching if one.series_id in found))
-            for item in index.items
-        ),
-    )
+    return replace(index, items=tuple(_with_matching(item, found) for item in index.items))
+
+
+def _with_matching(item: IndexedItem, found: Collection[int]) -> IndexedItem:
+    matching = tuple(one for one in item.series if one.series_id in found)
+    return item if len(matching) == len(item.series) else replace(item, matching=matching)
 
 
 def _passes(item: IndexedItem, wanted: TriageFilter) -> bool:

@@ -22,7 +22,7 @@ from ...store.rejected_files import rejected_files
 from .. import clock
 from ..figures.machine import MAX_CHANGE, conditions_figure, detectable_figure
 from ..request_context import cached, project_or_404, store
-from .runner_status import Runner, machine_standings, runners
+from .runner_status import Runner, machine_standings, runners, states_by_machine
 
 bp = Blueprint("machines", __name__)
 
@@ -66,12 +66,17 @@ def show(project: str) -> str:
     """All machines of a project, newest data first."""
     current = project_or_404(project)
     machines, canaries = queries.machines(store(), current.name), queries.canaries(store(), current.name)
-    running = {runner.name: runner for runner in runners(queries.arrivals(store(), current.name), (), clock.now())}
+    running = {runner.name: runner for runner in runners(queries.arrivals(store(), current.name), {}, clock.now())}
     return render_template(
         "machines.html",
         machines=machines,
         summaries=[
-            _summary(current.name, machine, running.get(machine.name), canaries.get(machine.name, ()))
+            _summary(
+                machine,
+                running.get(machine.name),
+                canaries.get(machine.name, ()),
+                *_sample(current.name, machine.name),
+            )
             for machine in machines
         ],
         canaries=canaries,
@@ -94,7 +99,8 @@ def one(project: str, name: str) -> str:
         abort(404, f"{current.name} has no machine named “{name}”.")
     standings = machine_standings(current.name, name)
     arrivals = queries.arrivals(store(), current.name)
-    runner = next((row for row in runners(arrivals, standings, clock.now()) if row.name == name), None)
+    states = states_by_machine(standings)
+    runner = next((row for row in runners(arrivals, states, clock.now()) if row.name == name), None)
     canaries = queries.canaries(store(), current.name).get(name, ())
     controls = [row for row in data.history.series if row.series.is_control and row.series.metric.is_latency]
     return render_template(
@@ -102,7 +108,7 @@ def one(project: str, name: str) -> str:
         machine=machine,
         has_kernels=any(row.row.operator for row in standings),
         runner=runner,
-        summary=_summary(current.name, machine, runner, canaries),
+        summary=_summary(machine, runner, canaries, data.trust.detectable, data.conditions),
         longest=_moments(arrivals[name].longest) if name in arrivals else None,
         data=data,
         smallest=_quantiles(data.trust),
@@ -120,8 +126,14 @@ def one(project: str, name: str) -> str:
     )
 
 
-def _summary(project: str, machine: Machine, runner: Runner | None, canaries: Sequence[Canary]) -> RunnerSummary:
-    rows, conditions = _sample(project, machine.name)
+def _summary(
+    machine: Machine,
+    runner: Runner | None,
+    canaries: Sequence[Canary],
+    rows: Sequence[Detectable],
+    runs: Sequence[RunConditions],
+) -> RunnerSummary:
+    conditions = [run for run in runs if run.knows_throttling]
     drifted = [canary for canary in canaries if canary.last_change is not None]
     summary = RunnerSummary(
         machine=machine,
@@ -138,7 +150,7 @@ def _summary(project: str, machine: Machine, runner: Runner | None, canaries: Se
 
 @cached
 def _sample(project: str, machine: str) -> tuple[tuple[Detectable, ...], tuple[RunConditions, ...]]:
-    """Detectable changes of a sample of the machine's series, and its runs with known clocks.
+    """Detectable changes of a sample of the machine's series, and the conditions of its runs.
 
     All series take seconds of CPU time after each import (`machine_data`); their median needs no more than a sample.
     """
@@ -154,8 +166,7 @@ def _sample(project: str, machine: str) -> tuple[tuple[Detectable, ...], tuple[R
         pooled=pooled_noise(store(), project, machine, sample=_SAMPLE),
         family=max(round(share * queries.judged_times(store(), project)[machine]), ours, 1),
     )
-    runs = queries.conditions(store(), project, machine)
-    return rows, tuple(run for run in runs if run.knows_throttling)
+    return rows, queries.conditions(store(), project, machine)
 
 
 def _drift(canary: Canary) -> float:

@@ -1,7 +1,7 @@
 """The overview: runners, newest changes, and the state of every kernel: as lines, small charts, or a matrix."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -17,15 +17,18 @@ from ...model.alert import WAITING, TriageFilter, TriageOrder
 from ...model.changepoint import RegressionGroup
 from ...model.kernel_line import KernelLine, Typical, kernel_lines
 from ...model.overview import OverviewEntry, RowState
+from ...model.quantities import ratio, share
 from ...model.series import Commit, workload_of
 from ...statistics.arrival import Arrival, is_archived
 from ...store import queries
 from ...store.queries.standings import YEAR_DAYS
 from ...text.change_words import cause_words
+from ...text.labels import count
+from ...text.markdown import code_span
 from .. import clock
 from ..measurement import measurement_of
 from ..request_context import cached, current_url, listed_projects, pagination, project_or_404, search_query, store
-from .runner_status import runners, standings_of
+from .runner_status import runners, standings_of, states_by_machine
 
 bp = Blueprint("overview", __name__)
 
@@ -72,6 +75,7 @@ class OverviewData:
     lines: tuple[KernelLine, ...]
     standings: tuple[OverviewEntry, ...]
     arrivals: dict[str, Arrival]
+    states: Mapping[tuple[str, RowState], int]  # number of series in each, by machine
     regressions: tuple[RegressionGroup, ...]
     improvements: tuple[Improvement, ...]
     headlines: tuple[Headline, ...]
@@ -201,7 +205,7 @@ def show(project: str) -> str:
         not_in_means=data.not_in_means,
         causes=data.causes,
         dtype=data.dtype,
-        runners=runners(data.arrivals, data.standings, clock.now()),
+        runners=runners(data.arrivals, data.states, clock.now()),
         shown=shown,
         columns=_columns([line for line, _ in kept]),
         rows=rows,
@@ -212,9 +216,20 @@ def show(project: str) -> str:
         regressions=data.regressions,
         improvements=data.improvements,
         headlines=data.headlines,
+        markdown="\n".join(map(_markdown, data.headlines)),
         operators=data.operators,
         year_days=YEAR_DAYS,
     )
+
+
+def _markdown(headline: Headline) -> str:
+    """One line for a report or a chat."""
+    parts = [
+        f"**{ratio(headline.speedup)}** the best baseline",
+        f"ahead in {headline.ahead} of {count(headline.workloads, 'workload')}",
+        *([f"median {share(headline.share_of_peak)} of peak"] if headline.share_of_peak is not None else []),
+    ]
+    return f"- {code_span(headline.machine)} at {code_span(headline.commit.hash[:8])}: {', '.join(parts)}"
 
 
 def _kernel_word(lines: Iterable[KernelLine]) -> str:
@@ -242,6 +257,7 @@ def overview_data(project: str) -> OverviewData:
             if (series := each.row.series).workload and each.row.operator
         },
         arrivals=queries.arrivals(store(), project),
+        states=states_by_machine(standings),
         regressions=queries.regressions(store(), project, limit=_NEWEST_REGRESSIONS),
         improvements=tuple(_improvements(standings)[:_NEWEST_IMPROVEMENTS]),
         headlines=headlines_of(project),

@@ -18,9 +18,10 @@ _CHOICES = 100  # newest commits
 
 @bp.get("")
 def show(project: str) -> ResponseReturnValue:
-    """The report of `base` and `head`: by default of the newest commit since the newest tag before it.
+    """The report of `base` and `head`: by default of the newest complete commit since the newest tag before it.
 
-    Without a tag since the oldest of the newest commits that one of its machines measured.
+    Complete: not of some benchmarks only. Without a tag since the oldest of the newest commits that one of its
+    machines measured.
     """
     current = project_or_404(project)
     tags = tag_names(store(), current.name)
@@ -37,10 +38,10 @@ def show(project: str) -> ResponseReturnValue:
 
 def _sides(project: Project, base: str, head: str, tags: dict[str, str]) -> tuple[Commit, Commit] | None:
     """The two commits; None if the project has only one. Raises NoSideError."""
-    newest = queries.commits(store(), project.name, limit=1)
-    if not newest:
+    newest = queries.newest_measured(store(), project.name, ())
+    if newest is None:
         raise NoSideError("No commit has results yet.")
-    head_commit = find(project, head) if head else newest[0]
+    head_commit = find(project, head) if head else newest
     if base:
         return find(project, base), head_commit
     for tagged in reversed(tags):

@@ -1,7 +1,7 @@
 """Data arrival of the machines."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -31,10 +31,16 @@ class Runner:
         return not self.is_archived and (self.is_overdue or bool(self.stopped))
 
 
-def runners(arrivals: dict[str, Arrival], standings: Sequence[OverviewEntry], now: datetime) -> tuple[Runner, ...]:
+def states_by_machine(standings: Iterable[OverviewEntry]) -> Mapping[tuple[str, RowState], int]:
+    """Number of series in each state on each machine."""
+    return Counter((row.row.series.machine, row.state) for row in standings)
+
+
+def runners(
+    arrivals: Mapping[str, Arrival], states: Mapping[tuple[str, RowState], int], now: datetime
+) -> tuple[Runner, ...]:
     """Machines with results; those that need attention first, the longest silent first."""
     archived = is_archived((arrival.newest_s for arrival in arrivals.values()), now.timestamp())
-    counts = Counter((row.row.series.machine, row.state) for row in standings)
     machines = [
         Runner(
             name=name,
@@ -43,8 +49,8 @@ def runners(arrivals: dict[str, Arrival], standings: Sequence[OverviewEntry], no
             patience=timedelta(seconds=arrival.patience_s),
             is_overdue=arrival.is_overdue(now.timestamp()),
             is_archived=archived,
-            stopped=counts[name, RowState.STOPPED],
-            invalid=counts[name, RowState.INVALID],
+            stopped=states.get((name, RowState.STOPPED), 0),
+            invalid=states.get((name, RowState.INVALID), 0),
         )
         for name, arrival in arrivals.items()
     ]

@@ -9,6 +9,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from tests.asv_results import AsvResults, hash_of
 from tests.commands import run_command
 from warpwatch.dashboard.analysis.compare_sides import compare_commits
 from warpwatch.dashboard.analysis.release_report import ReleaseReport, release_report
@@ -113,6 +114,24 @@ def test_the_base_is_the_newest_tag_by_default(own: Settings) -> None:
     assert new.hash[:8] in page
     assert 'value="v1.0"' in page
     assert "<b>v1.0</b>" in client.get("/kernels/release", query_string={"head": new.hash}).text
+
+
+def test_a_commit_of_some_benchmarks_only_is_not_the_default(tmp_path: Path) -> None:
+    asv, store = AsvResults(tmp_path / "results"), Store(str(tmp_path / "history.db"))
+    cases = [str(number) for number in range(10)]
+    asv.benchmark("suite.time_it", case=cases)
+    for number in range(4):
+        some = cases if number < 3 else cases[:1]
+        asv.commit(number, {"suite.time_it": asv.row([1.0 for _ in some], [some])})
+    asv.load(store)
+    complete = queries.newest_measured(store, "demo", ())
+    assert complete is not None
+    assert complete.hash == hash_of(2)
+    assert queries.newest_of_machines(store, "demo", "box", "box") == (complete, complete)
+    store.close()
+    page = create_app(Settings(database=str(tmp_path / "history.db"))).test_client().get("/demo/release").text
+    assert f"/demo/commit/{hash_of(2)}" in page
+    assert f"/demo/commit/{hash_of(3)}" not in page
 
 
 def test_an_unknown_commit_is_named(client: FlaskClient) -> None:
