@@ -70,7 +70,7 @@ class HistoryRequest:
 
     first: str | None = None  # hash or prefix
     last: str | None = None
-    beside: Sequence[str] = ()  # keys of series to add
+    overlays: Sequence[str] = ()  # keys of series to add
     page: int = 1  # of the table of points
     most: int = MOST_POINTS
 
@@ -105,7 +105,7 @@ class _HistoryView:
         self.marks = self._marks(run_facts(store, connection, row.machine_id))
 
     def _added(self) -> list[tuple[int, Series]]:
-        keys = list(dict.fromkeys(self.request.beside))
+        keys = list(dict.fromkeys(self.request.overlays))
         if not keys:
             return []
         series = schema.series
