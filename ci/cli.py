@@ -79,7 +79,6 @@ class _Commands(click.Group):
         self._table, self._prefix = table, prefix
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names."""
         return [*self._table, *self.commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -192,7 +192,6 @@ def _outbox_lines(store: Store, project: str) -> list[str]:
 
 
 def _print_digest(alert_round: Round, period: Period) -> None:
-    """Print the digest of the current period."""
     message = compose_digest(
         digest(alert_round.store, alert_round.project, period, datetime.now(UTC)), alert_round.policy.dashboard
     )

@@ -61,7 +61,6 @@ class Round:
 
 
 def round_line(scanned: ScanResult, sent: DeliveryReport) -> str:
-    """The result of a round in one line."""
     parts = [f"{scanned.counted['opened']} new"]
     parts += [f"{scanned.counted[name]} {name}" for name in _COUNTED if scanned.counted[name]]
     parts += [f"{sent.sent} sent", f"{sent.failed} not delivered"]

@@ -42,8 +42,6 @@ def scan_health(scan: Scan, memory: TrustCache) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthFindings:
-    """All current findings."""
-
     found: tuple[HealthFinding, ...]
     history: frozenset[tuple[AlertKind, str]]  # kinds and subjects that are older than `recent_days`: no news
     series: Mapping[str, Series]  # by key, all that the machines have

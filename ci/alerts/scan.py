@@ -32,7 +32,6 @@ class MainBranch:
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """Paths of all files."""
         return tuple(self._ask("ls-tree", "-r", "--name-only", "-z", "HEAD").split("\0"))[:-1]
 
     def text(self, path: str) -> str | None:
@@ -108,7 +107,6 @@ class ScanResult:
     unrouted: list[str] = field(default_factory=list)  # titles of new alerts that no route matches
 
     def add(self, message: Message) -> None:
-        """Adds a message."""
         self.counted[message.action] += 1
         self.messages.append(message)
 

@@ -79,7 +79,6 @@ def location(artefact: GateArtefact) -> str:
 
 
 def worst(artefacts: Sequence[GateArtefact]) -> Outcome:
-    """The worst outcome of all machines."""
     order = list(Outcome)
     return min((artefact.outcome for artefact in artefacts), key=order.index)
 

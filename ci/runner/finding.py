@@ -15,8 +15,6 @@ class FindingState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One finding of a check."""
-
     check: str
     source: str  # the file, command or field that was read
     state: FindingState
@@ -41,7 +39,6 @@ class Subject:
         return self._finding(FindingState.NOTE, observed, why, fix)
 
     def wrong(self, observed: str, *, why: str, fix: str) -> Finding:
-        """It must be fixed."""
         return self._finding(FindingState.WRONG, observed, why, fix)
 
     def unknown(self, observed: str) -> Finding:

@@ -30,7 +30,6 @@ def version_of(host: Host, folder: Path) -> str | None:
 
 
 def is_too_old(version: str) -> bool:
-    """Whether the version is too old for the workflows."""
     return _numbers(version) < _numbers(OLDEST)
 
 

@@ -43,7 +43,6 @@ def command_step(
     cwd: Path | None = None,
     show_stderr: bool = False,
 ) -> SetupStep:
-    """A step that runs a command."""
     shown = shlex.join(command) if cwd is None else f"(cd {shlex.quote(str(cwd))} && {shlex.join(command)})"
 
     def do() -> None:

@@ -127,7 +127,6 @@ def commit_comparison(
     policy: str | None = None,
     notes: tuple[str, ...] = (),
 ) -> Comparison:
-    """The comparison of two commits with these rows."""
     return Comparison(
         project=project,
         by=ComparedBy.COMMIT,

@@ -63,12 +63,10 @@ class Compared:
 
     @property
     def rows(self) -> tuple[ComparisonRow, ...]:
-        """The rows of the comparison."""
         return self.comparison.rows
 
     @cached_property
     def columns(self) -> ComparisonColumns:
-        """The rows as columns."""
         return comparison_columns(self.rows)
 
     @cached_property

@@ -74,7 +74,6 @@ class _Sessions:
     chains: Mapping[int, SessionChain]  # by the id of the series
 
     def of(self, series: Iterable[StaleSeries]) -> "_Sessions":
-        """Those of some series."""
         return replace(self, chains={each.id: self.chains[each.id] for each in series if each.id in self.chains})
 
 

@@ -28,7 +28,6 @@ class ThresholdResolver:
         return self.stated.name if self.stated is not None else None
 
     def mark_below_threshold(self, series: Series, changes: Iterable[SeriesChange]) -> tuple[SeriesChange, ...]:
-        """The changes of a series, with steps below its thresholds marked."""
         limits = self.limits(series)
         return tuple(
             change

@@ -218,7 +218,6 @@ class _Import:
     _restamped: dict[str, str | None] = field(default_factory=dict)
 
     def add(self, read: FileRead) -> None:
-        """Add a file that was read."""
         if read.broken is not None:
             self.set_aside.append(f"{read.file.path}: {read.broken}")
         elif read.result is None:

@@ -59,7 +59,6 @@ class FileBatch:
     _values: int = 0
 
     def open(self) -> ProjectWriter:
-        """The project's writer."""
         self.writer = self.writer or ProjectWriter(
             self.store, self.project, repository=self.repository, listed=None, most_series=self.allowance.series
         )
@@ -77,7 +76,6 @@ class FileBatch:
             self.write()
 
     def write(self) -> None:
-        """Write the waiting files."""
         waiting, self._waiting, self._values = self._waiting, [], 0
         if not waiting:
             return

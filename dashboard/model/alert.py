@@ -27,8 +27,6 @@ HEALTH_KINDS = tuple(kind for kind in AlertKind if kind is not AlertKind.REGRESS
 
 
 class AlertState(StrEnum):
-    """Triage state of an alert."""
-
     OPEN = "open"
     ACKNOWLEDGED = "acknowledged"
     EXPECTED = "expected"
@@ -102,12 +100,10 @@ class LastNotification:
     first_range: tuple[str, str]  # start and end of the first message
 
     def as_json(self) -> dict[str, Any]:
-        """For the store."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """From the store."""
         return cls(**{**stored, "worst": tuple(stored["worst"]), "first_range": tuple(stored["first_range"])})
 
 
@@ -160,12 +156,10 @@ class HealthFinding:
     lines: tuple[str, ...]  # details, one fact each
 
     def as_json(self) -> dict[str, Any]:
-        """For the store."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """From the store."""
         lists = {"members": tuple(stored["members"]), "lines": tuple(stored["lines"])}
         return cls(**{**stored, "kind": AlertKind(stored["kind"]), **lists})
 
@@ -192,8 +186,6 @@ WAITING = (TriageState.UNTRIAGED, TriageState.OPEN, TriageState.ACKNOWLEDGED)  #
 
 
 class TriageOrder(StrEnum):
-    """Order of triage items."""
-
     NEWEST = "newest"
     WORST = "worst"  # by the sum of the severities of their series
 

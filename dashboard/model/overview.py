@@ -143,7 +143,6 @@ class OverviewEntry:
 
     @property
     def state(self) -> RowState:
-        """State of the row's own metric."""
         if self.is_stopped:
             return RowState.STOPPED
         if self.row.verdict is not Verdict.INCONCLUSIVE:
@@ -160,7 +159,6 @@ class OverviewEntry:
 
     @property
     def states(self) -> frozenset[RowState]:
-        """Its state, and those of the other metrics."""
         return frozenset({self.state, *(_OF_VERDICT[other.verdict] for other in self.row.other_metrics)})
 
     @property

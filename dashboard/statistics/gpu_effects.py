@@ -59,7 +59,6 @@ class Deviations:
     variance: Floats  # of `expected`
 
     def take(self, places: Sequence[int]) -> "Deviations":
-        """Those at the places."""
         expected, deviation, variance = (one[places] for one in (self.expected, self.deviation, self.variance))
         return Deviations(expected=expected, deviation=deviation, variance=variance)
 

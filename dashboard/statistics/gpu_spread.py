@@ -69,7 +69,6 @@ class Scatters:
         self._lent: dict[tuple[bool, int], VariancePrior | None] = {}
 
     def of(self, key: str, level_s: float, *, is_ours: bool) -> Scatter:
-        """That of a series at this level."""
         near = round(2 * math.log2(level_s))
         if (is_ours, near) not in self._lent:
             self._lent[is_ours, near] = self._trends[is_ours].prior(2 ** (near / 2))

@@ -120,7 +120,6 @@ class ProjectCommitIndex:
 
 
 def read_commit_index(connection: Connection, project: int) -> CommitIndex:
-    """The index of a project."""
     commit, run = schema.commit, schema.run
     commits = select(commit.c.id, commit.c.position, commit.c.date_ms).where(commit.c.project_id == project)
     runs = select(run.c.id, run.c.started_ms, run.c.gpu).where(run.c.project_id == project)

@@ -144,7 +144,6 @@ class Store:
 
     @property
     def sqlite_file(self) -> Path | None:
-        """Path of an SQLite database."""
         return Path(str(self.url.database)) if self.url.get_backend_name() == "sqlite" else None
 
     def close(self) -> None:

@@ -45,7 +45,6 @@ class ProjectPoints:
 
     @cached_property
     def has_number(self) -> Flags:
-        """For each point."""
         return ~np.isnan(self.points.value)
 
     @cached_property

@@ -20,7 +20,6 @@ def compared_commits(project: str, base: Commit, head: Commit, *, all_metrics: b
 
 
 def cached_report(project: str, base: Commit, head: Commit) -> ReleaseReport:
-    """The release report of two commits."""
     return store().cached(
         project,
         ("release report", base.hash, head.hash),
@@ -29,7 +28,6 @@ def cached_report(project: str, base: Commit, head: Commit) -> ReleaseReport:
 
 
 def compared_machines(project: str, commits: tuple[Commit, Commit], base: str, head: str) -> Compared:
-    """Two machines, each at its commit."""
     return store().cached(
         project,
         ("machines compared", *(commit.hash for commit in commits), base, head),

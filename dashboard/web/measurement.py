@@ -82,7 +82,6 @@ def show_on(pages: dict[str, object], current: Current) -> None:
 
 
 def measurement_of(project: str) -> Measurement:
-    """The state of the measurement of a project."""
     current: Current | None = current_app.extensions.get(_EXTENSION)
     if current is None or current.project != project:
         return Measurement()

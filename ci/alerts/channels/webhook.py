@@ -11,7 +11,6 @@ _TIMEOUT_S = 10.0
 
 
 def is_webhook(address: str) -> bool:
-    """Whether the address is that of a webhook."""
     return address.startswith(("http://", "https://"))
 
 

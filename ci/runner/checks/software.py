@@ -58,7 +58,6 @@ def torch(host: Host) -> Iterator[Finding]:
 
 
 def compiler(host: Host) -> Iterator[Finding]:
-    """The host's C++ compiler."""
     answer = host.run("g++", "--version")
     subject = Subject("compiler", "g++ --version")
     if answer.status:

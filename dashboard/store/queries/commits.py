@@ -108,7 +108,6 @@ def neighbour(connection: Connection, row: Row[Any] | None, step: int) -> Commit
 
 
 def _read_points(connection: Connection, commit: Row[Any]) -> ProjectPoints:
-    """All points of the series with a point at the commit."""
     ids = recorded_at(connection, commit.project_id, [commit.id])
     return points_of_series(connection, read_commit_index(connection, commit.project_id), ids)
 

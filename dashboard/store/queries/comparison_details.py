@@ -32,8 +32,6 @@ class CommitsBetween:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineRuns:
-    """A machine's runs of one commit."""
-
     machine: str
     environment: str
     runs: int

@@ -18,7 +18,6 @@ def projects(store: Store) -> tuple[Project, ...]:
 
 
 def project(store: Store, name: str) -> Project | None:
-    """A project by name."""
     return next((each for each in projects(store) if each.name == name), None)
 
 

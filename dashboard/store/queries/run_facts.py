@@ -78,7 +78,6 @@ class FactsOfRuns:
     different: tuple[RunFacts, ...]
 
     def of(self, runs: Ints) -> Ints:
-        """The indices of the runs' facts."""
         return self.number[np.searchsorted(self.runs, runs)]
 
 
@@ -128,7 +127,6 @@ _facts: WeakKeyDictionary[Store, dict[int, _CachedFacts]] = WeakKeyDictionary()
 
 
 def run_facts(store: Store, connection: Connection, machine: int) -> FactsOfRuns:
-    """The facts of all runs of a machine."""
     return _facts.setdefault(store, {}).setdefault(machine, _CachedFacts()).read(connection, machine)
 
 

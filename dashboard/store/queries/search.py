@@ -84,7 +84,6 @@ class _Entry:
         return self.hit.kind is HitKind.COMMIT and len(word) >= _FEWEST_DIGITS and self.hit.place.startswith(word)
 
     def has_prefixes(self, words: Sequence[str]) -> bool:
-        """Whether every word is a prefix of a part."""
         return all(f" {word}" in self.text or self.is_hash(word) for word in words)
 
 

@@ -89,7 +89,6 @@ def profile_of(connection: Connection, row: Any, own: Series) -> Profile | None:
 
 
 def series(store: Store, key: str) -> Series | None:
-    """A series by key."""
     with store.read() as connection:
         row = series_row(connection, key)
         return series_record(row, workloads(connection, row.project_id)) if row is not None else None

@@ -31,13 +31,10 @@ class ProjectOrder:
     among_all: Ints  # among all commits of the repository that are counted
 
     def ranks(self, commits: Ints) -> Ints:
-        """The ranks of commits by id."""
         return self.rank[np.searchsorted(self.commit_index.commits, commits)]
 
 
 class _CachedOrder:
-    """The cached order of one project."""
-
     def __init__(self, project: int) -> None:
         self._project = project
         self._commit_index = ProjectCommitIndex(project)
@@ -153,7 +150,6 @@ class Records:
         }
 
     def points(self, line: SeriesLine, indices: Ints) -> tuple[Point, ...]:
-        """The points at the indices of the line."""
         taken = line.points.take(indices)
         reasons = (None, *taken.reasons)
         whole = (taken.commit, taken.run, taken.status, taken.reason)

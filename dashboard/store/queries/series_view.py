@@ -189,7 +189,6 @@ class _HistoryView:
         return line.whole_commits(kept) if len(kept) < len(x) else kept
 
     def shown(self) -> ShownHistory:
-        """The history."""
         marked = self._marked()
         drawn = {number: self._thin(number, line, marked) for number, line in self.lines.items()}
         own = self.own if self.own is not None else EMPTY

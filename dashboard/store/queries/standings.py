@@ -93,7 +93,6 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 def standings(store: Store, project: str, *, machine: str | None = None) -> tuple[OverviewEntry, ...]:
-    """All rows of the overview, of one machine or of every one."""
     with store.read() as connection:
         owner = project_id(connection, project)
         rows = [(row, item.summary) for row, item in overview_rows(connection, owner, machine=machine)]

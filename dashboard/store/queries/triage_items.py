@@ -74,8 +74,6 @@ class ItemSeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedItem:
-    """One triage item."""
-
     seen: ItemVersion
     state: TriageState
     alert: int | None

@@ -29,7 +29,6 @@ class Roofs:
 
 
 def roofs_of(roofline: Roofline) -> Roofs:
-    """The roofs of a roofline."""
     measured = [ceilings for _, ceilings in roofline.measured]
     ends = [_end(measured, best) for best in (min, max)] if measured else []
     return Roofs(peaks=roofline.machine.limits.peaks, measured=tuple(ends[:1] if ends[1:] == ends[:1] else ends))
