@@ -3,7 +3,6 @@
 A command is imported when it is called, so that no command, nor the list of commands, waits for imports of others.
 """
 
-import gc
 import os
 import traceback
 from collections.abc import Iterator
@@ -87,7 +86,6 @@ class _Commands(click.Group):
             return super().get_command(ctx, cmd_name)
         module, _, attribute = self._table[cmd_name].source.partition(":")
         with (
-            _no_garbage_collection(),
             _one_blas_thread(),
             _extra_hint(f"{self._prefix} {cmd_name}", self._table[cmd_name].extra),
         ):
@@ -132,17 +130,6 @@ def _extra_hint(command: str, extra: str | None) -> Iterator[None]:
         if extra is None or (error.name or "").partition(".")[0] == "warpwatch":
             raise
         raise _MissingExtraError(f"{command} needs {error.name}: pip install 'warpwatch[{extra}]'") from error
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Disables garbage collection during imports, whose objects are permanent: it takes a fifth of the start."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 @contextmanager

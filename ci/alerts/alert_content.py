@@ -93,7 +93,7 @@ def compose(content: Content, *, thread: str, number: int, action: Action) -> Me
 
 
 class DeliveryError(UnavailableError):
-    """The destination did not take the message; the text says which one and why, without the secrets of its address."""
+    """A destination did not accept the message. The text has its name and the reason, and no secrets of the address."""
 
 
 def host_of(url: str) -> str:

@@ -15,6 +15,7 @@ from warpwatch.dashboard.model.alert import Alert
 from warpwatch.dashboard.model.naming import kernel_of
 from warpwatch.dashboard.model.series import Project, Series, Workloads
 from warpwatch.dashboard.model.thresholds import LimitRule
+from warpwatch.dashboard.settings import DEFAULT_THRESHOLD
 from warpwatch.dashboard.store import Store, queries
 
 from ..policy.policy_model import AlertsTable
@@ -122,6 +123,7 @@ class Scan:
     main: MainBranch
     owners: Owners
     workloads: Workloads
+    threshold: float  # of changes, in projects that state none
     now: datetime
     dry_run: bool
     result: ScanResult = field(default_factory=ScanResult)
@@ -184,6 +186,7 @@ def new_scan(
     given: Sequence[str],
     *,
     rules: Sequence[LimitRule] = (),
+    threshold: float = DEFAULT_THRESHOLD,
     now: datetime | None = None,
     dry_run: bool = False,
 ) -> Scan:
@@ -197,6 +200,7 @@ def new_scan(
         main=main,
         owners=Owners(policy, main, rules),
         workloads=queries.project_workloads(store, project.name),
+        threshold=threshold,
         now=now or datetime.now(UTC),
         dry_run=dry_run,
     )

@@ -83,9 +83,7 @@ def _known(columns: Sequence[Ints], kind: pa.DataType) -> pa.Array:
 
 def _words(columns: Sequence[TextColumn]) -> pa.Array:
     texts = itertools.chain.from_iterable(column.texts() for column in columns)
-    return pa.array(
-        itertools.chain.from_iterable(column.texts() for column in columns), pa.string()
-    ).dictionary_encode()
+    return pa.array(texts, pa.string()).dictionary_encode()
 
 
 def write_parquet(measurements: Iterable[Measured], out: BinaryIO) -> int:

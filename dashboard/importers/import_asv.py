@@ -84,7 +84,10 @@ def context_path(path: Path) -> Path:
 
 
 def stamp_of(path: Path) -> str | None:
-    """A text that changes when the file or its context is written; None for files that are too young to tell."""
+    """A text that changes when the file or its context is written.
+
+    None for young files: another write may leave their times unchanged.
+    """
     now, parts = time.time_ns(), []
     for each in (path, context_path(path)):
         try:

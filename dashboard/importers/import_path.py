@@ -130,7 +130,7 @@ def _import_tree(
 
 
 def _open_untrusted(results: Path, project: str, repository: Path | None) -> AsvFolder:
-    """Open a folder without its asv.conf.json, which open_folder follows: the archive may be anybody's."""
+    """Open a folder without its asv.conf.json, which open_folder follows: the archive is untrusted."""
     listed: Mapping[str, BenchmarkSpec] | None = None
     problems: tuple[str, ...] = ()
     if (results / "benchmarks.json").is_file():

@@ -166,7 +166,7 @@ class HealthFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthAlert(Alert):
-    """A finding about the data itself. It resolves when the finding is gone; nobody can resolve it by hand."""
+    """A finding about the data itself. It resolves when the finding is gone, and cannot be resolved by hand."""
 
     finding: HealthFinding  # as of the newest update
 

@@ -8,9 +8,9 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import orjson
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
@@ -20,6 +20,7 @@ from .cache import Cache, generation, raise_generation, rows_changed
 from .schema import metadata
 
 Result = TypeVar("Result")
+More = ParamSpec("More")
 _LOCK_TIMEOUT_S = 60  # for another process to finish writing
 
 
@@ -119,6 +120,12 @@ class Store:
             self._cache.get((project, key), generation, partial(value, place), size) for place, key in enumerate(keys)
         ]
 
+    def cached_as_of(
+        self, connection: Connection, project: str, key: Hashable, compute: Callable[[], Result]
+    ) -> Result:
+        """As `cached`, for a value that must fit other rows of this transaction: in the generation that it sees."""
+        return self._cache.get((project, key), generation(connection, project), compute)
+
     def generation(self, project: str | None = None) -> int:
         """Number of changes of a project's data, or of all. Read it before the data."""
         known = self._generations_of_moment
@@ -149,6 +156,27 @@ class Store:
     def close(self) -> None:
         """Give back all connections."""
         self.engine.dispose()
+
+
+def cached(
+    size: Callable[[Any], int] | None = None,
+) -> Callable[[Callable[Concatenate[Store, str, More], Result]], Callable[Concatenate[Store, str, More], Result]]:
+    """Decorator of a query: cache its value, by project and further arguments, until the project's data change.
+
+    Callers must not modify the value. `size`: bytes of a large value.
+    """
+
+    def decorate(
+        query: Callable[Concatenate[Store, str, More], Result],
+    ) -> Callable[Concatenate[Store, str, More], Result]:
+        @wraps(query)
+        def read(store: Store, project: str, /, *more: More.args, **named: More.kwargs) -> Result:
+            key = (query.__module__, query.__qualname__, *more, *named.items())
+            return store.cached(project, key, lambda: query(store, project, *more, **named), size=size)
+
+        return read
+
+    return decorate
 
 
 def _advice(cause: object) -> str:

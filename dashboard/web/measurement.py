@@ -28,7 +28,7 @@ class Measurement(BaseModel):
 
     state: Literal["none", "running", "finished", "failed"] = "none"
     task: str = ""
-    """What is done besides compiling and measuring commits, such as installing PyTorch."""
+    """Work other than compiling and measuring commits, such as installing PyTorch."""
     commit: int | None = None
     """Of the commits to measure, counted from 1."""
     commits: int | None = None

@@ -29,6 +29,11 @@ def store() -> Store:
     return application_store
 
 
+def default_threshold() -> float:
+    """Smallest relative change that matters in projects that state none."""
+    return float(current_app.config["THRESHOLD"])
+
+
 def cached(function: Callable[Concatenate[str, More], Value]) -> Callable[Concatenate[str, More], Value]:
     """Decorator: cache the value of a function of a project, and of more arguments, while the project's data hold."""
 

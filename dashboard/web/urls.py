@@ -1,4 +1,4 @@
-"""How a project's name stands in an address: any name is one part of the path, `owner/name` too."""
+"""Project names in URLs: any name, `owner/name` too, is one part of the path."""
 
 from urllib.parse import quote, urlencode
 

@@ -89,7 +89,7 @@ class _HistoryView:
         self.connection, self.row, self.request = connection, row, request
         self.known = workloads(connection, row.project_id)
         self.series = series_record(row, self.known)
-        self.order = project_order(store, connection, row.project_id)
+        self.order = project_order(store, connection, row.project_name)
         self.others = others_of(connection, row, self.known)
         self.canaries = canaries_of(connection, row, self.series, self.known)
         self.added = self._added()
@@ -102,7 +102,7 @@ class _HistoryView:
         self.window = self._window()
         self.changes = changes_of(connection, [row.id]).get(row.id, ())
         self.episodes = episodes_of(connection, [row.id]).get(row.id, ())
-        self.marks = self._marks(run_facts(store, connection, row.machine_id))
+        self.marks = self._marks(run_facts(store, connection, row.project_name, row.machine_id))
 
     def _added(self) -> list[tuple[int, Series]]:
         keys = list(dict.fromkeys(self.request.overlays))

@@ -117,7 +117,7 @@ def _bottom(ceilings: Ceilings, left: float, lowest: float | None) -> float:
 
 
 def _near_each_other(sources: Sequence[dict[str, float]], bottom: float) -> list[list[str]]:
-    """dtypes in groups whose labels would lie on each other, the lowest first; of each its highest peak counts.
+    """Groups of dtypes whose labels would overlap, the lowest first; the highest peak of a dtype counts.
 
     A label has a line for each source.
     """

@@ -27,7 +27,7 @@ _CSS = Path(__file__).resolve().parents[1] / "static" / "warpwatch.css"
 
 
 class Theme(StrEnum):
-    """What a figure lies upon."""
+    """Colour theme of a page."""
 
     LIGHT = "light"
     DARK = "dark"
@@ -195,7 +195,7 @@ def date_axis(**more: Any) -> dict[str, Any]:
 
 
 def label(text: str, x: Any, y: float, **more: Any) -> go.layout.Annotation:
-    """A text right of and above a place, in fractions of the figure unless `more` says otherwise."""
+    """A text right of and above a point, by default in fractions of the figure."""
     place = {"x": x, "xref": "paper", "xanchor": "left", "y": y, "yref": "paper", "yanchor": "bottom"}
     return go.layout.Annotation(text=text, **{**place, **more})
 

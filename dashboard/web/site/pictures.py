@@ -67,6 +67,6 @@ def _figures(store: Store, project: str, keys: Iterable[str]) -> Iterator[tuple[
 
 
 def _titled(made: go.Figure, title: str) -> go.Figure:
-    """A picture stands alone: it says what it shows, over the key."""
+    """The figure with a title, which a picture needs outside of its page."""
     place = {"x": 0.01, "y": 0.97, "yanchor": "top"}
     return made.update_layout(title={"text": plain(title), "font": {"size": 14}, **place}, margin={"t": 90})
