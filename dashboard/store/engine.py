@@ -1,6 +1,7 @@
 """Open a database, migrate its schema, and read or write it in transactions."""
 
 import hashlib
+import itertools
 import json
 import logging
 import sqlite3
@@ -8,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial, wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -19,6 +20,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError
 from .cache import Cache, generation, raise_generation, rows_changed
 from .schema import metadata
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 More = ParamSpec("More")
 _LOCK_TIMEOUT_S = 60  # for another process to finish writing
@@ -101,24 +103,31 @@ class Store:
 
     def cached_each(
         self,
-        project: str | None,
-        keys: Sequence[Hashable],
-        compute: Callable[[], Sequence[Result]],
+        project: str,
+        items: Sequence[Item],
+        key: Callable[[Item], Hashable | None],
+        compute: Callable[[Sequence[Item]], Sequence[Result]],
         *,
         size: Callable[[Result], int] | None = None,
     ) -> list[Result]:
-        """As `cached`, the values of several keys; where one is missing, `compute` gives all, in the order of keys."""
+        """As `cached`, the value of each item by its key; a value without a key is not cached.
+
+        `compute` gives the values of several items: if one is missing, those of all items with a key.
+        """
         generation = self.generation(project)  # of all, and read before the values
-        computed: list[Sequence[Result]] = []
+        keys = [key(item) for item in items]
+        keyed = [item for item, each in zip(items, keys, strict=True) if each is not None]
+        uncached = [item for item, each in zip(items, keys, strict=True) if each is None]
+        computed = cache(lambda: compute(keyed))
+        places, others = itertools.count(), iter(compute(uncached) if uncached else ())
 
-        def value(place: int) -> Result:
-            if not computed:
-                computed.append(compute())
-            return computed[0][place]
+        def value(each: Hashable | None) -> Result:
+            if each is None:
+                return next(others)
+            place = next(places)
+            return self._cache.get((project, each), generation, lambda: computed()[place], size)
 
-        return [
-            self._cache.get((project, key), generation, partial(value, place), size) for place, key in enumerate(keys)
-        ]
+        return [value(each) for each in keys]
 
     def cached_as_of(
         self, connection: Connection, project: str, key: Hashable, compute: Callable[[], Result]
