@@ -3,6 +3,7 @@
 A command is imported when it is called, so that no command, nor the list of commands, waits for imports of others.
 """
 
+import gc
 import os
 import traceback
 from collections.abc import Iterator
@@ -86,6 +87,7 @@ class _Commands(click.Group):
             return super().get_command(ctx, cmd_name)
         module, _, attribute = self._table[cmd_name].source.partition(":")
         with (
+            _permanent_objects(),
             _one_blas_thread(),
             _extra_hint(f"{self._prefix} {cmd_name}", self._table[cmd_name].extra),
         ):
@@ -130,6 +132,17 @@ def _extra_hint(command: str, extra: str | None) -> Iterator[None]:
         if extra is None or (error.name or "").partition(".")[0] == "warpwatch":
             raise
         raise _MissingExtraError(f"{command} needs {error.name}: pip install 'warpwatch[{extra}]'") from error
+
+
+@contextmanager
+def _permanent_objects() -> Iterator[None]:
+    """Excludes objects of imported modules from garbage collection, which takes a fifth of the CPU time of `check`."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @contextmanager

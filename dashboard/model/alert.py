@@ -27,6 +27,8 @@ HEALTH_KINDS = tuple(kind for kind in AlertKind if kind is not AlertKind.REGRESS
 
 
 class AlertState(StrEnum):
+    """Triage state of an alert."""
+
     OPEN = "open"
     ACKNOWLEDGED = "acknowledged"
     EXPECTED = "expected"
