@@ -29,8 +29,6 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptanceLine:
-    """A parsed line."""
-
     pattern: str
     reason: str
     at_most: float | None  # relative

@@ -111,7 +111,7 @@ def open_shared(path: Path) -> int:
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
             except FileExistsError:
                 continue
-            os.fchmod(descriptor, 0o666)  # whatever the umask
+            os.fchmod(descriptor, 0o666)  # independent of the umask
             return descriptor
 
 

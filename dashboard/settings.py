@@ -14,8 +14,6 @@ _MAX_SESSION_HOURS = 24 * 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenIdLogin:
-    """Login at an OpenID provider."""
-
     issuer: str  # base URL of its discovery document
     client_id: str
     client_secret: str | None  # None: a public client, protected by PKCE

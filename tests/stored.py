@@ -31,7 +31,9 @@ def stored_history(store: Store, key: str) -> History | None:
         own = series_record(row, known)
         others = others_of(connection, row, known)
         canaries = canaries_of(connection, row, own, known)
-        points = points_of(store, connection, row.project_id, [row.id, *(number for number, _ in (*others, *canaries))])
+        points = points_of(
+            store, connection, row.project_name, [row.id, *(number for number, _ in (*others, *canaries))]
+        )
         return History(
             series=own,
             points=points.get(row.id, ()),

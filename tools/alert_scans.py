@@ -15,7 +15,6 @@ from typing import TypeVar
 import click
 
 from warpwatch.ci.alerts.alert_round import Round
-from warpwatch.ci.alerts.checks.runner_health import TrustCache
 from warpwatch.ci.alerts.outbox_sender import Destinations
 from warpwatch.ci.policy.policy_model import AlertsTable
 from warpwatch.dashboard.cli.store_access import choose_project
@@ -39,7 +38,6 @@ def main(database: Path, scans: int) -> None:
             project=choose_project(store, None).name,
             policy=policy,
             places=Destinations(policy, [f"http://127.0.0.1:{server.server_port}/"], {}),
-            memory=TrustCache(),
         )
         for number in range(1, scans + 1):
             scan, cpu_s = _timed(alerts.scan)

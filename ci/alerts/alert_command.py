@@ -26,7 +26,6 @@ from ..policy.policy_file import PolicyError, find_policy, read_usable_policy
 from ..policy.policy_model import AlertsTable, Policy
 from .alert_content import DeliveryError, Message
 from .alert_round import Round, now_ms, round_line, unrouted_lines
-from .checks.runner_health import TrustCache
 from .digest import Period, compose_digest, digest, digest_recipients, due, queue_digest, queue_digest_if_due
 from .outbox_sender import DeliveryReport, Destinations
 
@@ -104,7 +103,7 @@ def alert(
         project=name,
         policy=policy,
         places=_open_destinations(policy, given, dry_run=dry_run),
-        memory=TrustCache(read_settings().threshold),
+        threshold=read_settings().threshold,
         rules=policy_file.rule,
     )
     if digest_period is not None:
@@ -192,7 +191,6 @@ def _outbox_lines(store: Store, project: str) -> list[str]:
 
 
 def _print_digest(alert_round: Round, period: Period) -> None:
-    """Print the digest of the current period."""
     message = compose_digest(
         digest(alert_round.store, alert_round.project, period, datetime.now(UTC)), alert_round.policy.dashboard
     )

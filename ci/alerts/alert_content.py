@@ -49,12 +49,10 @@ class Message:
     labels: tuple[str, ...] = field(default=())  # of an issue, in addition to the destination's
 
     def as_json(self) -> str:
-        """For the outbox."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, kept: str) -> Self:
-        """From the outbox."""
         return cls(**json.loads(kept))
 
 
@@ -64,7 +62,6 @@ def thread_of(*facts: object) -> str:
 
 
 def key_of(thread: str, number: int) -> str:
-    """The key of a thread's message."""
     return thread if number == 1 else f"{thread}-{number}"
 
 
@@ -81,7 +78,6 @@ class Content:
 
 
 def compose(content: Content, *, thread: str, number: int, action: Action) -> Message:
-    """The message with this number in its thread."""
     key = key_of(thread, number)
     head = {"schema": 2, "event": content.event, "action": action.value, "key": key, "thread": thread}
     return Message(
@@ -97,7 +93,7 @@ def compose(content: Content, *, thread: str, number: int, action: Action) -> Me
 
 
 class DeliveryError(UnavailableError):
-    """The destination did not take the message; the text says which one and why, without the secrets of its address."""
+    """A destination did not accept the message. The text has its name and the reason, and no secrets of the address."""
 
 
 def host_of(url: str) -> str:

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from warpwatch.dashboard.model.thresholds import LimitRule
+from warpwatch.dashboard.settings import DEFAULT_THRESHOLD
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.outbox import unconfigured_destinations
 
 from ..policy.policy_model import AlertsTable
-from .checks.runner_health import TrustCache
 from .health_scan import scan_health
 from .outbox_sender import DeliveryReport, Destinations, deliver_outbox
 from .regression_scan import scan_regressions
@@ -26,7 +26,7 @@ class Round:
     project: str
     policy: AlertsTable
     places: Destinations
-    memory: TrustCache
+    threshold: float = DEFAULT_THRESHOLD  # of changes, in projects that state none
     rules: tuple[LimitRule, ...] = ()  # of the policy: owners of series
 
     def scan(self, *, dry_run: bool = False) -> ScanResult:
@@ -34,9 +34,17 @@ class Round:
         project = queries.project(self.store, self.project)
         if project is None:
             return ScanResult()
-        scan = new_scan(self.store, project, self.policy, self.places.given, rules=self.rules, dry_run=dry_run)
+        scan = new_scan(
+            self.store,
+            project,
+            self.policy,
+            self.places.given,
+            rules=self.rules,
+            threshold=self.threshold,
+            dry_run=dry_run,
+        )
         scan_regressions(scan)
-        scan_health(scan, self.memory)
+        scan_health(scan)
         return scan.result
 
     def send(self, *, only_due: bool, is_stopped: Callable[[], bool] = lambda: False) -> DeliveryReport:
@@ -61,7 +69,6 @@ class Round:
 
 
 def round_line(scanned: ScanResult, sent: DeliveryReport) -> str:
-    """The result of a round in one line."""
     parts = [f"{scanned.counted['opened']} new"]
     parts += [f"{scanned.counted[name]} {name}" for name in _COUNTED if scanned.counted[name]]
     parts += [f"{sent.sent} sent", f"{sent.failed} not delivered"]

@@ -35,14 +35,11 @@ class Period(StrEnum):
 
     @property
     def length(self) -> timedelta:
-        """Length of the period."""
         return timedelta(days=1 if self is Period.DAILY else 7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerState:
-    """The state of one machine."""
-
     name: str
     newest: datetime
     is_overdue: bool
@@ -51,8 +48,6 @@ class RunnerState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """The digest of one project."""
-
     project: str
     period: Period
     since: datetime
@@ -146,8 +141,6 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestPart:
-    """A section of a digest."""
-
     title: str
     rows: tuple[Row, ...]
 
@@ -201,7 +194,6 @@ def _shown(rows: tuple[Row, ...]) -> tuple[Row, ...]:
 
 
 def as_text(summary: Digest, parts: Sequence[DigestPart]) -> str:
-    """Markdown."""
     lines = [f"From {summary.since:%Y-%m-%d %H:%M} to {summary.until:%Y-%m-%d %H:%M} UTC."]
     for part in parts:
         lines += ["", f"**{part.title}**", ""]

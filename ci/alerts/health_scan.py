@@ -19,14 +19,14 @@ from warpwatch.dashboard.store.queries.alerts import health_alerts
 from .alert_content import Action, health_content, thread_of
 from .checks.failed_kernels import failed_checks, without_number
 from .checks.missing_data import silent_machines, stopped_benchmarks
-from .checks.runner_health import RunnerFacts, TrustCache, unhealthy_runner
+from .checks.runner_health import RunnerFacts, machine_trust, unhealthy_runner
 from .scan import Scan
 
 
-def scan_health(scan: Scan, memory: TrustCache) -> None:
+def scan_health(scan: Scan) -> None:
     """Opens, updates and resolves health alerts; each kind and subject has one unresolved alert at most."""
     store, name = scan.store, scan.project.name
-    findings = health_findings(scan, memory)
+    findings = health_findings(scan)
     new = {(each.kind, each.subject): each for each in findings.found}
     known = health_alerts(store, name)
     notified = notified_destinations(store, [alert.thread for alert in known])
@@ -42,8 +42,6 @@ def scan_health(scan: Scan, memory: TrustCache) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthFindings:
-    """All current findings."""
-
     found: tuple[HealthFinding, ...]
     history: frozenset[tuple[AlertKind, str]]  # kinds and subjects that are older than `recent_days`: no news
     series: Mapping[str, Series]  # by key, all that the machines have
@@ -56,7 +54,7 @@ class HealthFindings:
         return scan.owners_of(series) if series else scan.owners.of(finding.kernel)
 
 
-def health_findings(scan: Scan, memory: TrustCache) -> HealthFindings:
+def health_findings(scan: Scan) -> HealthFindings:
     """Findings on the machines that are not retired."""
     store, name, policy = scan.store, scan.project.name, scan.policy
     newest = scan.project.newest_commit
@@ -75,7 +73,7 @@ def health_findings(scan: Scan, memory: TrustCache) -> HealthFindings:
     of_benchmarks = _of_benchmarks(standings)
     fresh = {(each.kind, each.subject) for each in _of_benchmarks(recent)}
     return HealthFindings(
-        found=(*silent, *of_benchmarks, *_unhealthy(scan, memory, machines, recent, since)),
+        found=(*silent, *of_benchmarks, *_unhealthy(scan, machines, recent, since)),
         history=frozenset(
             [(each.kind, each.subject) for each in silent if arrivals[each.machine].newest_s < long_ago]
             + [place for each in of_benchmarks if (place := (each.kind, each.subject)) not in fresh]
@@ -90,7 +88,6 @@ def _of_benchmarks(standings: Sequence[OverviewEntry]) -> list[HealthFinding]:
 
 def _unhealthy(
     scan: Scan,
-    memory: TrustCache,
     machines: Sequence[Machine],
     standings: Sequence[OverviewEntry],
     since: datetime,
@@ -107,7 +104,7 @@ def _unhealthy(
             machine=machine.name,
             standings=[each for each in standings if each.row.series.machine == machine.name],
             conditions=queries.conditions(store, name, machine.name),
-            trust=memory.of(store, name, machine),
+            trust=machine_trust(store, name, machine.name, scan.threshold),
             moved=[each for each in moved if each.machine == machine.name],
         )
         finding = unhealthy_runner(facts, levels, scan.policy)

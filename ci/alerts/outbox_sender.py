@@ -94,7 +94,6 @@ class Destinations:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all destinations, as in the outbox."""
         return (*self._given, *self._named)
 
     def deliver(self, message: Message, destination: str, receipt: Callable[[], str | None]) -> Delivered:

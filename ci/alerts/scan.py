@@ -15,6 +15,7 @@ from warpwatch.dashboard.model.alert import Alert
 from warpwatch.dashboard.model.naming import kernel_of
 from warpwatch.dashboard.model.series import Project, Series, Workloads
 from warpwatch.dashboard.model.thresholds import LimitRule
+from warpwatch.dashboard.settings import DEFAULT_THRESHOLD
 from warpwatch.dashboard.store import Store, queries
 
 from ..policy.policy_model import AlertsTable
@@ -32,7 +33,6 @@ class MainBranch:
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """Paths of all files."""
         return tuple(self._ask("ls-tree", "-r", "--name-only", "-z", "HEAD").split("\0"))[:-1]
 
     def text(self, path: str) -> str | None:
@@ -108,7 +108,6 @@ class ScanResult:
     unrouted: list[str] = field(default_factory=list)  # titles of new alerts that no route matches
 
     def add(self, message: Message) -> None:
-        """Adds a message."""
         self.counted[message.action] += 1
         self.messages.append(message)
 
@@ -124,6 +123,7 @@ class Scan:
     main: MainBranch
     owners: Owners
     workloads: Workloads
+    threshold: float  # of changes, in projects that state none
     now: datetime
     dry_run: bool
     result: ScanResult = field(default_factory=ScanResult)
@@ -186,6 +186,7 @@ def new_scan(
     given: Sequence[str],
     *,
     rules: Sequence[LimitRule] = (),
+    threshold: float = DEFAULT_THRESHOLD,
     now: datetime | None = None,
     dry_run: bool = False,
 ) -> Scan:
@@ -199,6 +200,7 @@ def new_scan(
         main=main,
         owners=Owners(policy, main, rules),
         workloads=queries.project_workloads(store, project.name),
+        threshold=threshold,
         now=now or datetime.now(UTC),
         dry_run=dry_run,
     )

@@ -190,7 +190,6 @@ class _Loop:
         self._since_end = 0
 
     def run(self) -> Search:
-        """Runs the search."""
         conclusion = self._ends()
         while conclusion is None:
             posterior = self._posterior()

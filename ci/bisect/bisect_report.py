@@ -95,7 +95,6 @@ def headline(report: BisectReport) -> str:
 
 
 def remarks(report: BisectReport) -> tuple[str, ...]:
-    """Remarks on the result."""
     sentences, posterior, search = [], report.search.posterior, report.search
     if search.suspects is not None and posterior is not None and sum(posterior.steps[1:]) > _SEVERAL:
         gap = int(np.argmax(posterior.other_gaps))

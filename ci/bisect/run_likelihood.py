@@ -266,7 +266,6 @@ class StationaryFits:
 
 
 def level_range(values: Floats, sigma: float) -> float:
-    """Width of the range of levels."""
     return float(_support(values, sigma)[1].sum())
 
 

@@ -125,7 +125,6 @@ class KernelChange(BaseModel):
         return next((each for each in (*self.facts, *self.instructions) if each.name == name), None)
 
     def growth(self, name: str) -> float:
-        """Growth of the quantity with that name."""
         difference = self.fact(name)
         return difference.growth if difference else 0.0
 

@@ -105,13 +105,11 @@ class GitHubThread:
             return [_comment(each) for each in pages]
 
     def create(self, body: str) -> Comment:
-        """Adds a comment."""
         with github_errors("(a new comment)"):
             created = self._github.rest.issues.create_comment(self._owner, self._name, self._number, body=body)
             return _comment(created.json())
 
     def update(self, comment: int, body: str) -> None:
-        """Changes a comment."""
         with github_errors(f"(comment {comment})"):
             self._github.rest.issues.update_comment(self._owner, self._name, comment, body=body)
 
@@ -121,7 +119,6 @@ class GitHubThread:
             self._github.rest.issues.delete_comment(self._owner, self._name, comment)
 
     def may_write(self, user: str) -> bool:
-        """Whether the user has write access."""
         with github_errors(f"(the permission of {user})", gone_is_fine=True):
             answer = self._github.rest.repos.get_collaborator_permission_level(self._owner, self._name, user)
             return answer.json()["permission"] in _WRITERS

@@ -61,12 +61,10 @@ class GitLabThread:
             return [_comment(note) for note in notes if not note.system]
 
     def create(self, body: str) -> Comment:
-        """Adds a note."""
         with _gitlab_errors("a new note"):
             return _comment(self._notes.create({"body": body}))
 
     def update(self, comment: int, body: str) -> None:
-        """Changes a note."""
         with _gitlab_errors(f"note {comment}"):
             self._notes.update(comment, {"body": body})
 

@@ -34,8 +34,6 @@ def commands(body: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replies:
-    """The acceptances in replies."""
-
     accepted: tuple[Acceptance, ...]  # for this head
     expired: tuple[Acceptance, ...]  # for an earlier head
     refused: tuple[str, ...]  # a sentence for each rejected command

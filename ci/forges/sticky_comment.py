@@ -21,8 +21,6 @@ _NEWER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comment:
-    """A comment or note of a forge."""
-
     id: int
     author: str
     body: str

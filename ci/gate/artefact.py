@@ -8,10 +8,21 @@ keys are refused, and the outcome must follow from the rows. It has no commands 
 import functools
 import re
 import unicodedata
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from warpwatch.dashboard.model.comparison import (
     Acceptance,
@@ -76,16 +87,40 @@ def _visible(text: str) -> str:
     return text
 
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME), AfterValidator(_visible)]
-Words = Annotated[str, StringConstraints(max_length=LONGEST_TEXT), AfterValidator(_visible)]
+_WRITING = object()  # context of `ArtefactPart.bounded`
+
+
+def _bound(shorten: Callable[[Any], Any]) -> BeforeValidator:
+    """Applies `shorten` to a value that a gate writes. A value that is read is never changed, but refused."""
+
+    def validate(value: Any, info: ValidationInfo) -> Any:
+        return shorten(value) if info.context is _WRITING and value is not None else value
+
+    return BeforeValidator(validate)
+
+
+def _cut(most: int) -> BeforeValidator:
+    return _bound(lambda text: plain(text, most))
+
+
+Name = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=LONGEST_NAME),
+    AfterValidator(_visible),
+    _bound(lambda text: plain(text, LONGEST_NAME) or CUT),
+]
+Words = Annotated[str, StringConstraints(max_length=LONGEST_TEXT), AfterValidator(_visible), _cut(LONGEST_TEXT)]
+OptionalName = Annotated[Name | None, _bound(lambda text: text or None)]
 CommitHash = Annotated[str, StringConstraints(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")]
 SeriesKey = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 SourcePath = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$", max_length=300)
 ]
-Number = Annotated[float, Field(ge=-1e30, le=1e30)]
+_LARGEST = 1e30
+_clip = _bound(lambda number: max(-_LARGEST, min(number, _LARGEST)))
+Number = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST), _clip]
 Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
-Size = Annotated[float, Field(ge=0, le=1e30)]
+Size = Annotated[float, Field(ge=0, le=_LARGEST), _clip]
 Share = Annotated[float, Field(ge=0, le=1)]
 Fault = Annotated[Words, Field(min_length=1)]
 
@@ -95,12 +130,17 @@ class ArtefactPart(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
+    @classmethod
+    def bounded(cls, fields: Mapping[str, Any]) -> Self:
+        """The part with these fields, texts shortened and numbers clipped to what the schema accepts."""
+        return cls.model_validate(fields, context=_WRITING)
+
 
 class ArtefactCommit(ArtefactPart):
     """One of the two commits."""
 
     hash: CommitHash
-    subject: Name | None = None
+    subject: OptionalName = None
 
 
 class ArtefactSeries(ArtefactPart, SeriesSchema):
@@ -108,11 +148,13 @@ class ArtefactSeries(ArtefactPart, SeriesSchema):
 
     key: SeriesKey
     benchmark: Name
-    parameters: dict[Name, Words] = Field(default={}, max_length=MOST_PARAMETERS)
+    parameters: Annotated[
+        dict[Name, Words], _bound(lambda parameters: dict(list(parameters.items())[:MOST_PARAMETERS]))
+    ] = Field(default={}, max_length=MOST_PARAMETERS)
     workload: Words | None = None
-    implementation: Name | None = None
+    implementation: OptionalName = None
     metric: Name
-    unit: Annotated[str, StringConstraints(max_length=LONGEST_UNIT), AfterValidator(_visible)]
+    unit: Annotated[str, StringConstraints(max_length=LONGEST_UNIT), AfterValidator(_visible), _cut(LONGEST_UNIT)]
     machine: Name
     environment: Words = ""
     role: Literal["ours"] = "ours"
@@ -159,8 +201,8 @@ class ArtefactRow(ArtefactPart, ComparisonRow):
     series: ArtefactSeries
     base_series: None = None
     kernel: Name
-    dtype: Name | None = None
-    reason: Words | None = None
+    dtype: OptionalName = None
+    reason: Annotated[Words | None, _bound(lambda text: text or None)] = None
     fails: bool = False
     base: Number | None = None
     head: Number | None = None
@@ -228,7 +270,7 @@ class CodeDifference(ArtefactPart):
     """One kernel whose machine code differs, for the machine's architecture."""
 
     operator: Name
-    implementation: Name | None = None  # None: unknown
+    implementation: OptionalName = None  # None: unknown
     kernel: Words
     architecture: Name
     state: Literal["changed", "new", "gone"]
@@ -251,8 +293,8 @@ class GateArtefact(ArtefactPart):
     project: Name
     base: ArtefactCommit
     head: ArtefactCommit
-    machine: Name | None = None  # None: nothing was measured
-    gpu: Name | None = None
+    machine: OptionalName = None  # None: nothing was measured
+    gpu: OptionalName = None
     outcome: Outcome
     threshold: Share  # the smallest relative change that matters
     family_error: Share  # family-wise error rate of the whole gate
@@ -318,10 +360,10 @@ def read_artefact(path: Path) -> GateArtefact:
     try:
         return GateArtefact.model_validate_json(text)
     except ValidationError as error:
-        raise ArtefactError(f"{path} is not an artefact of `warpwatch gate --artefact`: {_first(error)}") from error
+        raise ArtefactError(f"{path} is not an artefact of `warpwatch gate --artefact`: {_fault(error)}") from error
 
 
-def _first(error: ValidationError) -> str:
+def _fault(error: ValidationError) -> str:
     first = error.errors(include_input=False, include_url=False, include_context=False)[0]
     known = [str(part) if isinstance(part, int) or part in _FIELDS else "?" for part in first["loc"]]
     where = ".".join(known) or "the file"

@@ -4,56 +4,36 @@ import ast
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
-from warpwatch.dashboard.model.comparison import (
-    Acceptance,
-    Comparison,
-    ComparisonRow,
-    Estimate,
-    MachineDrift,
-    is_blocking,
-    outcome_of,
-)
-from warpwatch.dashboard.model.compiled_code import CodeChange, CompiledCode, Fact, compiled_difference
+from warpwatch.dashboard.model.comparison import Comparison, ComparisonRow, MachineDrift, is_blocking, outcome_of
+from warpwatch.dashboard.model.compiled_code import CodeChange, CompiledCode, compiled_difference
 from warpwatch.dashboard.model.schema import CommitSchema
 from warpwatch.dashboard.model.verdict import Verdict
 from warpwatch.dashboard.store import Store, queries
 
 from ..policy.policy_model import Inconclusive
 from .artefact import (
-    CUT,
     LARGEST_FILE,
-    LONGEST_NAME,
-    LONGEST_TEXT,
-    LONGEST_UNIT,
     MOST_CANARIES,
     MOST_FACTS,
     MOST_KERNELS,
     MOST_NOTES,
-    MOST_PARAMETERS,
     MOST_ROWS,
-    ArtefactAcceptance,
-    ArtefactCanary,
     ArtefactCommit,
-    ArtefactDrift,
-    ArtefactEstimate,
     ArtefactRow,
-    ArtefactSeries,
     CodeDifference,
-    CodeFact,
     Cost,
     GateArtefact,
     LeftOut,
     Source,
-    plain,
 )
 from .gate_loop import Gate
-
-_LARGEST = 1e30
 
 
 def gate_artefact(
@@ -72,25 +52,27 @@ def gate_artefact(
     code = _code(store, comparison, machine, rows) if machine is not None else ()
     gpu = next((each.gpu for each in queries.machines(store, comparison.project) if each.name == machine), None)
     drift = next((drift for drift in comparison.drifts if drift.machine == machine), None)
-    return GateArtefact(
-        project=plain(comparison.project, LONGEST_NAME),
-        base=_commit(comparison.base),
-        head=_commit(comparison.head),
-        machine=_optional(machine),
-        gpu=_optional(gpu),
-        outcome=outcome_of((*rows, *left_out)),
-        threshold=comparison.threshold,
-        family_error=family_error,
-        rows=rows,
-        rows_left_out=len(all_rows) - len(rows),
-        left_out=left_out,
-        drift=_drift(drift) if drift is not None else None,
-        code=code[:MOST_KERNELS],
-        code_left_out=max(len(code) - MOST_KERNELS, 0),
-        inconclusive=inconclusive,
-        fault=plain(comparison.fault, LONGEST_TEXT) if comparison.fault is not None else None,
-        notes=tuple(plain(note, LONGEST_TEXT) for note in comparison.notes[:MOST_NOTES]),
-        cost=Cost(runs=done.runs, minutes=done.seconds / 60, stopped=done.stopped),
+    return GateArtefact.bounded(
+        {
+            "project": comparison.project,
+            "base": _commit(comparison.base),
+            "head": _commit(comparison.head),
+            "machine": machine,
+            "gpu": gpu,
+            "outcome": outcome_of((*rows, *left_out)),
+            "threshold": comparison.threshold,
+            "family_error": family_error,
+            "rows": rows,
+            "rows_left_out": len(all_rows) - len(rows),
+            "left_out": left_out,
+            "drift": _drift(drift) if drift is not None else None,
+            "code": code[:MOST_KERNELS],
+            "code_left_out": max(len(code) - MOST_KERNELS, 0),
+            "inconclusive": inconclusive,
+            "fault": comparison.fault,
+            "notes": comparison.notes[:MOST_NOTES],
+            "cost": Cost(runs=done.runs, minutes=done.seconds / 60, stopped=done.stopped),
+        }
     )
 
 
@@ -158,72 +140,10 @@ def _merged(left_out: Iterable[LeftOut], more: Iterable[LeftOut]) -> tuple[LeftO
 
 
 def _row(row: ComparisonRow, source: Source | None) -> ArtefactRow:
-    series = row.series
-    return ArtefactRow(
-        series=ArtefactSeries(
-            key=series.key,
-            benchmark=plain(series.benchmark, LONGEST_NAME),
-            parameters={
-                plain(name, LONGEST_NAME) or CUT: plain(value, LONGEST_TEXT)
-                for name, value in list(series.parameters.items())[:MOST_PARAMETERS]
-            },
-            workload=plain(series.workload, LONGEST_TEXT) if series.workload is not None else None,
-            implementation=_optional(series.implementation),
-            metric=plain(series.metric, LONGEST_NAME),
-            unit=plain(series.unit, LONGEST_UNIT),
-            better=series.better,
-            machine=plain(series.machine, LONGEST_NAME),
-            environment=plain(series.environment, LONGEST_TEXT),
-            measured_by_asv=series.measured_by_asv,
-        ),
-        kernel=plain(row.kernel, LONGEST_NAME),
-        dtype=_optional(row.dtype),
-        verdict=row.verdict,
-        reason=plain(row.reason, LONGEST_TEXT) if row.reason else None,
-        fails=row.fails,
-        base=None if row.base is None else _bounded(row.base),
-        head=None if row.head is None else _bounded(row.head),
-        estimate=_estimate(row.estimate) if row.estimate is not None else None,
-        control_change=None if row.control_change is None else _bounded(row.control_change),
-        min_relative_change=None if row.min_relative_change is None else _bounded(row.min_relative_change),
-        blocks=row.blocks,
-        accepted=bounded_acceptance(row.accepted) if row.accepted is not None else None,
-        source=source,
-    )
-
-
-def bounded_acceptance(accepted: Acceptance) -> ArtefactAcceptance:
-    """The acceptance with bounded texts."""
-    return ArtefactAcceptance(
-        pattern=plain(accepted.pattern, LONGEST_TEXT),
-        reason=plain(accepted.reason, LONGEST_TEXT),
-        by=plain(accepted.by, LONGEST_NAME),
-        at=accepted.at,
-        source=plain(accepted.source, LONGEST_NAME),
-        at_most=None if accepted.at_most is None else _bounded(accepted.at_most),
-    )
-
-
-def _estimate(estimate: Estimate) -> ArtefactEstimate:
-    values = {name: _bounded(value) if isinstance(value, float) else value for name, value in estimate}
-    return ArtefactEstimate.model_validate(values)
-
-
-def _bounded(value: float) -> float:
-    return max(-_LARGEST, min(value, _LARGEST))
-
-
-def _drift(drift: MachineDrift) -> ArtefactDrift:
-    canaries = tuple(
-        ArtefactCanary(workload=plain(each.workload, LONGEST_NAME), change=_bounded(each.change))
-        for each in drift.canaries[:MOST_CANARIES]
-    )
-    return ArtefactDrift(
-        machine=plain(drift.machine, LONGEST_NAME),
-        change=_bounded(drift.change),
-        controls=drift.controls,
-        canaries=canaries,
-    )
+    """The row without what every row of a gate has in common, and without owners, which may be mail addresses."""
+    common = {"base_series": True, "across_gpus": True, "owners": True}
+    fields = row.model_dump(exclude={**common, "series": {"role", "is_judged", "is_listed"}})
+    return ArtefactRow.bounded({**fields, "source": source})
 
 
 def _code(
@@ -247,32 +167,25 @@ def _code(
 
 def _difference(change: CodeChange) -> CodeDifference:
     code: CompiledCode | None = change.after or change.before
-    return CodeDifference(
-        operator=plain(change.operator, LONGEST_NAME),
-        implementation=_optional(code.implementation if code is not None else None),
-        kernel=plain(change.kernel, LONGEST_TEXT),
-        architecture=plain(change.architecture, LONGEST_NAME),
-        state="new" if change.before is None else "gone" if change.after is None else "changed",
-        facts=_facts(change.facts),
-        instructions=_facts(change.instructions),
+    return CodeDifference.bounded(
+        {
+            "operator": change.operator,
+            "implementation": code.implementation if code is not None else None,
+            "kernel": change.kernel,
+            "architecture": change.architecture,
+            "state": "new" if change.before is None else "gone" if change.after is None else "changed",
+            "facts": tuple(map(asdict, change.facts[:MOST_FACTS])),
+            "instructions": tuple(map(asdict, change.instructions[:MOST_FACTS])),
+        }
     )
 
 
-def _facts(facts: Sequence[Fact]) -> tuple[CodeFact, ...]:
-    return tuple(
-        CodeFact.model_validate(
-            {"name": plain(fact.name, LONGEST_NAME), "unit": fact.unit, "before": fact.before, "after": fact.after}
-        )
-        for fact in facts[:MOST_FACTS]
-    )
+def _drift(drift: MachineDrift) -> dict[str, Any]:
+    return drift.model_copy(update={"canaries": drift.canaries[:MOST_CANARIES]}).model_dump()
 
 
 def _commit(commit: CommitSchema) -> ArtefactCommit:
-    return ArtefactCommit(hash=commit.hash, subject=_optional(commit.subject))
-
-
-def _optional(text: str | None) -> str | None:
-    return plain(text, LONGEST_NAME) if text else None
+    return ArtefactCommit.bounded({"hash": commit.hash, "subject": commit.subject})
 
 
 # Locations of benchmarks in a repository, for annotations.

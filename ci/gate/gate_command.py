@@ -179,7 +179,7 @@ def gate(
         done = replace(done, comparison=policy.apply(_noted(done)))
         text = comparison_report.as_text(done.comparison, layout, width=table_width(output))
         text += "" if layout == "json" else f"\n{done.cost}"
-        write(text, output)  # first, so that the verdict is printed whatever fails below
+        write(text, output)  # first, so that the verdict is printed even if something below fails
         record_acceptances(store, name, *commits, policy.accepted, now_ms=time.time_ns() // 1_000_000)
         if artefact_file is not None:
             artefact = gate_artefact(

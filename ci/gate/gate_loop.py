@@ -67,8 +67,6 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """The result of a gate."""
-
     comparison: Comparison
     runs: int  # of each commit, at most
     seconds: float

@@ -24,8 +24,6 @@ from .policy_model import Policy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedPolicy:
-    """A policy and its source."""
-
     policy: Policy
     name: str | None  # of the file; None: no usable file, so these are the defaults
     notes: tuple[str, ...] = ()
@@ -66,14 +64,11 @@ def policy_in(path: Path) -> CommittedPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CommittedFile:
-    """A file in a commit."""
-
     name: str
     content: bytes | GitError  # or why it is not a file
 
     @staticmethod
     def nearest(root: Path, folder: Path, commit: str) -> "_CommittedFile | None":
-        """The file in the folder, or the nearest above it."""
         relative = folder.resolve().relative_to(root.resolve())
         for parent in (relative, *relative.parents):
             path = (parent / FILE_NAME).as_posix()

@@ -37,8 +37,6 @@ from .policy_model import Policy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleMatches:
-    """One rule and the series that it matches."""
-
     number: int  # in the file, from 1
     rule: LimitRule
     series: tuple[Series, ...]

@@ -113,7 +113,6 @@ def _after_build(run: Mapping[str, Any], repository: Repository) -> EventCommit 
 
 
 def _queued(branch: str, head: str, repository: Repository, *, build: str = BUILT) -> EventCommit | None:
-    """The commit of a merge queue."""
     match = _QUEUED.fullmatch(branch)
     if match is None:
         return None

@@ -108,7 +108,6 @@ _NOT_MEASURED: Mapping[GateState, tuple[Conclusion, str]] = {
 
 
 def not_measured(head: str, state: GateState, reason: str) -> CheckRun:
-    """The check run of a commit that is not measured."""
     conclusion_, title = _NOT_MEASURED[state]
     return _check(head, conclusion_, title, f"{reason[:1].upper()}{reason[1:]}.")
 

@@ -24,8 +24,6 @@ class RepositoryError(ForgeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullRequest:
-    """A pull request."""
-
     number: int
     head: str  # full hash
     base: str  # the tip of the target branch, full hash
@@ -59,7 +57,6 @@ class Repository:
         return cls(name, token, os.environ.get("GITHUB_API_URL") or "https://api.github.com")
 
     def pull_request(self, number: int) -> PullRequest:
-        """The pull request with this number."""
         return self._get(_pull_request, f"pulls/{number}")
 
     def pull_request_at(self, head: str, *, owner: str, branch: str) -> PullRequest | None:
@@ -120,8 +117,6 @@ class Repository:
             raise
 
     def branches(self, prefix: str) -> list[str]:
-        """Names of the branches with this prefix."""
-
         def names(answer: Any) -> list[str]:
             return [each["ref"].removeprefix("refs/heads/") for each in answer]
 
@@ -149,7 +144,6 @@ class Repository:
         with_retries(delete)
 
     def default_branch(self) -> str:
-        """Name of the default branch."""
         return self._get(lambda answer: str(answer["default_branch"]), "")
 
     def start(self, workflow: str, *, ref: str, inputs: Mapping[str, str]) -> None:

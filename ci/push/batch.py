@@ -147,7 +147,6 @@ def pack(members: Iterable[Member]) -> bytes:
 
 
 def unpack(body: bytes) -> tuple[Member, ...]:
-    """The members of a batch."""
     with tarfile.open(fileobj=io.BytesIO(zstandard.ZstdDecompressor().decompress(body)), mode="r:") as tar:
         members = []
         for info in tar:

@@ -109,7 +109,6 @@ class PushQueue:
         self.remove(batch)
 
     def remove(self, batch: Batch) -> None:
-        """Removes a batch that the dashboard has."""
         batch.path.unlink(missing_ok=True)
         _sync(self._waiting)
 

@@ -98,7 +98,6 @@ _LINES_EACH = 20
 
 
 def check_run(artefact: GateArtefact, links: Links) -> CheckRun:
-    """The check run of one machine's gate."""
     return CheckRun(
         # Never the bare name, which a branch may require: the machine's name is untrusted, or missing.
         name=plain(f"warpwatch gate ({gate_labels.location(artefact) or 'no machine'})", 100),
@@ -220,7 +219,6 @@ def compiled_code(artefact: GateArtefact, most: int) -> list[str]:
 
 
 def folded_rows(artefact: GateArtefact, links: Links, most: int) -> list[str]:
-    """The other rows, folded by verdict."""
     parts = []
     for verdict, what in _FOLDED:
         rows = [row for row in artefact.rows if row.verdict is verdict and not row.fails]

@@ -16,8 +16,7 @@ from warpwatch.dashboard.web.urls import compare_address, project_in_path
 
 from ..acceptance import covering
 from ..asv_checkout import bench_pattern
-from ..gate.artefact import CUT, ArtefactRow, CodeDifference, CodeFact, GateArtefact
-from ..gate.artefact_builder import bounded_acceptance
+from ..gate.artefact import CUT, ArtefactAcceptance, ArtefactRow, CodeDifference, CodeFact, GateArtefact
 from ..gate.gate_loop import cost_sentence
 
 _IN_TITLES = (Verdict.REGRESSED, Verdict.INCONCLUSIVE, Verdict.IMPROVED)
@@ -80,7 +79,6 @@ def location(artefact: GateArtefact) -> str:
 
 
 def worst(artefacts: Sequence[GateArtefact]) -> Outcome:
-    """The worst outcome of all machines."""
     order = list(Outcome)
     return min((artefact.outcome for artefact in artefacts), key=order.index)
 
@@ -189,4 +187,6 @@ def _expired_note(reply: Acceptance, head: str) -> str:
 
 def _accepted(row: ArtefactRow, replies: Sequence[Acceptance]) -> ArtefactRow:
     reply = covering(replies, row) if row.accepted is None else None
-    return row if reply is None else row.model_copy(update={"accepted": bounded_acceptance(reply)})
+    if reply is None:
+        return row
+    return row.model_copy(update={"accepted": ArtefactAcceptance.bounded(reply.model_dump())})

@@ -20,8 +20,10 @@ import click
 
 from warpwatch.dashboard.cli.output import say
 
-from .host import CLOCKS, Host, clock_under_load_mhz, free_clock_file
+from .calibration_files import clock_under_load_mhz, free_clock_file
+from .host import Host
 from .nvidia_smi import SmiGpu, supported_clocks
+from .service_files import CLOCKS
 
 _FOLDER = "run/lock"  # writable for every user
 _SHARE_OF_LOADED_CLOCK = 0.97  # of the lowest clock under load: a margin for power and temperature

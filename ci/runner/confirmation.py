@@ -1,8 +1,8 @@
-"""Confirmation of suspicions: what seems to have changed with a new commit is measured again at once, in turns.
+"""Confirmation of suspicions: series that seem to have changed with a new commit are measured again, in turns.
 
-A single run raises a suspicion, and further runs alone test it: `dashboard/statistics/README.md` has the statistics,
+A single run raises a suspicion, and only further runs test it: `dashboard/statistics/README.md` has the statistics,
 and the dashboard repeats the test on the same runs. Each run is archived for `warpwatch push` before the next one
-overwrites its file, so an interruption loses the running one at most.
+overwrites its file, so an interruption loses at most the current run.
 """
 
 import json
@@ -219,7 +219,7 @@ class Confirmation:
     def _suspicious(self, base: Commit, head: Commit, policy: ComparisonPolicy) -> list[ComparisonRow]:
         """Series that changed, or may have: inconclusive with an estimate beyond the threshold.
 
-        Not those that further runs have decided already. Exact quantities need no further run.
+        Without series that further runs have already decided, and without exact quantities, which need no further run.
         """
         store, project = self.runs.store, self.runs.project
         found = check(

@@ -14,7 +14,8 @@ import click
 
 from ..options import folder_option
 from .checks import examine
-from .host import Finding, FindingState, Host
+from .finding import Finding, FindingState
+from .host import Host
 
 
 @click.command()

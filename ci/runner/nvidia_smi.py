@@ -16,7 +16,6 @@ class CompletedCommand:
 
     @property
     def first_line(self) -> str:
-        """First line of the output."""
         lines = (self.out or self.err).strip().splitlines()
         return lines[0].strip() if lines else ""
 

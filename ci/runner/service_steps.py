@@ -11,8 +11,10 @@ import click
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ..push.upload import check_server
+from .calibration_files import ceiling_folder
 from .clock_lock import ClockChoice, lock_commands, reset_commands
-from .host import (
+from .host import Host
+from .service_files import (
     ACTIONS,
     CLOCKS,
     GITHUB_TOKEN,
@@ -24,8 +26,6 @@ from .host import (
     RELEASES,
     TIMER,
     UNIT_FOLDER,
-    Host,
-    ceiling_folder,
     is_too_old,
     version_of,
 )

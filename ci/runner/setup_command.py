@@ -12,7 +12,8 @@ from ..push.upload import SettingsError
 from .checks import examine
 from .clock_lock import chosen_clocks
 from .doctor import as_text
-from .host import FindingState, Host
+from .finding import FindingState
+from .host import Host
 from .service_steps import secret_steps, service_of, unit_steps
 from .setup_steps import SetupError, calibration_steps, first_steps, perform, run_aa_test
 

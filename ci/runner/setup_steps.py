@@ -11,8 +11,9 @@ from pathlib import Path
 
 import click
 
+from .calibration_files import ceiling_file, cpu_key, free_clock_file
 from .clock_lock import ClockChoice, ClockError, lock_commands, locked_clocks, reset_commands
-from .host import Host, ceiling_file, cpu_key, free_clock_file
+from .host import Host
 
 _LONGEST_S = 3600  # a calibration on a busy processor takes minutes
 
@@ -42,7 +43,6 @@ def command_step(
     cwd: Path | None = None,
     show_stderr: bool = False,
 ) -> SetupStep:
-    """A step that runs a command."""
     shown = shlex.join(command) if cwd is None else f"(cd {shlex.quote(str(cwd))} && {shlex.join(command)})"
 
     def do() -> None:

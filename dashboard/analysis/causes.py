@@ -30,8 +30,6 @@ _MOSTLY = 0.5  # likewise: the machine is the likelier cause
 
 
 class CauseKind(StrEnum):
-    """Kind of evidence."""
-
     KERNEL = "launched kernel"
     CYCLES = "SM cycles"
     CODE = "machine code"

@@ -84,7 +84,7 @@ def check(
         family_error=family_error,
         workloads=workloads,
         across=across,
-        # A gate brings its own runs, and asks after each: it waits for their noise.
+        # A gate uses the noise of its own runs, as it compares after each analysis.
         pooled=None if since_ms is not None else lambda machine: pooled_noise(store, project, machine, workloads),
     )
     declines = () if since_ms is not None else _decline_notes(store, project, head, machine)
@@ -127,7 +127,6 @@ def commit_comparison(
     policy: str | None = None,
     notes: tuple[str, ...] = (),
 ) -> Comparison:
-    """The comparison of two commits with these rows."""
     return Comparison(
         project=project,
         by=ComparedBy.COMMIT,

@@ -18,7 +18,8 @@ from ..statistics.comparison import FAMILY_ERROR, compare, compare_exact, family
 from ..statistics.distributions import NORMAL_95, critical_value
 from ..statistics.noise import Noise
 from ..store import queries
-from ..store.engine import Store
+from ..store.cache import ROW_BYTES
+from ..store.engine import Store, cached
 from ..store.queries.comparison_pairs import Pair, Side
 from .compare_commits import (
     NO_RATIO,
@@ -63,12 +64,10 @@ class Compared:
 
     @property
     def rows(self) -> tuple[ComparisonRow, ...]:
-        """The rows of the comparison."""
         return self.comparison.rows
 
     @cached_property
     def columns(self) -> ComparisonColumns:
-        """The rows as columns."""
         return comparison_columns(self.rows)
 
     @cached_property
@@ -86,6 +85,11 @@ class Compared:
         return tuple(sorted(shared, key=lambda reason: -reason.rows))
 
 
+def _bytes(compared: Compared) -> int:
+    return ROW_BYTES * len(compared.rows) + compared.columns.nbytes
+
+
+@cached(size=_bytes)
 def compare_commits(
     store: Store, project: str, base: Commit, head: Commit, *, threshold: float, all_metrics: bool = False
 ) -> Compared:
@@ -108,12 +112,13 @@ def compare_commits(
     return _compared(compared, pairs, limits.stated)
 
 
+@cached(size=_bytes)
 def compare_machines(
     store: Store, project: str, commits: tuple[Commit, Commit], base: str, head: str, *, threshold: float
 ) -> Compared:
     """Every judged series of one machine against the same of the other, each at its commit, baselines and canaries too.
 
-    Two different models of GPU differ whatever the noise: then the levels decide, and no test.
+    Two models of GPU always differ by more than noise, so their levels are compared without a test.
     """
     limits = threshold_resolver(store, project, threshold=threshold)
     pairs = queries.pairs(store, project, *(commit.hash for commit in commits))
@@ -133,6 +138,7 @@ def compare_machines(
     return replace(_compared(comparison, pairs, limits.stated), are_models=are_models)
 
 
+@cached(size=_bytes)
 def compare_implementations(
     store: Store, project: str, commit: Commit, base: str, head: str, *, threshold: float
 ) -> Compared:

@@ -32,7 +32,6 @@ class ComparisonColumns:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the columns."""
         columns = (self.verdict, self.kernel, self.metric, self.log_change, self.has_base)
         return sum(column.nbytes for column in columns)
 
@@ -50,7 +49,6 @@ class ComparisonColumns:
 
 
 def comparison_columns(rows: Sequence[ComparisonRow]) -> ComparisonColumns:
-    """The columns of rows."""
     kernels = {name: code for code, name in enumerate(dict.fromkeys(row.kernel for row in rows))}
     units = dict.fromkeys((row.series.metric, row.series.unit) for row in rows)
     metrics = {named: code for code, named in enumerate(units)}

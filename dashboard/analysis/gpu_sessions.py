@@ -108,7 +108,7 @@ class Rooflines:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AcrossGpuComparison:
-    """Changes across GPUs, and what is said of the comparison as a whole."""
+    """Changes across GPUs, and notes on the comparison as a whole."""
 
     changes: Mapping[str, tuple[Estimate, AcrossGpus]] = field(default_factory=dict)  # by the key of the series
     references: Mapping[str, int] = field(default_factory=dict)  # by the key of the series, where they are too few
@@ -289,7 +289,7 @@ def neighbours(
 
 
 def changed(software: Software, base: int, head: int) -> frozenset[str]:
-    """What differs in software between two commits, of what both tell."""
+    """Names of the software that is known at both commits and differs."""
     before, after = (dict(software.get(commit, ())) for commit in (base, head))
     return frozenset(name for name, value in after.items() if value and before.get(name) not in {None, "", value})
 

@@ -30,7 +30,7 @@ def asv_commits(series: Series, commits: Sequence[Commit]) -> str | None:
 
 
 def asv_between(series: Series, base: Commit, head: Commit, steps: int) -> str | None:
-    """`asv run` for the same at up to `steps` commits after base and up to head, evenly apart."""
+    """`asv run` for the same at up to `steps` commits after base and up to head, evenly spaced."""
     if not series.is_from_asv:
         return None
     commits = shlex.quote(f"{base.hash}..{head.hash}")

@@ -99,7 +99,6 @@ def rerun_noises(found: Sequence[Pair]) -> dict[str, Noise]:
 
 
 def _is_positive(levels: Floats) -> bool:
-    """Whether there are levels, all positive."""
     return len(levels) > 0 and bool(levels.min() > 0)
 
 
@@ -153,16 +152,13 @@ class MachineNoises:
         return self._levels[runs.series.key]
 
     def pairs(self, runs: SeriesRuns) -> Sequence[EqualPair]:
-        """The A/A pairs of the series."""
         return self._pairs[runs.series.key]
 
     def same_session(self, runs: SeriesRuns) -> Noise | None:
-        """Noise between runs of one session."""
         history, reruns = self.history(runs), self.reruns(runs)
         return history if reruns is None or is_long_and_calmer(history, reruns) else reruns
 
     def history(self, runs: SeriesRuns) -> Noise | None:
-        """Noise by the history of the series and, if that is short, of its machine."""
         key = runs.series.key
         if key in self._long:
             return self._long[key]

@@ -13,10 +13,10 @@ from ..model.schema import CommitSchema, Schema
 from ..model.series import Commit, is_main
 from ..model.thresholds import LimitsOf
 from ..model.verdict import CHANGED, Verdict
-from ..store import Store, queries
+from ..store import Store, cached, queries
 from ..store.notes import RELEASES, annotations
 from ..store.queries.comparison_pairs import Pair, Side
-from .compare_sides import Compared
+from .compare_sides import Compared, compare_commits
 from .thresholds import threshold_resolver
 
 
@@ -112,8 +112,10 @@ _Case = tuple[str, str, str | None, str]  # machine, environment, workload, suit
 _Speedups = Mapping[str, tuple[float | None, float | None]]  # at base and at head; None without a baseline there
 
 
-def release_report(store: Store, project: str, compared: Compared, base: Commit, head: Commit) -> ReleaseReport:
-    """The report of two commits that `compare_commits` compared."""
+@cached()
+def release_report(store: Store, project: str, base: Commit, head: Commit, *, threshold: float) -> ReleaseReport:
+    """`threshold` is the default, as for `compare_commits`."""
+    compared = compare_commits(store, project, base, head, threshold=threshold)
     workloads = queries.project_workloads(store, project)
     limits = threshold_resolver(store, project, threshold=compared.comparison.threshold).limits
     speedups = _speedups(queries.pairs(store, project, base.hash, head.hash))

@@ -42,7 +42,7 @@ from ..store.analysis import (
     series_names,
     stale_projects,
 )
-from ..store.commit_index import CommitIndex, ProjectCommitIndex
+from ..store.commit_index import CommitIndex, read_commit_index
 from ..store.engine import Store
 from ..store.machine_peers import MachinePeers
 from ..store.series_history import SeriesHistory, series_history
@@ -74,7 +74,6 @@ class _Sessions:
     chains: Mapping[int, SessionChain]  # by the id of the series
 
     def of(self, series: Iterable[StaleSeries]) -> "_Sessions":
-        """Those of some series."""
         return replace(self, chains={each.id: self.chains[each.id] for each in series if each.id in self.chains})
 
 
@@ -201,13 +200,13 @@ def _tasks(
     sessions: _Sessions,
     confirmed: Mapping[int, Sequence[ConfirmedStep]],
 ) -> Iterator[_Task]:
-    after, calendar = 0, ProjectCommitIndex(project.id)
+    after = 0
     while True:
         with store.read() as connection:
             series = fetch_stale(connection, project.id, after=after, limit=at_once)
             if not series:
                 return
-            current = calendar.read(connection)
+            current = read_commit_index(connection, project.id)
         after = series[-1].id
         steps = {stale.id: confirmed[stale.id] for stale in series if stale.id in confirmed}
         yield _Task(series=tuple(series), commit_index=current, sessions=sessions.of(series), confirmed=steps)
@@ -221,11 +220,10 @@ def _tasks_with_noise(
     sessions: _Sessions,
     confirmed: Mapping[int, Sequence[ConfirmedStep]],
 ) -> Iterator[_Task]:
-    calendar = ProjectCommitIndex(project.id)
     for findings in short:
         with store.read() as connection:
             noise = machines.scales(connection, dict(findings.levels))
-            current = calendar.read(connection)
+            current = read_commit_index(connection, project.id)
         noise_of = {series.id: noise.get(series.id) for series in findings.waiting}
         own = sessions.of(findings.waiting)
         steps = {number: confirmed[number] for number in noise_of if number in confirmed}

@@ -21,16 +21,11 @@ from ..statistics.machine_attribution import FEWEST, Floats, control_shifts
 from ..statistics.slow_decline import WINDOW, without_steps
 from ..store import queries
 from ..store.column_records import MachineHistory, SeriesRuns
-from ..store.engine import Store
+from ..store.engine import Store, cached
 from .gpu_sessions import Software, changed
 
 _ALL = 10**9  # commits
 _HARNESS = frozenset({"suite"})
-
-
-def slow_declines(store: Store, project: str) -> Mapping[str, Regression]:
-    """The slow declines of our series with their causes, by the key of the series."""
-    return store.cached(project, "slow declines", lambda: _slow_declines(store, project))
 
 
 def with_causes(store: Store, project: str, key: str, episodes: Sequence[SeriesChange]) -> tuple[SeriesChange, ...]:
@@ -41,7 +36,9 @@ def with_causes(store: Store, project: str, key: str, episodes: Sequence[SeriesC
     return tuple(known.change if known and each.kind is ChangeKind.SLOW_DECLINE else each for each in episodes)
 
 
-def _slow_declines(store: Store, project: str) -> Mapping[str, Regression]:
+@cached()
+def slow_declines(store: Store, project: str) -> Mapping[str, Regression]:
+    """The slow declines of our series with their causes, by the key of the series."""
     groups = queries.regressions(store, project, kind=ChangeKind.SLOW_DECLINE, limit=_ALL)
     found = [each for group in groups for each in group.regressions]
     ratios = queries.adjusting_ratios(store, project, {each.series.key for each in found}) if found else {}

@@ -8,7 +8,7 @@ from ..model.series import Series
 from ..model.thresholds import LimitRules, LimitsOf, StatedLimits, series_limits
 from ..model.verdict import ChangeKind
 from ..store import queries
-from ..store.engine import Store
+from ..store.engine import Store, cached
 from ..store.policy import stated_limits
 
 _STEPS = frozenset({ChangeKind.STEP, ChangeKind.NOT_SIGNIFICANT})
@@ -28,7 +28,6 @@ class ThresholdResolver:
         return self.stated.name if self.stated is not None else None
 
     def mark_below_threshold(self, series: Series, changes: Iterable[SeriesChange]) -> tuple[SeriesChange, ...]:
-        """The changes of a series, with steps below its thresholds marked."""
         limits = self.limits(series)
         return tuple(
             change
@@ -55,6 +54,7 @@ def threshold_resolver(
     )
 
 
+@cached()
 def step_thresholds(store: Store, project: str) -> ThresholdResolver:
     """Resolver for the steps of a history: without a policy every step counts (regressions.py)."""
-    return store.cached(project, "step thresholds", lambda: threshold_resolver(store, project, threshold=0.0))
+    return threshold_resolver(store, project, threshold=0.0)

@@ -114,7 +114,7 @@ def trust(
 def detectable_changes(
     history: MachineHistory, *, limits: LimitsOf, pooled: Mapping[str, float], family: int
 ) -> tuple[Detectable, ...]:
-    """The `detectable` of `trust` alone, with the number of series compared at once given: for samples of a history."""
+    """`Trust.detectable` of a sample of the history, for a family of that many series."""
     return _all_detectable(history, MachineNoises(history, pooled), limits, family)
 
 

@@ -1,5 +1,6 @@
 """Measurements as Arrow tables and as a Parquet file. Requires pyarrow."""
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
@@ -81,15 +82,8 @@ def _known(columns: Sequence[Ints], kind: pa.DataType) -> pa.Array:
 
 
 def _words(columns: Sequence[TextColumn]) -> pa.Array:
-    """A dictionary array, words in order of first occurrence."""
-    place: dict[str, int] = {}
-    parts = []
-    for column in columns:
-        used, inverse = np.unique(column.codes, return_inverse=True)
-        known = [-1 if n < 0 else place.setdefault(column.words[n], len(place)) for n in used.tolist()]
-        parts.append(np.array(known, dtype=np.int32)[inverse])
-    places = np.concatenate(parts)
-    return pa.DictionaryArray.from_arrays(pa.array(places, mask=places < 0), pa.array(list(place), pa.string()))
+    texts = itertools.chain.from_iterable(column.texts() for column in columns)
+    return pa.array(texts, pa.string()).dictionary_encode()
 
 
 def write_parquet(measurements: Iterable[Measured], out: BinaryIO) -> int:

@@ -1,9 +1,8 @@
 """Rows of measurements and changes for exports, and measurements as a pandas DataFrame for notebooks."""
 
 import csv
-import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import repeat
@@ -101,45 +100,31 @@ def _iso(milliseconds: int | None) -> str | None:
 
 
 _PARAMETERS = COLUMNS.index("parameters")
-_OWN_COLUMNS = COLUMNS[len(SERIES_COLUMNS) :]
 
 
 def write_csv(measurements: Iterable[Measured], out: TextIO) -> int:
     """CSV (RFC 4180) with a header, parameters as JSON, dates ISO 8601, empty for null. Returns the number of rows."""
-    csv.writer(out, lineterminator="\n").writerow(COLUMNS)
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
     count = 0
     for measured in measurements:
         shared = list(series_cells(measured.series))
         shared[_PARAMETERS] = json.dumps(shared[_PARAMETERS], ensure_ascii=False)
-        rows = (map(csv_text, row) for row in point_cells(measured))
-        csv.writer(_PrefixedRows(out, list(map(csv_text, shared))), lineterminator="\n").writerows(rows)
+        shared = list(map(csv_text, shared))
+        writer.writerows([*shared, *map(csv_text, row)] for row in point_cells(measured))
         count += len(measured)
     return count
 
 
-class _PrefixedRows:
-    """A file that starts each row with the same cells, which are formatted once."""
-
-    def __init__(self, out: TextIO, cells: Sequence[Any]) -> None:
-        beginning = io.StringIO()
-        csv.writer(beginning, lineterminator=",").writerow(cells)
-        self._out, self._beginning = out, beginning.getvalue()
-
-    def write(self, row: str) -> int:
-        return self._out.write(self._beginning + row)
-
-
 def write_json(measurements: Iterable[Measured], out: TextIO) -> int:
     """One object, {"schema": 1, "rows": [...]}, one row per line, dates ISO 8601. Returns the number of rows."""
-
-    def rows() -> Iterator[str]:
-        for measured in measurements:
-            shared = dict(zip(SERIES_COLUMNS, series_cells(measured.series), strict=True))
-            opening = orjson.dumps(shared).decode().removesuffix("}")  # once per series
-            for cells in point_cells(measured):
-                yield f"{opening},{orjson.dumps(dict(zip(_OWN_COLUMNS, cells, strict=True))).decode()[1:]}"
-
-    return _write_json(rows(), out)
+    rows = (
+        orjson.dumps(dict(zip(COLUMNS, (*shared, *cells), strict=True))).decode()
+        for measured in measurements
+        for shared in [series_cells(measured.series)]
+        for cells in point_cells(measured)
+    )
+    return _write_json(rows, out)
 
 
 def _write_json(rows: Iterable[str], out: TextIO) -> int:

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from ..analysis.compare_sides import compare_commits
 from ..analysis.release_report import release_report
 from ..model.history import no_number
 from ..model.overview import ReportRow
@@ -131,8 +130,7 @@ def print_changes(store: Store, project: Project, since: str, until: str | None,
     base = recorded_commit(store, project, since)
     newest = queries.commits(store, project.name, limit=1)
     head = recorded_commit(store, project, until) if until else newest[0]
-    compared = compare_commits(store, project.name, base, head, threshold=read_settings().threshold)
-    changes = release_report(store, project.name, compared, base, head)
+    changes = release_report(store, project.name, base, head, threshold=read_settings().threshold)
     write(changes.model_dump_json(indent=2) if as_json else release_markdown(changes), None)
 
 

@@ -69,7 +69,7 @@ def run_dashboard(
         listener = _listen(host, port)
     except (StoreError, ValueError) as error:
         raise click.ClickException(str(error)) from error
-    # No browser opens "all addresses"; an IPv6 address stands in brackets.
+    # Browsers cannot open "all addresses"; an IPv6 address needs brackets.
     shown = "127.0.0.1" if host in {"0.0.0.0", "::"} else f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listener.getsockname()[1]}/"
     server = server_of(app, listener, threads=threads)

@@ -74,7 +74,7 @@ def list_(project: str | None, database: str | None) -> None:
 def revoke(token_id: int, database: str | None) -> None:
     """Revoke a token.
 
-    ID is as `warpwatch token list` prints it. It ends at once and for good.
+    ID is as `warpwatch token list` prints it. The token stops working immediately, and cannot be restored.
     """
     if not revoke_token(open_store(database), token_id, now_ms=int(time.time() * 1000)):
         raise click.ClickException(f"no token {token_id} that still works; see: warpwatch token list")

@@ -302,7 +302,7 @@ def members(stream: IO[bytes], spend: Callable[[int], None]) -> Iterator[Member]
         is_sparse = info.type == tarfile.GNUTYPE_SPARSE or any(key.startswith("GNU.sparse.") for key in extended)
         if info.type == tarfile.GNUTYPE_SPARSE:
             source.skip_sparse_map(block)
-        # Links, devices and folders have no content, whatever size they state; by POSIX unknown kinds have.
+        # Links, devices and folders have no content, even if their header has a size; by POSIX unknown kinds have.
         has_content = is_sparse or info.type in _FILES or info.type not in tarfile.SUPPORTED_TYPES
         size = (_number(extended["size"]) if "size" in extended else info.size) if has_content else 0
         if size < 0:

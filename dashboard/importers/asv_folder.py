@@ -16,7 +16,7 @@ _LARGEST_MACHINE_FILE = MIB
 
 
 class NoResultsError(Exception):
-    """No results at a path; the message says what was looked for."""
+    """No results at a path; the message names what was expected there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

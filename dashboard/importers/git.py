@@ -97,8 +97,6 @@ def commit_date_ms(repository: Path, commit: str) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMessage:
-    """The message of a commit."""
-
     commit: str  # full hash
     author: str
     date: datetime  # the author's

@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlalchemy.exc import DataError
 
 from ..executors import AHEAD, in_order, isolated_worker, local_workers
-from ..model.result_file import BenchmarkSpec, Context, ResultFile
+from ..model.result_file import BenchmarkSpec, Context, Entry, ResultFile
 from ..store.commits import mark_listed
 from ..store.engine import Store
 from ..store.ids import SeriesLimitError
@@ -24,7 +24,7 @@ from .asv import read_result
 from .asv_context import read_context
 from .asv_folder import AsvFolder
 from .import_limits import CONTEXT_FILE_BYTES, REST_REFUSED, RESULT_FILE_BYTES, Allowance
-from .input_files import BrokenFileError, read_regular
+from .input_files import BeyondLimitError, BrokenFileError, read_regular
 from .project_history import put_in_order
 
 _FRESH_NS = 2_000_000_000  # a younger file may be written again without a change of its times
@@ -84,7 +84,10 @@ def context_path(path: Path) -> Path:
 
 
 def stamp_of(path: Path) -> str | None:
-    """A text that changes when the file or its context is written; None for files that are too young to tell."""
+    """A text that changes when the file or its context is written.
+
+    None for young files: another write may leave their times unchanged.
+    """
     now, parts = time.time_ns(), []
     for each in (path, context_path(path)):
         try:
@@ -142,28 +145,36 @@ def import_results(
     writer = ProjectWriter(
         store, folder.project, repository=repository, listed=folder.listed, most_series=allowance.series
     )
-    work = _Import(writer=writer, allowance=allowance, warnings=list(folder.problems))
+    batch = FileBatch(open_writer=lambda: writer, allowance=allowance, warnings=list(folder.problems))
     files = list(_files(folder, writer))
     touched = [file for file in files if not writer.is_untouched(file.name, stamp_of(file.path))]
-    work.unchanged = len(files) - len(touched)
+    unchanged, restamped = len(files) - len(touched), {}
     for done, read in enumerate(_read(touched, workers)):
-        progress(work.unchanged + done, len(files))
-        work.add(read)
+        progress(len(files) - len(touched) + done, len(files))
+        if read.broken is None and read.result is None:
+            unchanged += 1
+            restamped[read.file.name] = read.stamp
+            continue
+        try:
+            batch.add(read.file.path, [_new_file(read)])
+        except BrokenFileError as error:
+            batch.set_aside.append(f"{read.file.path}: {error}")
         if allowance.is_used_up:
-            work.set_aside += [f"{file.path}: {REST_REFUSED}" for file in touched[done + 1 :]]
+            batch.set_aside += [f"{file.path}: {REST_REFUSED}" for file in touched[done + 1 :]]
             break
-    work.finish()
+    batch.write()
+    writer.restamp(restamped)
     progress(len(files), len(files))
-    warnings = [*work.warnings, *put_in_order(store, writer, commit_url=folder.commit_url)]
+    warnings = [*batch.warnings, *put_in_order(store, writer, commit_url=folder.commit_url)]
     listings = [each for each in (folder.listed, *other_listed) if each is not None]
     if len(listings) == 1 + len(other_listed):  # without a listing, a benchmark may still exist
         mark_listed(store, folder.project, writer.project_id, listings)
     return ImportSummary(
         project=folder.project,
-        files=len(files) - len(work.set_aside),
-        unchanged=work.unchanged,
-        points=work.points,
-        set_aside=tuple(work.set_aside),
+        files=len(files) - len(batch.set_aside),
+        unchanged=unchanged,
+        points=batch.points,
+        set_aside=tuple(batch.set_aside),
         warnings=tuple(warnings),
     )
 
@@ -203,92 +214,71 @@ def _read(files: list[FileToRead], workers: int | None) -> Iterator[FileRead]:
             apart = True
 
 
-@dataclass(slots=True, kw_only=True)
-class _Import:
-    """Collects files that were read, and writes them in batches."""
+def _new_file(read: FileRead) -> NewFile:
+    """Raises BrokenFileError for a file that cannot be read or names no machine."""
+    if read.broken is not None or read.result is None:
+        raise BrokenFileError(read.broken)
+    machine = read.result.machine or read.file.machine
+    if machine is None:
+        raise BrokenFileError("neither it nor its folder names the machine: pack the machine's folder, not its content")
+    # A result file repeats the facts of its asv version; the folder's machine.json may have more.
+    result = replace(read.result, details={**read.file.details, **read.result.details})
+    return NewFile(
+        path=read.file.name,
+        digest=read.digest,
+        result=result,
+        context=read.context,
+        stamp=read.stamp,
+        machine=machine,
+    )
 
-    writer: ProjectWriter
+
+@dataclass(slots=True, kw_only=True)
+class FileBatch:
+    """Writes files in batches, one transaction each: a file is stored whole or not at all."""
+
+    open_writer: Callable[[], ProjectWriter]
     allowance: Allowance
-    warnings: list[str]
-    unchanged: int = 0
     points: int = 0
     set_aside: list[str] = field(default_factory=list)
-    _waiting: list[tuple[FileRead, NewFile]] = field(default_factory=list)
-    _size: int = 0
-    _restamped: dict[str, str | None] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    _waiting: list[tuple[Path, Sequence[NewFile]]] = field(default_factory=list)
+    _bytes: int = 0
 
-    def add(self, read: FileRead) -> None:
-        """Add a file that was read."""
-        if read.broken is not None:
-            self.set_aside.append(f"{read.file.path}: {read.broken}")
-        elif read.result is None:
-            self.unchanged += 1
-            self._restamped[read.file.name] = read.stamp
-        elif (machine := read.result.machine or read.file.machine) is None:
-            self.set_aside.append(
-                f"{read.file.path}: neither it nor its folder names the machine: pack the machine's folder,"
-                " not its content"
-            )
-        elif (refusal := self.allowance.refusal(_count(read))) is not None:
-            self.set_aside.append(f"{read.file.path}: {refusal}")
-        else:
-            # A result file repeats the facts of its asv version; the folder's machine.json may have more.
-            details = {**read.file.details, **read.result.details}
-            new = NewFile(
-                path=read.file.name,
-                digest=read.digest,
-                result=replace(read.result, details=details),
-                context=read.context,
-                stamp=read.stamp,
-                machine=machine,
-            )
-            self._waiting.append((read, new))
-            self._size += _size_of(read)
-            if self._size >= _AT_ONCE:
-                self._write()
+    def add(self, path: Path, records: Sequence[NewFile]) -> None:
+        """Add the records of a file. Raises BeyondLimitError."""
+        values = [_count(record.result.entries) for record in records]
+        if (refusal := self.allowance.refusal(sum(count for count, _ in values))) is not None:
+            raise BeyondLimitError(refusal)
+        self._waiting.append((path, records))
+        self._bytes += sum(_BYTES_OF_A_POINT * count + 8 * samples for count, samples in values)
+        if self._bytes >= _AT_ONCE:
+            self.write()
 
-    def finish(self) -> None:
-        """Write the rest."""
-        self._write()
-        self.writer.restamp(self._restamped)
-
-    def _write(self) -> None:
-        waiting, self._waiting, self._size = self._waiting, [], 0
+    def write(self) -> None:
+        waiting, self._waiting, self._bytes = self._waiting, [], 0
         if not waiting:
             return
         try:
-            self.points += self.writer.write_all([new for _, new in waiting])
-        except (DataError, SeriesLimitError):
-            for read, new in waiting:  # the database refuses one of them
-                self._write_alone(read, new)
-            return
-        for read, _ in waiting:
-            self._warn(read)
-
-    def _write_alone(self, read: FileRead, new: NewFile) -> None:
-        try:
-            self.points += self.writer.write_all([new])
+            self.points += self.open_writer().write_all([record for _, records in waiting for record in records])
         except (DataError, SeriesLimitError) as error:
-            reason = error.orig if isinstance(error, DataError) else error
-            self.set_aside.append(f"{read.file.path}: {reason}")
-        else:
-            self._warn(read)
-
-    def _warn(self, read: FileRead) -> None:
-        path = read.file.path
-        self.warnings.extend(f"{path}: {problem}" for problem in (read.result.problems if read.result else ()))
-        self.warnings.extend(
-            f"{context_path(path)}: {problem}" for problem in (read.context.problems if read.context else ())
-        )
-
-
-def _count(read: FileRead) -> int:
-    entries = read.result.entries if read.result is not None else ()
-    return len(entries.value) if isinstance(entries, PackedEntries) else sum(len(entry.values) for entry in entries)
+            if len(waiting) == 1:
+                self.set_aside.append(f"{waiting[0][0]}: {error.orig if isinstance(error, DataError) else error}")
+                return
+            for one in waiting:  # the database refuses one of them
+                self._waiting = [one]
+                self.write()
+            return
+        for path, records in waiting:
+            for record in records:
+                self.warnings += [f"{path}: {problem}" for problem in record.result.problems]
+                if record.context is not None:
+                    self.warnings += [f"{context_path(path)}: {problem}" for problem in record.context.problems]
 
 
-def _size_of(read: FileRead) -> int:
-    entries = read.result.entries if read.result is not None else ()
+def _count(entries: Sequence[Entry]) -> tuple[int, int]:
+    """The numbers of values and of samples."""
     if isinstance(entries, PackedEntries):
-        return len(entries.value) * _BYTES_OF_A_POINT + 8 * len(entries.samples)
-    return _BYTES_OF_A_POINT * sum(len(entry.values) for entry in entries)
+        return len(entries.value), len(entries.samples)
+    values = [value for entry in entries for value in entry.values]
+    return len(values), sum(len(value.samples) for value in values)

@@ -3,20 +3,18 @@
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
-from sqlalchemy.exc import DataError
-
-from ..model.result_file import BenchmarkSpec, ResultFile
+from ..model.result_file import BenchmarkSpec
 from ..store.engine import Store
-from ..store.ids import SeriesLimitError
 from ..store.project_writer import NewFile, ProjectWriter
 from .archive import is_archive, unpack
 from .asv_folder import AsvFolder, NoResultsError, open_folder, project_name, read_benchmarks
 from .formats import KNOWN, read_any, refuse_if_no_json
 from .git import commit_date_ms, resolve
-from .import_asv import ImportSummary, import_results
+from .import_asv import FileBatch, ImportSummary, import_results
 from .import_limits import (
     ARCHIVE_PATH_PARTS,
     REST_REFUSED,
@@ -26,7 +24,6 @@ from .import_limits import (
     ImportLimits,
 )
 from .input_files import (
-    BeyondLimitError,
     BrokenFileError,
     ImportOverrides,
     ReadSibling,
@@ -35,64 +32,6 @@ from .input_files import (
     scratch_folder,
 )
 from .project_history import put_in_order
-
-_VALUES_AT_ONCE = 200_000  # and samples
-_FILES_AT_ONCE = 100
-
-
-@dataclass(slots=True, kw_only=True)
-class FileBatch:
-    """Writes files in batches, one transaction each: a file is stored whole or not at all.
-
-    A project is created with its first result.
-    """
-
-    store: Store
-    project: str
-    repository: str | None
-    allowance: Allowance
-    writer: ProjectWriter | None = None
-    points: int = 0
-    set_aside: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    _waiting: list[tuple[Path, list[NewFile]]] = field(default_factory=list)
-    _values: int = 0
-
-    def open(self) -> ProjectWriter:
-        """The project's writer."""
-        self.writer = self.writer or ProjectWriter(
-            self.store, self.project, repository=self.repository, listed=None, most_series=self.allowance.series
-        )
-        return self.writer
-
-    def add(self, path: Path, name: str, digest: str, results: Sequence[ResultFile]) -> None:
-        """Add the records of a file. Raises BeyondLimitError."""
-        refusal = self.allowance.refusal(sum(len(entry.values) for result in results for entry in result.entries))
-        if refusal is not None:
-            raise BeyondLimitError(refusal)
-        new = [NewFile(path=name, digest=digest, result=r, machine=str(r.machine), context=None) for r in results]
-        self._waiting.append((path, new))
-        self._values += sum(1 + len(value.samples) for r in results for entry in r.entries for value in entry.values)
-        if self._values >= _VALUES_AT_ONCE or len(self._waiting) >= _FILES_AT_ONCE:
-            self.write()
-
-    def write(self) -> None:
-        """Write the waiting files."""
-        waiting, self._waiting, self._values = self._waiting, [], 0
-        if not waiting:
-            return
-        writer = self.open()
-        try:
-            self.points += writer.write_all([file for _, new in waiting for file in new])
-            self.warnings += [f"{path}: {p}" for path, new in waiting for file in new for p in file.result.problems]
-        except (DataError, SeriesLimitError) as error:
-            if len(waiting) == 1:
-                self.set_aside.append(f"{waiting[0][0]}: {error.orig if isinstance(error, DataError) else error}")
-                return
-            for one in waiting:  # the database refuses one of them
-                self._waiting = [one]
-                self.write()
-
 
 _Progress = Callable[[int, int], None]
 _SKIPPED_FOLDERS = frozenset({".git", ".warpwatch"})
@@ -191,7 +130,7 @@ def _import_tree(
 
 
 def _open_untrusted(results: Path, project: str, repository: Path | None) -> AsvFolder:
-    """Open a folder without its asv.conf.json, which open_folder follows: the archive may be anybody's."""
+    """Open a folder without its asv.conf.json, which open_folder follows: the archive is untrusted."""
     listed: Mapping[str, BenchmarkSpec] | None = None
     problems: tuple[str, ...] = ()
     if (results / "benchmarks.json").is_file():
@@ -274,9 +213,12 @@ def _import_files(
     known = queries.project(store, project)
     repository_path = str(repository.resolve()) if repository else known.repository if known else None
     overrides = _completed(overrides, repository_path)
-    batch = FileBatch(store=store, project=project, repository=repository_path, allowance=allowance)
-    if known:
-        batch.open()
+
+    @cache
+    def writer() -> ProjectWriter:  # creates the project, so it is called with the first result
+        return ProjectWriter(store, project, repository=repository_path, listed=None, most_series=allowance.series)
+
+    batch = FileBatch(open_writer=writer, allowance=allowance)
     unchanged = 0
     for done, path in enumerate(files):
         progress(done, len(files))
@@ -287,16 +229,20 @@ def _import_files(
             text = _text(path)
             digest = _digest(text, overrides)
             name = f"{path.relative_to(root).as_posix()}#{digest[:12]}"
-            if batch.writer is not None and batch.writer.has(name, digest):
+            if known and writer().has(name, digest):
                 unchanged += 1
                 continue
-            batch.add(path, name, digest, read_any(text, path.name, overrides, _sibling_reader(path)))
+            results = read_any(text, path.name, overrides, _sibling_reader(path))
+            batch.add(
+                path,
+                [NewFile(path=name, digest=digest, result=r, machine=str(r.machine), context=None) for r in results],
+            )
         except (BrokenFileError, OSError, MemoryError) as error:
             batch.set_aside.append(f"{path}: {error or type(error).__name__}")
     batch.write()
     progress(len(files), len(files))
-    if batch.writer is not None and len(batch.set_aside) < len(files):
-        batch.warnings.extend(put_in_order(store, batch.writer))
+    if len(batch.set_aside) < len(files):
+        batch.warnings.extend(put_in_order(store, writer()))
     return ImportSummary(
         project=project,
         files=len(files) - len(batch.set_aside),

@@ -101,7 +101,7 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def remove_abandoned() -> None:
-    """Remove the folders of killed processes, which nobody has locked."""
+    """Remove the folders of killed processes, which are not locked."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         try:
             status = folder.lstat()

@@ -102,12 +102,10 @@ class LastNotification:
     first_range: tuple[str, str]  # start and end of the first message
 
     def as_json(self) -> dict[str, Any]:
-        """For the store."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """From the store."""
         return cls(**{**stored, "worst": tuple(stored["worst"]), "first_range": tuple(stored["first_range"])})
 
 
@@ -160,19 +158,17 @@ class HealthFinding:
     lines: tuple[str, ...]  # details, one fact each
 
     def as_json(self) -> dict[str, Any]:
-        """For the store."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """From the store."""
         lists = {"members": tuple(stored["members"]), "lines": tuple(stored["lines"])}
         return cls(**{**stored, "kind": AlertKind(stored["kind"]), **lists})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthAlert(Alert):
-    """A finding about the data itself. It resolves when the finding is gone; nobody can resolve it by hand."""
+    """A finding about the data itself. It resolves when the finding is gone, and cannot be resolved by hand."""
 
     finding: HealthFinding  # as of the newest update
 
@@ -192,8 +188,6 @@ WAITING = (TriageState.UNTRIAGED, TriageState.OPEN, TriageState.ACKNOWLEDGED)  #
 
 
 class TriageOrder(StrEnum):
-    """Order of triage items."""
-
     NEWEST = "newest"
     WORST = "worst"  # by the sum of the severities of their series
 

@@ -234,7 +234,6 @@ def is_inconclusive(rows: Iterable[RowResult]) -> bool:
 
 
 def outcome_of(rows: Iterable[RowResult]) -> Outcome:
-    """The outcome of all rows."""
     rows = tuple(rows)
     verdicts = {row.verdict for row in rows if not row.is_accepted}
     if Verdict.REGRESSED in verdicts:
@@ -302,5 +301,4 @@ class Comparison(Schema):
         return tuple(row for row in self.rows if row.fails and row.decides)
 
     def count(self, verdict: Verdict) -> int:
-        """Rows with that verdict."""
         return sum(row.verdict is verdict for row in self.rows)

@@ -60,16 +60,12 @@ class CommitPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesPage:
-    """One page of a series search."""
-
     total: int
     series: tuple[Series, ...]
     latest: Mapping[str, float | None] = field(default_factory=dict)  # by series key
 
 
 class MarkKind(StrEnum):
-    """Source of a mark."""
-
     RELEASE = "release"  # a tag of the repository
     MACHINE = "machine"  # another GPU, driver or library from here on
     NOTE = "note"  # a person

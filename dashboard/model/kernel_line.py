@@ -107,7 +107,6 @@ class KernelLine:
 
     @property
     def trend_state(self) -> RowState:
-        """Direction of the trend."""
         if self.year is None or self.metric is None:
             return RowState.UNCHANGED
         return trend_state(self.year.value, self.trend, self.metric)

@@ -14,8 +14,6 @@ _LEADING = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedSeries:
-    """One series that changed."""
-
     series: Series
     verdict: Verdict  # regressed or improved
     change: float | None  # relative, signed
@@ -36,7 +34,6 @@ class MetricChange:
 
     @property
     def is_of_all(self) -> bool:
-        """Whether all series of the metric changed."""
         return self.count == self.of
 
 
@@ -68,7 +65,6 @@ class MetricChanges:
 
     @property
     def further(self) -> tuple[MetricChange, ...]:
-        """The others."""
         leading = self.leading
         return tuple(each for each in self.every if each not in leading)
 

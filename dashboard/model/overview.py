@@ -45,7 +45,7 @@ class OverviewRow:
     change: float | None  # relative, signed; against the previous segment if there is one within 30 days
     change_commit: Commit | None  # the changepoint behind `change`, or the commit 30 days back
     change_is_step: bool
-    change_kind: ChangeKind | None  # of the step; None where there is none
+    change_kind: ChangeKind | None  # of the step; None without a step
     change_q: float | None  # the step's false discovery rate, where that is known
     is_across_gpus: bool  # no GPU measured the step's commit and the one before
     gpus: int | None  # that measured the step's new level, of GPU-adjusted values
@@ -108,7 +108,7 @@ class RowState(StrEnum):
 
 
 def trend_state(change: float, values: Sequence[float | None], metric: Metric) -> RowState:
-    """Direction of a history whose steps come to `change`, if its newest value lies on that side of its oldest one."""
+    """Direction of `change`, the sum of all steps, if the newest value differs from the oldest in this direction."""
     known = [value for value in values if value is not None]
     if len(known) < 2 or change * (known[-1] - known[0]) <= 0:
         return RowState.UNCHANGED
@@ -143,7 +143,6 @@ class OverviewEntry:
 
     @property
     def state(self) -> RowState:
-        """State of the row's own metric."""
         if self.is_stopped:
             return RowState.STOPPED
         if self.row.verdict is not Verdict.INCONCLUSIVE:
@@ -160,7 +159,6 @@ class OverviewEntry:
 
     @property
     def states(self) -> frozenset[RowState]:
-        """Its state, and those of the other metrics."""
         return frozenset({self.state, *(_OF_VERDICT[other.verdict] for other in self.row.other_metrics)})
 
     @property

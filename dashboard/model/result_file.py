@@ -75,7 +75,6 @@ class ContextRun:
 
     @property
     def gpu(self) -> str | None:
-        """UUID of the GPU."""
         uuid = (self.data.get("gpu") or {}).get("uuid")
         return str(uuid) if uuid else None
 

@@ -198,7 +198,7 @@ class Limits:
 
     threshold: float  # smallest relative change that matters
     floor: float = 0.0  # smallest absolute one, in the unit of the metric
-    blocks: bool = True  # whether its regression fails a check, or is only told
+    blocks: bool = True  # whether its regression fails a check, or is only reported
     owners: tuple[str, ...] = ()
     in_means: bool = True  # whether geometric means over kernels count it
 

@@ -60,7 +60,6 @@ class Changepoint:
 
     @property
     def last(self) -> int:
-        """The last one."""
         return self.posterior[-1][0]
 
 

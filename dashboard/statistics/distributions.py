@@ -39,7 +39,6 @@ class Share:
 
     @property
     def value(self) -> float:
-        """Count / of."""
         return self.count / self.of
 
 

@@ -59,7 +59,6 @@ class Deviations:
     variance: Floats  # of `expected`
 
     def take(self, places: Sequence[int]) -> "Deviations":
-        """Those at the places."""
         expected, deviation, variance = (one[places] for one in (self.expected, self.deviation, self.variance))
         return Deviations(expected=expected, deviation=deviation, variance=variance)
 
@@ -94,7 +93,7 @@ class SessionEffects:
 def session_effects(references: Latencies) -> SessionEffects | None:
     """The effects by at least `FEWEST` references; None with fewer.
 
-    References are series that no commit changed between the two sessions; some may lie anywhere.
+    References are series that no commit changed between the two sessions; some may be outliers.
     """
     if len(references) < FEWEST:
         return None
@@ -210,7 +209,7 @@ def _kernel(some: Floats, others: Floats) -> Floats:
 
 
 def _inducing(features: Floats) -> Floats:
-    """Points that lie apart, the farthest from those before first."""
+    """Inducing points: each is the one farthest from those chosen before."""
     places = [int(((features - features.mean(axis=0)) ** 2).sum(axis=1).argmin())]
     squares = ((features - features[places[0]]) ** 2).sum(axis=1)
     while len(places) < _INDUCING and squares.max() > _APART:

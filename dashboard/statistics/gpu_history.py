@@ -51,7 +51,6 @@ class SessionChain:
         return len(self.commits)
 
     def take(self, places: Sequence[int]) -> "SessionChain":
-        """The sessions at the places, which follow each other."""
         columns = {name: getattr(self, name)[places] for name in _COLUMNS}
         return SessionChain(gpus=tuple(self.gpus[place] for place in places), **columns)
 

@@ -21,8 +21,8 @@ from .distributions import SIGNIFICANT_Q, critical_value, q_values, t_p_value
 from .gpu_effects import Deviations, Floats, SessionEffects
 from .session_noise import RerunScatter, VariancePrior, VarianceTrend, moderated
 
-_ENOUGH_ALIKE = 30  # series of one kind, from which they alone tell how such series scatter
-_OUTLYING = 4.0  # standardised deviations, up to which a series tells of others (Phipson et al., AoAS 10:946, 2016)
+_ENOUGH_ALIKE = 30  # series of one kind, from which on their scatter is estimated from them alone
+_OUTLYING = 4.0  # standardised deviations; larger ones are outliers (Phipson et al., AoAS 10:946, 2016)
 _SMALLEST = 0.01  # mean square of standardised deviations
 
 
@@ -69,7 +69,6 @@ class Scatters:
         self._lent: dict[tuple[bool, int], VariancePrior | None] = {}
 
     def of(self, key: str, level_s: float, *, is_ours: bool) -> Scatter:
-        """That of a series at this level."""
         near = round(2 * math.log2(level_s))
         if (is_ours, near) not in self._lent:
             self._lent[is_ours, near] = self._trends[is_ours].prior(2 ** (near / 2))

@@ -29,7 +29,7 @@ RECENT_DAYS = 30
 SPARKLINE_COMMITS = 40
 ENOUGH_COMMITS = 4  # with a number on one GPU, for a verdict on a measured series
 _ENOUGH_IF_EXACT = 2
-_ENOUGH_IF_ADJUSTED = 2  # references tell how far two sessions differ
+_ENOUGH_IF_ADJUSTED = 2  # references measure how far two sessions differ
 
 _DAY_MS = 24 * 3600 * 1000
 

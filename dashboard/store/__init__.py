@@ -1,3 +1,3 @@
 """The history: tables and migrations, the records that leave it, and the only SQL of the dashboard."""
 
-from .engine import Store, StoreError
+from .engine import Store, StoreError, cached

@@ -70,8 +70,6 @@ class StoredEpisode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesAnalysis:
-    """Findings in one series."""
-
     series_id: int
     revision: int
     better: Better
@@ -105,7 +103,6 @@ def invalidate_outdated(store: Store, only: str | None) -> None:
 
 
 def stale_projects(store: Store) -> tuple[StaleProject, ...]:
-    """The projects that have stale series."""
     stale = select(schema.series.c.project_id).where(schema.series.c.stale)
     with store.read() as connection:
         rows = connection.execute(
@@ -308,7 +305,6 @@ def _summary_rows(analysis: SeriesAnalysis, classified: Classifications) -> list
 
 
 def summary_row(series: int, newest: Newest, summary: Summary, gpus: GpuFacts | None) -> dict[str, Any]:
-    """The row of a series' summary."""
     return {
         "series_id": series,
         "commit_id": newest.commit_id,

@@ -65,7 +65,6 @@ def record_bisect(store: Store, project: str, bisected: BisectResult, *, now_ms:
 
 
 def bisected_alerts(store: Store, alerts: Collection[int]) -> frozenset[int]:
-    """The alerts with an event of a bisect."""
     event = schema.alert_event
     with store.read() as connection:
         rows = connection.execute(

@@ -51,7 +51,6 @@ class Columns:
         return len(self.value)
 
     def take(self, indices: NDArray[Any] | slice) -> "Columns":
-        """The points at the indices."""
         return Columns(**{name: getattr(self, name)[indices] for name in ARRAYS}, reasons=self.reasons)
 
 
@@ -81,7 +80,6 @@ def optional(column: NDArray[Any], absent: NDArray[np.bool_]) -> list[Any]:
 
 
 def join(parts: Sequence[Columns]) -> Columns:
-    """Concatenate the parts."""
     if len(parts) == 1:
         return parts[0]
     reasons = tuple(dict.fromkeys(reason for part in parts for reason in part.reasons))
@@ -94,13 +92,11 @@ def join(parts: Sequence[Columns]) -> Columns:
 
 
 def join_samples(parts: Sequence[SampleColumns]) -> SampleColumns:
-    """Concatenate the parts."""
     names = ("commit", "run", "count", "samples")
     return SampleColumns(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
 def encode(points: Columns) -> bytes:
-    """Encode one chunk."""
     table = np.empty((len(ARRAYS), len(points)), dtype="<i8")
     for row, name in enumerate(_INTS):
         table[row] = getattr(points, name)
@@ -150,7 +146,6 @@ def decode_all(chunks: Sequence[bytes]) -> tuple[Ints, Columns]:
 
 
 def encode_samples(samples: SampleColumns) -> bytes:
-    """Encode the samples of one chunk."""
     keys = np.array([samples.commit, samples.run, samples.count], dtype="<i8")
     numbers = np.empty((1, len(samples.samples)), dtype="<i8")
     digits = _pack(samples.samples, numbers[0])

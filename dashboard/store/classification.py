@@ -34,7 +34,6 @@ Classifications = Mapping[tuple[int, int], Mapping[str, Any]]  # by the ids of s
 
 
 def read_classifications(connection: Connection, series: Collection[int]) -> Classifications:
-    """The classifications of the changes of these series."""
     table = schema.changepoint
     rows = connection.execute(
         select(table.c.series_id, table.c.commit_id, *(table.c[name] for name in CLASSIFICATION_COLUMNS)).where(
@@ -119,8 +118,6 @@ class MachineFindings:
 
 
 class Classification(NamedTuple):
-    """The classification of a change."""
-
     change: MachineChange
     kind: ChangeKind
     control: Control | None
@@ -129,7 +126,6 @@ class Classification(NamedTuple):
 
     @property
     def columns(self) -> tuple[Any, ...]:
-        """Values of CLASSIFICATION_COLUMNS."""
         share = (self.share.value, self.share.ci_low, self.share.ci_high) if self.share else (None, None, None)
         return (self.kind.value, self.control.value if self.control else None, *share, self.q_value)
 

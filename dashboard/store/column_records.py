@@ -83,7 +83,6 @@ class TextColumn:
     words: Sequence[str]
 
     def texts(self) -> list[str | None]:
-        """The text of each row."""
         words = (*self.words, None)
         return [words[code] for code in self.codes.tolist()]
 

@@ -3,17 +3,15 @@
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from sqlalchemy import BigInteger, Connection, cast, func, select
+from sqlalchemy import Connection, select
 
 from ..model.series import UNORDERED_POSITION
 from . import schema
 from .chunks import Columns, Ints, optional
 from .packed_entries import number_reasons
-
-_MODULUS = 1_000_003  # of the weights of positions in a checksum of the order; a prime
 
 
 class PointRow(NamedTuple):
@@ -96,31 +94,7 @@ class CommitIndex:
         ]
 
 
-class ProjectCommitIndex:
-    """A project's commit index, cached until commits or runs are added or commits reordered."""
-
-    def __init__(self, project: int) -> None:
-        self._project = project
-        self._state: tuple[Any, ...] | None = None
-        self._known: CommitIndex | None = None
-
-    def read(self, connection: Connection) -> CommitIndex:
-        """The index as this transaction sees it."""
-        commit, run = schema.commit, schema.run
-        # Of one project only: ids of several projects do not become visible in order.
-        mine = commit.c.project_id == self._project
-        number = cast(commit.c.id, BigInteger)
-        order = func.sum(commit.c.position * (number * number % _MODULUS))
-        commits = connection.execute(select(func.max(commit.c.id), func.count(commit.c.position), order).where(mine))
-        newest_run = select(func.max(run.c.id)).where(run.c.project_id == self._project)
-        state = (*commits.one(), connection.execute(newest_run).scalar())
-        if self._known is None or self._state != state:
-            self._known, self._state = read_commit_index(connection, self._project), state
-        return self._known
-
-
 def read_commit_index(connection: Connection, project: int) -> CommitIndex:
-    """The index of a project."""
     commit, run = schema.commit, schema.run
     commits = select(commit.c.id, commit.c.position, commit.c.date_ms).where(commit.c.project_id == project)
     runs = select(run.c.id, run.c.started_ms, run.c.gpu).where(run.c.project_id == project)

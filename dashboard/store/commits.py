@@ -19,8 +19,6 @@ from .statements import insert_new
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownCommit:
-    """A commit of the repository."""
-
     hash: str
     date_ms: int  # committer's
     author: str
@@ -29,14 +27,12 @@ class KnownCommit:
 
 
 def commit_hashes(store: Store, project_id: int) -> tuple[str, ...]:
-    """Hashes of a project's commits with results."""
     table = schema.commit
     with store.read() as connection:
         return tuple(connection.execute(select(table.c.hash).where(table.c.project_id == project_id)).scalars())
 
 
 def store_commit_url(store: Store, project: str, project_id: int, commit_url: str) -> None:
-    """Store the URL prefix of a project's commits."""
     table = schema.project
     with store.read() as connection:
         known = connection.execute(select(table.c.commit_url).where(table.c.id == project_id)).scalar()

@@ -1,6 +1,7 @@
 """Open a database, migrate its schema, and read or write it in transactions."""
 
 import hashlib
+import itertools
 import json
 import logging
 import sqlite3
@@ -8,9 +9,9 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import orjson
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
@@ -19,7 +20,9 @@ from sqlalchemy.exc import ArgumentError, DatabaseError
 from .cache import Cache, generation, raise_generation, rows_changed
 from .schema import metadata
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
+More = ParamSpec("More")
 _LOCK_TIMEOUT_S = 60  # for another process to finish writing
 
 
@@ -100,24 +103,37 @@ class Store:
 
     def cached_each(
         self,
-        project: str | None,
-        keys: Sequence[Hashable],
-        compute: Callable[[], Sequence[Result]],
+        project: str,
+        items: Sequence[Item],
+        key: Callable[[Item], Hashable | None],
+        compute: Callable[[Sequence[Item]], Sequence[Result]],
         *,
         size: Callable[[Result], int] | None = None,
     ) -> list[Result]:
-        """As `cached`, the values of several keys; where one is missing, `compute` gives all, in the order of keys."""
+        """As `cached`, the value of each item by its key; a value without a key is not cached.
+
+        `compute` gives the values of several items: if one is missing, those of all items with a key.
+        """
         generation = self.generation(project)  # of all, and read before the values
-        computed: list[Sequence[Result]] = []
+        keys = [key(item) for item in items]
+        keyed = [item for item, each in zip(items, keys, strict=True) if each is not None]
+        uncached = [item for item, each in zip(items, keys, strict=True) if each is None]
+        computed = cache(lambda: compute(keyed))
+        places, others = itertools.count(), iter(compute(uncached) if uncached else ())
 
-        def value(place: int) -> Result:
-            if not computed:
-                computed.append(compute())
-            return computed[0][place]
+        def value(each: Hashable | None) -> Result:
+            if each is None:
+                return next(others)
+            place = next(places)
+            return self._cache.get((project, each), generation, lambda: computed()[place], size)
 
-        return [
-            self._cache.get((project, key), generation, partial(value, place), size) for place, key in enumerate(keys)
-        ]
+        return [value(each) for each in keys]
+
+    def cached_as_of(
+        self, connection: Connection, project: str, key: Hashable, compute: Callable[[], Result]
+    ) -> Result:
+        """As `cached`, for a value that must fit other rows of this transaction: in the generation that it sees."""
+        return self._cache.get((project, key), generation(connection, project), compute)
 
     def generation(self, project: str | None = None) -> int:
         """Number of changes of a project's data, or of all. Read it before the data."""
@@ -144,12 +160,32 @@ class Store:
 
     @property
     def sqlite_file(self) -> Path | None:
-        """Path of an SQLite database."""
         return Path(str(self.url.database)) if self.url.get_backend_name() == "sqlite" else None
 
     def close(self) -> None:
         """Give back all connections."""
         self.engine.dispose()
+
+
+def cached(
+    size: Callable[[Any], int] | None = None,
+) -> Callable[[Callable[Concatenate[Store, str, More], Result]], Callable[Concatenate[Store, str, More], Result]]:
+    """Decorator of a query: cache its value, by project and further arguments, until the project's data change.
+
+    Callers must not modify the value. `size`: bytes of a large value.
+    """
+
+    def decorate(
+        query: Callable[Concatenate[Store, str, More], Result],
+    ) -> Callable[Concatenate[Store, str, More], Result]:
+        @wraps(query)
+        def read(store: Store, project: str, /, *more: More.args, **named: More.kwargs) -> Result:
+            key = (query.__module__, query.__qualname__, *more, *named.items())
+            return store.cached(project, key, lambda: query(store, project, *more, **named), size=size)
+
+        return read
+
+    return decorate
 
 
 def _advice(cause: object) -> str:

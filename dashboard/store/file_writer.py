@@ -222,7 +222,6 @@ def _points_of(
 
 
 def _point(series: int, commit: int, row: Mapping[str, Any]) -> NewPoint:
-    """A point from a context."""
     return NewPoint(
         series=series,
         commit=commit,

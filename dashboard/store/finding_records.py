@@ -21,7 +21,6 @@ def changes_of(connection: Connection, series_ids: Sequence[int]) -> dict[int, t
 
 
 def episodes_of(connection: Connection, series_ids: Sequence[int]) -> dict[int, tuple[SeriesChange, ...]]:
-    """Episodes by series, in order."""
     return _by_series(connection, schema.episode, series_ids)
 
 

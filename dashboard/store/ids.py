@@ -210,7 +210,6 @@ class SeriesIds:
 
 
 def count_series(connection: Connection, project_id: int) -> int:
-    """Number of series of the project."""
     return connection.execute(select(func.count()).where(_series.c.project_id == project_id)).scalar_one()
 
 

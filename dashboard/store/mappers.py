@@ -38,7 +38,6 @@ class Workloads(dict[tuple[str, str], Workload]):
         return next(iter(operators)) if len(operators) == 1 else None
 
     def is_control(self, suite: str, implementation: str | None) -> bool:
-        """Whether the implementation is a canary of the suite."""
         return (suite, implementation) in self.controls
 
     @cached_property
@@ -112,7 +111,6 @@ def project_id(connection: Connection, name: str) -> int:
 
 
 def commit_ids(connection: Connection, project: int, hashes: Collection[str]) -> dict[str, int]:
-    """Ids of a project's commits by full hash."""
     table = schema.commit
     is_chosen = (table.c.project_id == project) & is_one_of(connection, table.c.hash, hashes)
     return {row.hash: row.id for row in connection.execute(select(table.c.hash, table.c.id).where(is_chosen))}
@@ -214,7 +212,6 @@ def _series_of(
 
 
 def commits_by_id(connection: Connection, ids: Iterable[int]) -> dict[int, Commit]:
-    """Records of commits by id."""
     numbers = sorted(set(ids))
     if not numbers:
         return {}
@@ -223,7 +220,6 @@ def commits_by_id(connection: Connection, ids: Iterable[int]) -> dict[int, Commi
 
 
 def commit_record(row: Row[Any]) -> Commit:
-    """The record of a row of the commit table."""
     return commit_of(row.position, *(getattr(row, column.name) for column in COMMIT_COLUMNS))
 
 
@@ -237,7 +233,6 @@ def commit_of(
     gap: int | None,
     parents: str | None,
 ) -> Commit:
-    """A commit from its position and COMMIT_COLUMNS."""
     return Commit(
         hash=commit,
         date=moment(date_ms),

@@ -23,8 +23,6 @@ class NothingToAnnotateError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """One note."""
-
     id: int
     commit: str  # full hash
     series: str | None  # its key; None for a note on the whole commit
@@ -132,7 +130,6 @@ def annotations(
 
 
 def annotation(store: Store, project: str, annotation_id: int) -> Annotation | None:
-    """The project's note of that id."""
     with store.read() as connection:
         row = connection.execute(_select(project).where(_annotation.c.id == annotation_id)).one_or_none()
     return _record(row) if row is not None else None

@@ -203,7 +203,6 @@ def _settle(store: Store, delivery_id: int, worker: str, **values: Any) -> bool:
 
 
 def newest_receipt(store: Store, thread: str, destination: str) -> str | None:
-    """The receipt of the newest message of the thread that has one."""
     table = schema.outbox
     with store.read() as connection:
         return connection.execute(

@@ -20,8 +20,6 @@ _UPDATED_AT_ONCE = 5000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPoint:
-    """One new point."""
-
     series: int
     commit: int
     run: int
@@ -59,7 +57,6 @@ class PointBuffer:
         return len(distinct)
 
     def add(self, points: Sequence[NewPoint]) -> None:
-        """Add single points."""
         if not points:
             return
         reason, reasons = number_reasons(point.reason for point in points)

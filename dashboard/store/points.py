@@ -116,13 +116,11 @@ def add_points(connection: Connection, points: Iterable[tuple[int, Columns]]) ->
 
 
 def add_samples(connection: Connection, samples: Iterable[tuple[int, SampleColumns]]) -> None:
-    """Add the samples of added points."""
     rows = [_row(number, columns.run, encode_samples(columns)) for number, columns in samples]
     insert_rows(connection, schema.sample_chunk, rows)
 
 
 def replace_points(connection: Connection, series: int, points: Columns) -> None:
-    """Replace all points of a series."""
     connection.execute(delete(schema.chunk).where(schema.chunk.c.series_id == series))
     parts = [points.take(slice(start, start + 2 * LONG)) for start in range(0, len(points), 2 * LONG)]
     if parts:
@@ -130,7 +128,6 @@ def replace_points(connection: Connection, series: int, points: Columns) -> None
 
 
 def replace_samples(connection: Connection, series: int, samples: SampleColumns) -> None:
-    """Replace all samples of a series."""
     connection.execute(delete(schema.sample_chunk).where(schema.sample_chunk.c.series_id == series))
     if len(samples.run):
         insert_rows(connection, schema.sample_chunk, [_row(series, samples.run, encode_samples(samples))])

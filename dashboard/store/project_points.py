@@ -15,7 +15,7 @@ from sqlalchemy import Connection, func, select
 from . import schema
 from .chunks import Columns, Ints, decode_all
 from .commit_index import CommitIndex, read_commit_index
-from .engine import Store
+from .engine import Store, cached
 from .mappers import project_id
 from .points import Runs, read_chunks
 from .statements import id_in
@@ -45,7 +45,6 @@ class ProjectPoints:
 
     @cached_property
     def has_number(self) -> Flags:
-        """For each point."""
         return ~np.isnan(self.points.value)
 
     @cached_property
@@ -63,21 +62,18 @@ class ProjectPoints:
         return np.asarray(is_chosen[self.points.commit])
 
 
+@cached(size=lambda points: _POINT_BYTES * len(points or ()))
 def project_points(store: Store, project: str) -> ProjectPoints | None:
     """All points of a project; None if there are more than are cached, and the caller must read its own."""
-
-    def read() -> ProjectPoints | None:
-        chunk, series = schema.chunk, schema.series
-        with store.read() as connection:
-            owner = project_id(connection, project)
-            mine = series.c.project_id == owner
-            count = select(func.sum(chunk.c.points)).join(series, series.c.id == chunk.c.series_id).where(mine)
-            if not owner or (connection.execute(count).scalar() or 0) > MOST_POINTS:
-                return None
-            ids = connection.execute(select(series.c.id).where(mine)).scalars().all()
-            return points_of_series(connection, read_commit_index(connection, owner), ids)
-
-    return store.cached(project, "points", read, size=lambda points: _POINT_BYTES * len(points or ()))
+    chunk, series = schema.chunk, schema.series
+    with store.read() as connection:
+        owner = project_id(connection, project)
+        mine = series.c.project_id == owner
+        count = select(func.sum(chunk.c.points)).join(series, series.c.id == chunk.c.series_id).where(mine)
+        if not owner or (connection.execute(count).scalar() or 0) > MOST_POINTS:
+            return None
+        ids = connection.execute(select(series.c.id).where(mine)).scalars().all()
+        return points_of_series(connection, read_commit_index(connection, owner), ids)
 
 
 def points_of_series(

@@ -23,8 +23,6 @@ from .point_buffer import PointBuffer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFile:
-    """A file to write."""
-
     path: str  # below the results folder
     digest: str
     result: ResultFile

@@ -4,7 +4,7 @@ Without a policy nothing is lost: chunks are joined. Ages are relative to the ne
 clock.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -14,7 +14,7 @@ from sqlalchemy import Connection, delete, func, select, text, update
 from . import schema
 from .analysis import request_classification
 from .chunks import Columns, Ints, SampleColumns
-from .commit_index import CommitIndex, ProjectCommitIndex
+from .commit_index import CommitIndex, read_commit_index
 from .engine import Store
 from .ids import invalidate_row_ids
 from .mappers import project_id
@@ -64,7 +64,6 @@ def compact(
     policy: RetentionPolicy,
     *,
     dry_run: bool = False,
-    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Compaction:
     """Apply the policy to a project and join chunks; `dry_run`: only count.
 
@@ -77,17 +76,14 @@ def compact(
         owner = project_id(connection, project)
         own = select(table.c.id).where(table.c.project_id == owner).order_by(table.c.id)
         ids = connection.execute(own).scalars().all()
-    commit_indexes = ProjectCommitIndex(owner)
-    for number, batch in enumerate(batches(ids, _AT_ONCE)):
-        progress(number * _AT_ONCE, len(ids))
+    for batch in batches(ids, _AT_ONCE):
         try:
             with store.write(project, of_project=True) as connection:
-                _Batch(connection, commit_indexes.read(connection), policy, done).compact(batch)
+                _Batch(connection, read_commit_index(connection, owner), policy, done).compact(batch)
                 if dry_run:
                     raise _DryRunError
         except _DryRunError:
             pass
-    progress(len(ids), len(ids))
     return done
 
 

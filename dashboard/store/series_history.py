@@ -123,7 +123,6 @@ class SeriesHistory:
 
 
 def series_history(points: Columns, commit_index: CommitIndex) -> SeriesHistory:
-    """The history of a series with at least one point."""
     position = commit_index.position[np.searchsorted(commit_index.commits, points.commit)]
     if (position[1:] <= position[:-1]).any():
         points = points.take(commit_index.order(points))
@@ -184,7 +183,6 @@ def _starts(sorted_ids: Ints) -> Ints:
 
 
 def _medians(values: Floats, starts: Ints) -> Floats:
-    """The median of each group."""
     medians = values[starts]
     if len(starts) == len(values):
         return medians

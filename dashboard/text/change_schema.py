@@ -86,7 +86,6 @@ class ChangeSchema(Schema):
 
 
 def change_schema(series: Series, change: SeriesChange) -> ChangeSchema:
-    """A change or an episode of the series."""
     rest, wanted = change.without_machine, measure_again(series, change)
     return ChangeSchema.of(
         change,

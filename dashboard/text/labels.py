@@ -88,7 +88,6 @@ def change_word(change: float | None, metric: Metric) -> str:
 
 
 def kind_word(kind: ChangeKind) -> str:
-    """The kind, capitalized."""
     return kind.value.capitalize()
 
 
@@ -105,7 +104,6 @@ def across_words(change: SeriesChange) -> str:
 
 
 def kind_meaning(kind: ChangeKind) -> str:
-    """Explanation of the kind."""
     return _KIND_MEANINGS[kind]
 
 
@@ -166,7 +164,6 @@ def percent(share: float) -> str:
 
 
 def verdict_word(verdict: Verdict) -> str:
-    """The verdict, capitalized."""
     return _VERDICT_WORDS[verdict]
 
 
@@ -274,12 +271,10 @@ _MEANINGS = {
 
 
 def state_word(state: RowState) -> str:
-    """The state, capitalized."""
     return _WORDS[state]
 
 
 def state_meaning(state: RowState) -> str:
-    """Explanation of the state."""
     return _MEANINGS[state]
 
 

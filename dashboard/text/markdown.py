@@ -1,7 +1,7 @@
-"""A stranger's words in Markdown: whatever they hold, they stay words.
+"""Untrusted texts in Markdown, without any effect of their own.
 
-In a code span GitHub and GitLab read no emphasis, link, address, HTML, mention (`@name`), issue number or quick action;
-escaping sign by sign would leave those that are looked for after the Markdown is read.
+In a code span GitHub and GitLab parse no emphasis, link, address, HTML, mention (`@name`), issue number or quick
+action. Escaping single characters is not enough: mentions and issue numbers are found after the Markdown is parsed.
 """
 
 import re

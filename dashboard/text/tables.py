@@ -5,12 +5,10 @@ from typing import Any
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, align: str, width: int, shrink: int) -> str:
-    """Columns two spaces apart, `align` a letter l or r a column.
+    """Rows with columns two spaces apart; `align` has one letter per column, l or r.
 
-    Where `width` is passed, columns move together to one space, then column `shrink` gives way.
-
-    A cell cut short loses its middle, so that both the benchmark's name and its last parameters stay readable; no
-    column goes below 12 letters.
+    If the table exceeds `width`, the gap becomes one space, then column `shrink` is narrowed to at least 12 characters.
+    Cells are cut in the middle, so that the benchmark's name and its last parameters stay readable.
     """
     cells = [tuple(header), *(tuple(row) for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
@@ -37,12 +35,12 @@ def _cut(text: str, size: int) -> str:
 
 # Texts in CSV, which spreadsheets open.
 #
-# Spreadsheets run a cell that begins like a formula, and anybody's commit subject or benchmark may: such a text gets
-# an apostrophe in front (OWASP, "CSV Injection"), wherever we write CSV. JSON and Parquet have it as it is.
+# Spreadsheets evaluate a cell that begins like a formula, and a commit subject or a benchmark's name may. Such a text
+# gets an apostrophe in front (OWASP, "CSV Injection") in every CSV. JSON and Parquet have it unchanged.
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how one begins
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of a formula
 
 
 def csv_text(value: Any) -> Any:
-    """A cell as CSV may hold it; what is no text stays as it is."""
+    """The cell, with an apostrophe before a text that begins like a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -129,7 +129,6 @@ def _group(kernel: str, rows: ComparisonColumns) -> KernelGroup:
 
 
 def _counts(rows: ComparisonColumns) -> tuple[tuple[Verdict, int], ...]:
-    """Rows of each verdict that has any."""
     numbers = np.bincount(rows.verdict, minlength=len(VERDICTS)).tolist()
     return tuple((verdict, number) for verdict, number in zip(VERDICTS, numbers, strict=True) if number)
 

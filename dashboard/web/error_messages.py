@@ -51,7 +51,6 @@ _WORDS = {
 
 
 def heading_of(error: HTTPException) -> str:
-    """Kind of the error."""
     words = _WORDS.get(error.code or 500)
     return words.heading if words else error.name
 

@@ -97,14 +97,14 @@ def register_compression(app: Flask) -> None:
 
 
 def register_conditional(app: Flask) -> None:
-    """Answers get an ETag. To be called after all else that looks at answers, so that it sees them first."""
+    """Add ETags to responses. Call it last: Flask runs the handlers of responses in reverse order."""
     app.after_request(_conditional)
 
 
 def _conditional(response: Response) -> Response:
-    """Results come at any moment: a browser asks each time, and is told if it has the answer already.
+    """Results may arrive at any time, so browsers revalidate each response, and get 304 if it is unchanged.
 
-    A page with a form is another one each time, as the form's token is masked anew (csrf.py).
+    A page with a form is never unchanged, because the form's token is masked anew each time (csrf.py).
     """
     if request.method not in {"GET", "HEAD"}:
         return response
@@ -125,7 +125,7 @@ def _tell(response: Response) -> Response:
     """The wall time in the thread that answers, the waiting for other threads in it, not what came before or after; and
     the processor time that the thread took of it.
 
-    Browsers show it beside the request (W3C, "Server Timing").
+    Browsers show it with the request (W3C, "Server Timing").
     """
     if "began_s" in g:
         wall_ms, cpu_ms = (perf_counter() - g.began_s) * 1000, (thread_time() - g.worked_s) * 1000

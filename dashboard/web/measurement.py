@@ -28,7 +28,7 @@ class Measurement(BaseModel):
 
     state: Literal["none", "running", "finished", "failed"] = "none"
     task: str = ""
-    """What is done besides compiling and measuring commits, such as installing PyTorch."""
+    """Work other than compiling and measuring commits, such as installing PyTorch."""
     commit: int | None = None
     """Of the commits to measure, counted from 1."""
     commits: int | None = None
@@ -82,7 +82,6 @@ def show_on(pages: dict[str, object], current: Current) -> None:
 
 
 def measurement_of(project: str) -> Measurement:
-    """The state of the measurement of a project."""
     current: Current | None = current_app.extensions.get(_EXTENSION)
     if current is None or current.project != project:
         return Measurement()

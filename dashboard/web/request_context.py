@@ -24,10 +24,14 @@ _STATIC = Path(__file__).with_name("static")
 
 
 def store() -> Store:
-    """The application's store."""
     application_store = current_app.extensions["store"]
     assert isinstance(application_store, Store)
     return application_store
+
+
+def default_threshold() -> float:
+    """Smallest relative change that matters in projects that state none."""
+    return float(current_app.config["THRESHOLD"])
 
 
 def cached(function: Callable[Concatenate[str, More], Value]) -> Callable[Concatenate[str, More], Value]:
@@ -85,7 +89,6 @@ class Pagination:
         return self.number + 1 if self.number < self.last else None
 
     def of(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """The entries of this page."""
         return entries[(self.number - 1) * self.size : self.number * self.size]
 
 
@@ -129,7 +132,6 @@ def error_page(error: HTTPException) -> str:
 
 
 def register_globals(app: Flask) -> None:
-    """Register the globals of templates."""
     app.jinja_env.globals.update(
         static_file=static_file,
         current_url=current_url,
@@ -167,12 +169,10 @@ def operator_of(series: Series) -> str:
 
 
 def series_url(series: Series) -> str:
-    """URL of the page of a series."""
     return _beginning("series.show", series.project, "key") + quote(series.key, safe="")
 
 
 def commit_url(project: str, commit: Commit) -> str:
-    """URL of the page of a commit."""
     return _beginning("commits.show", project, "prefix") + quote(commit.hash, safe="")
 
 

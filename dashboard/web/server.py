@@ -17,7 +17,7 @@ from waitress.task import ThreadedTaskDispatcher
 CONNECTIONS = 1000  # at once; a browser holds up to six
 HEAD_S = 20.0  # for a whole request head, from its first byte
 _CROWDED = 0.8  # of all connections: from here on the slowest are closed
-_GRACE_S = 2.0  # in which nobody counts as slow
+_GRACE_S = 2.0  # before a connection may count as slow
 _FILES_OF_OTHERS = 0.5  # of the files that a process may open, which the store and answers need
 
 
@@ -51,13 +51,13 @@ class _Channel(HTTPChannel):
 
 
 class Server(TcpWSGIServer):
-    """A waitress server that closes slow connections before new ones find no room."""
+    """A waitress server that closes slow connections before the limit of connections is reached."""
 
     channel_class = _Channel
     head_s = HEAD_S
 
     def maintenance(self, now: float) -> None:
-        """Closes connections whose request head is late, and, where most are taken, the slowest."""
+        """Closes connections whose request head is late and, near the limit of connections, the slowest ones."""
         super().maintenance(now)
         waiting = [channel for channel in self.active_channels.values() if channel.waits]
         for channel in waiting:
@@ -93,7 +93,7 @@ def make_server(
         asyncore_use_poll=True,  # select() takes no more than 1,024 files
         cleanup_interval=1,
         max_request_body_size=most_body_bytes,
-        clear_untrusted_proxy_headers=False,  # the application wants to know that a proxy stands between
+        clear_untrusted_proxy_headers=False,  # the application must see that a proxy forwarded the request
     )
     dispatcher = ThreadedTaskDispatcher()
     dispatcher.set_thread_count(threads)

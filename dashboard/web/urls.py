@@ -1,4 +1,4 @@
-"""How a project's name stands in an address: any name is one part of the path, `owner/name` too."""
+"""Project names in URLs: any name, `owner/name` too, is one part of the path."""
 
 from urllib.parse import quote, urlencode
 
@@ -19,7 +19,6 @@ class ProjectName(BaseConverter):
 
 
 def project_in_path(name: str) -> str:
-    """The name as that one part of a path."""
     return quote(name.replace("~", "~0").replace("/", "~1"), safe="~")
 
 
@@ -29,7 +28,6 @@ def compare_address(project: str, base: str, head: str) -> str:
 
 
 def machine_address(dashboard_url: str, project: str, machine: str) -> str:
-    """The machine's page on the dashboard at this URL."""
     return f"{dashboard_url.rstrip('/')}/{project_in_path(project)}/machines/{project_in_path(machine)}"
 
 

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from sqlalchemy import Connection, delete, func, insert, select, update
@@ -104,29 +104,31 @@ def test_several_values_are_computed_at_once_where_one_is_missing(store: Store) 
     computed: list[str] = []
 
     def values(names: str) -> list[str]:
-        def compute() -> list[str]:
-            computed.append(names)
-            return [name.upper() for name in names]
+        def compute(chosen: Sequence[str]) -> list[str]:
+            computed.append("".join(chosen))
+            return [name.upper() for name in chosen]
 
-        return store.cached_each("a", list(names), compute)
+        return store.cached_each("a", names, lambda name: name if name != "-" else None, compute)
 
     assert values("xy") == values("yx")[::-1] == ["X", "Y"]
     assert values("xyz") == ["X", "Y", "Z"]
     assert values("") == []
     assert computed == ["xy", "xyz"]
+    assert values("x-y-") == ["X", "-", "Y", "-"]  # without a key, so computed each time
+    assert computed == ["xy", "xyz", "--"]
 
 
 def test_values_read_together_are_of_the_generation_before_them(store: Store) -> None:
     _add(store, "a")
     before = store.generation("a")
 
-    def compute() -> list[int]:
+    def compute(names: Sequence[str]) -> list[int]:
         generation = store.generation("a")
         with store.write("a", of_project=True) as connection:
             _rename(connection)
-        return [generation, generation]
+        return [generation] * len(names)
 
-    assert store.cached_each("a", ["x", "y"], compute) == [before, before]
+    assert store.cached_each("a", ["x", "y"], str, compute) == [before, before]
     assert store.cached("a", "y", lambda: store.generation("a")) == store.generation("a") > before
 
 

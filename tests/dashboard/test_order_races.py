@@ -15,8 +15,8 @@ from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.model.series import UNORDERED_POSITION
 from warpwatch.dashboard.store import Store, schema
-from warpwatch.dashboard.store.commit_index import ProjectCommitIndex
 from warpwatch.dashboard.store.commits import order_commits
+from warpwatch.dashboard.store.queries.series_lines import project_order
 
 BATCHES = 3
 FEWEST = 5  # series of a batch
@@ -87,29 +87,35 @@ def test_commits_that_are_put_in_order_during_the_analysis_are_seen_in_order(
     assert _newest(store) == {commit_hash(COMMITS): SERIES}
 
 
-def test_a_calendar_follows_the_order_without_new_commits(store: Store, unordered: Callable[[], None]) -> None:
+def test_the_cached_order_follows_commits_that_move(store: Store, unordered: Callable[[], None]) -> None:
     with store.read() as connection:
-        project = connection.execute(select(schema.project.c.id)).scalar_one()
-    known = ProjectCommitIndex(project)
-    with store.read() as connection:
-        assert known.read(connection).position.tolist() == [0, 1, 2, UNORDERED_POSITION]
-        assert known.read(connection) is known.read(connection)
+        known = project_order(store, connection, "demo")
+        assert known.commit_index.position.tolist() == [0, 1, 2, UNORDERED_POSITION]
+        assert project_order(store, connection, "demo") is known
     unordered()
     with store.read() as connection:
-        assert known.read(connection).position.tolist() == [1, 2, 3, 0]
+        assert project_order(store, connection, "demo").commit_index.position.tolist() == [1, 2, 3, 0]
 
 
-def test_a_calendar_has_commits_whose_ids_are_lower_than_other_projects(store: Store) -> None:
+def test_the_cached_order_has_commits_whose_ids_are_lower_than_other_projects(store: Store) -> None:
     """PostgreSQL gives ids before it is known which of two projects' imports ends first."""
     commit = schema.commit
-    with store.write("demo") as connection:
+    with store.write("demo", of_project=True) as connection:
         connection.execute(insert(schema.project), [{"name": "demo"}, {"name": "other"}])
         mine, others = connection.execute(select(schema.project.c.id).order_by(schema.project.c.id)).scalars()
         connection.execute(insert(commit).values(id=7, project_id=others, hash="a" * 40, date_ms=1))
-    known = ProjectCommitIndex(mine)
     with store.read() as connection:
-        assert known.read(connection).commits.tolist() == []
-    with store.write("demo") as connection:
+        assert project_order(store, connection, "demo").commit_index.commits.tolist() == []
+    with store.write("demo", of_project=True) as connection:
         connection.execute(insert(commit).values(id=5, project_id=mine, hash="b" * 40, date_ms=1))
     with store.read() as connection:
-        assert known.read(connection).commits.tolist() == [5]
+        assert project_order(store, connection, "demo").commit_index.commits.tolist() == [5]
+
+
+def test_a_transaction_sees_the_order_of_its_own_snapshot(store: Store, unordered: Callable[[], None]) -> None:
+    with store.read() as old:
+        assert project_order(store, old, "demo").commit_index.position.tolist() == [0, 1, 2, UNORDERED_POSITION]
+        unordered()
+        with store.read() as new:
+            assert project_order(store, new, "demo").commit_index.position.tolist() == [1, 2, 3, 0]
+        assert project_order(store, old, "demo").commit_index.position.tolist() == [0, 1, 2, UNORDERED_POSITION]

@@ -217,8 +217,8 @@ def test_series_of_the_project_come_beside_and_others_do_not(store: Store, asv: 
     asv.commit(1, {"suite.Other.time_it": asv.row([3.0])})
     asv.load(store)
     own, other = (queries.find_series(store, "demo", search=word).series[0].key for word in ("Bench", "Other"))
-    shown = queries.shown_history(store, own, HistoryRequest(beside=[other, own, "f" * 16, other]))
+    shown = queries.shown_history(store, own, HistoryRequest(overlays=[other, own, "f" * 16, other]))
     assert shown is not None
-    (beside,) = shown.added
-    assert beside.series.key == other
-    assert [shown.positions[point.commit.hash].measured for point in beside.points] == [0, 1]
+    (overlay,) = shown.added
+    assert overlay.series.key == other
+    assert [shown.positions[point.commit.hash].measured for point in overlay.points] == [0, 1]

@@ -14,7 +14,7 @@ from . import chat, github_issue, mail, webhook
 class Delivered:
     """The result of a delivery."""
 
-    receipt: str | None = None  # the receiver's name of it
+    receipt: str | None = None  # the receiver's id of the message
     remark: str | None = None  # for the log, such as an address that the mail server refused
 
 

@@ -1,7 +1,7 @@
 """A GitHub issue for each alert: opened with it, updated by comments, closed when it is resolved.
 
-What was written is found again by hidden marks, the alert's thread in the issue and the message's key in the issue or
-in a comment, before anything is created: a sender that died in between leaves no second one.
+Hidden marks identify what was written: the alert's thread in the issue, and the message's key in the issue or a
+comment. They are searched before anything is created, so that a repeated delivery creates nothing twice.
 """
 
 from typing import Any
@@ -15,15 +15,15 @@ from ..alert_content import DeliveryError, Message
 
 _PATIENCE_S, _TIMEOUT_S = 10.0, 10.0
 _DELETED = {404, 410}
-_PAGE, _MOST_PAGES = 100, 20  # issues with our label that are looked through, the newest first
+_PAGE, _MOST_PAGES = 100, 20  # issues with our label that are searched, the newest first
 _MOST_TEXT, _MOST_TITLE = 60_000, 250  # characters; GitHub takes 65,536 and 256
 
 
 def deliver(message: Message, destination: Destination, token: str, number: str | None) -> str | None:
     """Writes the message, if it is not there yet; returns the issue's number. Raises DeliveryError.
 
-    `number` is the issue's, if it is known; where that was deleted, another one is made. An end without an issue is
-    none. GitHub is asked again for a few seconds only: for longer the outbox waits.
+    `number` is the issue's, if known; a deleted issue is replaced. Without an issue a resolution creates none, and
+    returns None. Requests are retried for a few seconds only, since the outbox retries later.
     """
     with open_github(token, destination.api, timeout_s=_TIMEOUT_S) as client:
         issues = _Issues(client, destination)
@@ -46,7 +46,7 @@ def deliver(message: Message, destination: Destination, token: str, number: str 
 
 
 class _Issues:
-    """The issues of a repository that carry our label."""
+    """Issues of a repository with our label."""
 
     def __init__(self, client: GitHub, destination: Destination) -> None:
         owner, _, repository = (destination.github or "").partition("/")
@@ -54,7 +54,7 @@ class _Issues:
         self._labels, self._request = destination.labels, f"for {destination.github}"
 
     def exists(self, number: int) -> bool:
-        """Whether that issue is there, and was not deleted."""
+        """Whether the issue exists and was not deleted."""
         try:
             with github_errors(self._request):
                 self._api.get(*self._repository, number)
@@ -67,8 +67,8 @@ class _Issues:
     def find(self, thread: str) -> int | None:
         """The number of the issue with this thread's mark.
 
-        GitHub silently drops the labels of an issue that a token without the right to push makes: where none with ours
-        is it, the newest of all are looked through.
+        GitHub drops the labels of an issue that a token without push permission creates, without an error. If no issue
+        with our label has the mark, the newest of all issues are searched.
         """
         labelled: dict[str, Any] = {"labels": self._labels[0]}
         for filters, pages in ((labelled, _MOST_PAGES), ({}, 1)):
@@ -91,7 +91,7 @@ class _Issues:
         return None
 
     def create(self, message: Message) -> int:
-        """A new issue; returns its number."""
+        """Create an issue; returns its number."""
         with github_errors(self._request):
             created = self._api.create(
                 *self._repository,
@@ -102,7 +102,7 @@ class _Issues:
             return int(created.json()["number"])
 
     def comment(self, number: int, message: Message) -> None:
-        """A comment, if neither the issue nor a comment of it is the message; then the issue's state and title."""
+        """Add the message as a comment, unless the issue or a comment has it; update the issue's state and title."""
         with github_errors(self._request):
             issue = self._api.get(*self._repository, number).json()
             mark = _message_mark(message.key)

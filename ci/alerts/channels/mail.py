@@ -1,6 +1,7 @@
-"""Mail. apprise reads the address (`mailtos://user:password@host?to=…`, with the settings of known providers); what is
-sent is ours: a Message-ID that stays the same at every attempt, so that mail servers and readers drop a repetition, and
-references that put an alert's messages into one thread.
+"""Mail. apprise parses the address (`mailtos://user:password@host?to=…`, with the settings of known providers).
+
+The mail itself is ours. Its Message-ID is the same at every attempt, so that mail servers and readers drop duplicates;
+its references put an alert's messages into one thread.
 """
 
 import smtplib
@@ -24,7 +25,7 @@ _TIMEOUT_S = 10.0  # for each answer of the server
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """Who sends to whom, and through which server."""
+    """Server, sender and recipients."""
 
     host: str
     port: int
@@ -39,7 +40,7 @@ class Account:
 
 
 def account_of(address: str) -> Account | None:
-    """The mail account that an apprise address means; None where it means something else."""
+    """The mail account of an apprise address; None for other services."""
     found = apprise.Apprise.instantiate(address, suppress_exceptions=True)
     if type(found) is not NotifyEmail:
         return None
@@ -60,15 +61,17 @@ def account_of(address: str) -> Account | None:
 
 
 def send(message: Message, account: Account) -> str | None:
-    """Send once to all of the account's recipients; returns which of them the server refused. Raises DeliveryError if
-    it took the message for none."""
+    """Send once to all recipients; returns a sentence on those that the server refused, None if it accepted all.
+
+    Raises DeliveryError if it accepted the message for none.
+    """
     recipients = [*(each for _, each in account.to), *account.cc, *account.bcc]
     try:
         with closing(_connect(account)) as server:
             if account.user and account.password:
                 server.login(account.user, account.password)
             refused = server.send_message(_mail(message, account), account.sender[1], recipients)
-            with suppress(OSError, smtplib.SMTPException):  # it is taken: whatever comes of the parting
+            with suppress(OSError, smtplib.SMTPException):  # the message is accepted; errors of QUIT do not matter
                 server.quit()
     except (OSError, smtplib.SMTPException) as error:
         raise DeliveryError(f"mail through {account.host}: {_words(error)}") from error

@@ -11,7 +11,6 @@ _TIMEOUT_S = 10.0
 
 
 def is_webhook(address: str) -> bool:
-    """Whether the address is that of a webhook."""
     return address.startswith(("http://", "https://"))
 
 
@@ -30,7 +29,8 @@ def check(address: str) -> None:
 def post(message: Message, address: str) -> None:
     """Sends once, with a timeout of ten seconds. Raises DeliveryError.
 
-    Redirects are not followed: they may lead to a login page, whose 200 is no delivery, or to an internal host (SSRF).
+    Redirects are not followed: they may lead to a login page, whose status 200 is not a delivery, or to an internal
+    host (SSRF).
     """
     headers = {"Idempotency-Key": message.key}
     try:

@@ -12,39 +12,26 @@ from warpwatch.dashboard.analysis.thresholds import threshold_resolver
 from warpwatch.dashboard.analysis.trust import Trust, trust
 from warpwatch.dashboard.model.alert import AlertKind, HealthFinding
 from warpwatch.dashboard.model.changepoint import Regression, RegressionGroup, SeriesChange
-from warpwatch.dashboard.model.machine import Machine
 from warpwatch.dashboard.model.overview import OverviewEntry
 from warpwatch.dashboard.model.quantities import change as change_words
 from warpwatch.dashboard.model.quantities import share as share_words
 from warpwatch.dashboard.model.series import Status
-from warpwatch.dashboard.settings import DEFAULT_THRESHOLD
 from warpwatch.dashboard.statistics.distributions import Share, counted_share
-from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store import Store, cached, queries
 from warpwatch.dashboard.store.column_records import RunConditions
 
 from ...policy.policy_model import AlertsTable
 
 
-class TrustCache:
-    """Trust reports by project and machine; computed anew only for new results, as they read all histories."""
-
-    def __init__(self, threshold: float = DEFAULT_THRESHOLD) -> None:
-        """`threshold` is the dashboard's, for projects that state none."""
-        self._threshold = threshold
-        self._known: dict[tuple[str, str], tuple[object, Trust | None]] = {}
-
-    def of(self, store: Store, project: str, machine: Machine) -> Trust | None:
-        """The trust report of a machine; None without classified latencies."""
-        judged = threshold_resolver(store, project, threshold=self._threshold)
-        place, state = (project, machine.name), (machine.runs, machine.newest_run, judged.threshold, judged.stated)
-        if self._known.get(place, (None, None))[0] != state:
-            history = queries.machine_history(store, project, machine.name)
-            known = None
-            if history is not None and history.series:
-                pooled = pooled_noise(store, project, machine.name)
-                known = trust(history, threshold=judged.threshold, limits=judged.limits, pooled=pooled)
-            self._known[place] = (state, known)
-        return self._known[place][1]
+@cached()
+def machine_trust(store: Store, project: str, machine: str, threshold: float) -> Trust | None:
+    """The trust report of a machine; None without classified latencies. `threshold`: unless the project states one."""
+    judged = threshold_resolver(store, project, threshold=threshold)
+    history = queries.machine_history(store, project, machine)
+    if history is None or not history.series:
+        return None
+    pooled = pooled_noise(store, project, machine)
+    return trust(history, threshold=judged.threshold, limits=judged.limits, pooled=pooled)
 
 
 _FEWEST = 3  # series that shifted with the machine

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from ..host import Finding, Host
+from ..finding import Finding
+from ..host import Host
 from . import computer, gpu, service, software
 
 Check = Callable[[Host], Iterable[Finding]]

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...push.queue import default_queue_folder
-from ..host import Finding, Host, Subject
+from ..finding import Finding, Subject
+from ..host import Host
 
 _BUSY_SHARE = 0.5  # of the cores
 

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 
 from ..clock_lock import stale_locks
-from ..host import Finding, Host, Subject
+from ..finding import Finding, Subject
+from ..host import Host
 
 _HOT_C = 80  # when idle; GPUs throttle between 83 and 95 °C
 

@@ -7,19 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...push.queue import default_queue_folder
-from ..host import (
-    ACTIONS,
-    OLDEST,
-    RELEASES,
-    SECRETS,
-    UNIT_FOLDER,
-    WATCHED_UNITS,
-    Finding,
-    Host,
-    Subject,
-    is_too_old,
-    version_of,
-)
+from ..finding import Finding, Subject
+from ..host import Host
+from ..service_files import ACTIONS, OLDEST, RELEASES, SECRETS, UNIT_FOLDER, WATCHED_UNITS, is_too_old, version_of
 
 _SETUP = "sudo warpwatch runner setup"
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ..host import Finding, Host, Subject, ceiling_file, cpu_key
+from ..calibration_files import ceiling_file, cpu_key
+from ..finding import Finding, Subject
+from ..host import Host
 
 _OLDEST_PYTHON = (3, 11)
 _BUILD = "sudo apt-get install -y g++ make git python3-venv"
@@ -56,7 +58,6 @@ def torch(host: Host) -> Iterator[Finding]:
 
 
 def compiler(host: Host) -> Iterator[Finding]:
-    """The host's C++ compiler."""
     answer = host.run("g++", "--version")
     subject = Subject("compiler", "g++ --version")
     if answer.status:

@@ -111,7 +111,6 @@ def alert_records(connection: Connection, project: str, owner: int, rows: Sequen
 def regressions_by_id(
     connection: Connection, project: str, owner: int, ids: Iterable[int]
 ) -> dict[int, RegressionAlert]:
-    """Those of the regression alerts that belong to the project."""
     rows = connection.execute(alert_rows(owner).where(id_in(connection, schema.alert.c.id, list(ids)))).all()
     found = alert_records(connection, project, owner, rows)
     return {alert.id: alert for alert in found if isinstance(alert, RegressionAlert)}
@@ -158,7 +157,6 @@ def _stated_rows(connection: Connection, alerts: Sequence[int]) -> Sequence[Row[
 
 
 def _alerted_series(connection: Connection, owner: int, alerts: Sequence[int]) -> dict[int, list[AlertedSeries]]:
-    """The series of each regression alert."""
     known = workloads(connection, owner) if alerts else Workloads()
     part = schema.alert_series
     found: dict[int, list[AlertedSeries]] = {}

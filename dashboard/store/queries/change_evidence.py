@@ -56,7 +56,7 @@ def change_evidence(store: Store, key: str, base: str, head: str) -> ChangeEvide
         known = workloads(connection, row.project_id)
         series = series_record(row, known)
         references = [*others_of(connection, row, known), *canaries_of(connection, row, series, known)]
-        order = project_order(store, connection, row.project_id)
+        order = project_order(store, connection, row.project_name)
         lines_of = lines(connection, order, [row.id, *(number for number, _ in references)])
         ends = (ids[base], ids[head])
         runs = _runs(lines_of.get(row.id), order, ends)

@@ -17,7 +17,7 @@ from ...statistics.noise import median
 from .. import schema
 from ..chunks import Ints, optional
 from ..commit_index import read_commit_index
-from ..engine import Store
+from ..engine import Store, cached
 from ..finding_records import regression_records, select_findings
 from ..mappers import Workloads, commit_record, commits_by_id, project_id, workloads
 from ..points import recorded_at
@@ -108,7 +108,6 @@ def neighbour(connection: Connection, row: Row[Any] | None, step: int) -> Commit
 
 
 def _read_points(connection: Connection, commit: Row[Any]) -> ProjectPoints:
-    """All points of the series with a point at the commit."""
     ids = recorded_at(connection, commit.project_id, [commit.id])
     return points_of_series(connection, read_commit_index(connection, commit.project_id), ids)
 
@@ -279,12 +278,9 @@ class Steps:
     better: int = 0
 
 
+@cached()
 def steps_of_commits(store: Store, project: str) -> Mapping[str, Steps]:
     """Steps by commit hash: of listed series of judged metrics, at or above the project's thresholds."""
-    return store.cached(project, "steps of commits", lambda: _counted(store, project))
-
-
-def _counted(store: Store, project: str) -> Mapping[str, Steps]:
     series, change, commit = schema.series, schema.changepoint, schema.commit
     with store.read() as connection:
         owner = project_id(connection, project)

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, func, select
 from ...model.compiled_code import CompiledCode
 from ...model.series import Commit, Point
 from .. import schema
-from ..engine import Store
-from ..mappers import commits_by_id, moment, project_id
+from ..engine import Store, cached
+from ..mappers import commits_by_id, moment, project_id, series_row
 from ..points import read_samples
 from ..project_points import project_points
 from .commits import commit_row, compiled_of, neighbour
@@ -34,8 +34,6 @@ class CommitsBetween:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineRuns:
-    """A machine's runs of one commit."""
-
     machine: str
     environment: str
     runs: int
@@ -57,13 +55,9 @@ def implementations(store: Store, project: str) -> frozenset[str]:
         )
 
 
+@cached()
 def between(store: Store, project: str, base: Commit, head: Commit) -> CommitsBetween:
     """The neighbours of both, and the number of commits between them."""
-    key = ("commits between", base.hash, head.hash)
-    return store.cached(project, key, lambda: _between(store, project, base, head))
-
-
-def _between(store: Store, project: str, base: Commit, head: Commit) -> CommitsBetween:
     table = schema.commit
     first, last = sorted((base.position, head.position))
     with store.read() as connection:
@@ -83,12 +77,9 @@ def _between(store: Store, project: str, base: Commit, head: Commit) -> CommitsB
         )
 
 
+@cached()
 def measured_on(store: Store, project: str, commit: str) -> tuple[MachineRuns, ...]:
     """Runs of a commit (full hash) by machine and environment."""
-    return store.cached(project, ("measured on", commit), lambda: _all_measured_on(store, project, commit))
-
-
-def _all_measured_on(store: Store, project: str, commit: str) -> tuple[MachineRuns, ...]:
     run, table = schema.run, schema.commit
     with store.read() as connection:
         owner = project_id(connection, project)
@@ -154,9 +145,8 @@ def newest_of_machines(store: Store, project: str, base: str, head: str) -> tupl
 def series_points(store: Store, key: str) -> tuple[Point, ...]:
     """A series' points, by commit, then run."""
     with store.read() as connection:
-        table = schema.series
-        row = connection.execute(select(table.c.id, table.c.project_id).where(table.c.key == key)).one_or_none()
-        return points_of(store, connection, row.project_id, [row.id]).get(row.id, ()) if row is not None else ()
+        row = series_row(connection, key)
+        return points_of(store, connection, row.project_name, [row.id]).get(row.id, ()) if row is not None else ()
 
 
 def samples_at(store: Store, key: str, commit: str) -> tuple[tuple[float, ...], ...]:

@@ -41,7 +41,6 @@ class SeriesPoints:
     _rows: list[PointRow] = field(default_factory=list)
 
     def rows(self) -> list[PointRow]:
-        """Records of all points."""
         if not self._rows:
             at = self._slice.start + np.flatnonzero(self._is_included[self._slice])
             self._rows.extend(self._all.commit_index.as_rows([self.series] * len(at), self._all.points.take(at)))
@@ -328,7 +327,6 @@ def _side(at: _Rows, numbers: _Rows) -> Side:
 
 
 def _value(row: PointRow) -> float:
-    """The value of a row with a number."""
     assert row.value is not None
     return row.value
 

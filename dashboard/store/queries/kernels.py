@@ -57,7 +57,7 @@ def kernel(
         rows.sort(key=lambda each: (natural(each[1].title), each[1].environment))
         hidden, rows = len(rows[_MOST_ROWS:]), rows[:_MOST_ROWS]
         ids = [number for number, _ in rows]
-        order = project_order(store, connection, owner)
+        order = project_order(store, connection, project)
         histories = lines(connection, order, ids)
         ranks = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(line.rank for line in histories.values())]))
         shown = ranks[-commits:]

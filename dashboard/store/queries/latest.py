@@ -35,7 +35,6 @@ class Latest:
 
     @property
     def newest_run(self) -> Any:
-        """Start of the newest run."""
         return moment(self.summary.run_started_ms)
 
 

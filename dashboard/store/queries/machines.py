@@ -19,7 +19,7 @@ from .. import schema
 from ..chunks import Columns
 from ..column_records import MachineHistory, ReasonCount, RunConditions, SeriesRuns, Software
 from ..commit_index import CommitIndex, read_commit_index
-from ..engine import Store
+from ..engine import Store, cached
 from ..finding_records import changes_of
 from ..mappers import moment, project_id, select_series, workloads
 from ..points import batches
@@ -30,12 +30,9 @@ from .machine_code import codes
 from .series_list import IndexedSeries, indexed_series
 
 
+@cached()
 def canaries(store: Store, project: str) -> dict[str, tuple[Canary, ...]]:
     """Canaries by machine, each with its last change and the visits of its newest run."""
-    return store.cached(project, "canaries", lambda: _canaries(store, project))
-
-
-def _canaries(store: Store, project: str) -> dict[str, tuple[Canary, ...]]:
     series = schema.series
     with store.read() as connection:
         owner = project_id(connection, project)
@@ -140,7 +137,7 @@ def software(store: Store, project: str, machine: str) -> tuple[Software, ...]:
 
 
 def commit_software(store: Store, project: str, machine: str) -> Mapping[int, tuple[tuple[str, str], ...]]:
-    """What moves latencies beside GPU and code, by commit's id: driver, libraries and harness of its newest run."""
+    """Software that affects latencies, by commit id: driver, libraries and harness of the newest run."""
     with store.read() as connection:
         run = schema.run
         rows = connection.execute(
@@ -215,24 +212,14 @@ _OK = STATUS_CODES[Status.OK]
 _NUMBERS = re.compile(r"(?<![A-Za-z_.])[0-9][0-9a-f.+-]*")
 
 
+@cached(size=lambda history: _SERIES_BYTES * len(history.series) if history is not None else 0)
 def machine_history(
     store: Store, project: str, machine: str, *, commits: int = COMMITS, sample: int | None = None
 ) -> MachineHistory | None:
-    """A machine's listed, judged times at the project's newest commits, cached; None for an unknown machine.
+    """A machine's listed, judged times at the project's newest commits; None for an unknown machine.
 
     `sample`: at most so many series, evenly chosen, for figures that need no more.
     """
-    return store.cached(
-        project,
-        ("machine history", machine, commits, sample),
-        lambda: _machine_history(store, project, machine, commits, sample),
-        size=lambda history: _SERIES_BYTES * len(history.series) if history is not None else 0,
-    )
-
-
-def _machine_history(
-    store: Store, project: str, machine: str, commits: int, sample: int | None
-) -> MachineHistory | None:
     run = schema.run
     with store.read() as connection:
         owner = project_id(connection, project)

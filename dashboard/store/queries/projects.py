@@ -8,7 +8,7 @@ from ...model.machine import Gpu, Machine, gpu_of
 from ...model.series import Project
 from ...statistics.detection import ANALYSIS_VERSION
 from .. import schema
-from ..engine import Store
+from ..engine import Store, cached
 from ..mappers import commits_by_id, limits_of, moment, project_id
 
 
@@ -18,13 +18,7 @@ def projects(store: Store) -> tuple[Project, ...]:
 
 
 def project(store: Store, name: str) -> Project | None:
-    """A project by name."""
     return next((each for each in projects(store) if each.name == name), None)
-
-
-def machines(store: Store, project: str) -> tuple[Machine, ...]:
-    """The project's machines, the one with the newest run first."""
-    return store.cached(project, "machines", lambda: _machines(store, project))
 
 
 def _projects(store: Store) -> tuple[Project, ...]:
@@ -73,7 +67,9 @@ def _projects(store: Store) -> tuple[Project, ...]:
     return tuple(found)
 
 
-def _machines(store: Store, project: str) -> tuple[Machine, ...]:
+@cached()
+def machines(store: Store, project: str) -> tuple[Machine, ...]:
+    """The project's machines, the one with the newest run first."""
     table, run = schema.machine, schema.run
     with store.read() as connection:
         owner = project_id(connection, project)

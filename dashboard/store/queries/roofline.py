@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 from ...model.machine import Roofline, RooflinePoint
 from ...model.series import Commit, Profile, ProfiledKernel, Series, SpeedOfLight
 from .. import schema
-from ..engine import Store
+from ..engine import Store, cached
 from ..mappers import commits_by_id, project_id, select_series, workloads
 from .latest import Latest, latest
 from .projects import machines
@@ -79,12 +79,9 @@ _UNKNOWN = SpeedOfLight(of_peak=None, of_ceiling=None)
 _TRAIL = 12  # commits
 
 
+@cached()
 def rooflines(store: Store, project: str) -> tuple[Roofline, ...]:
     """Machines with a known peak or ceiling, with their points; baselines included, canaries not."""
-    return store.cached(project, "rooflines", lambda: _rooflines(store, project))
-
-
-def _rooflines(store: Store, project: str) -> tuple[Roofline, ...]:
     known_machines = machines(store, project)
     with store.read() as connection:
         owner = project_id(connection, project)

@@ -1,11 +1,9 @@
 """GPU, driver and libraries of each run, the commits at which they changed, and pairs measured again."""
 
-import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from sqlalchemy import Connection, func, select
@@ -78,58 +76,27 @@ class FactsOfRuns:
     different: tuple[RunFacts, ...]
 
     def of(self, runs: Ints) -> Ints:
-        """The indices of the runs' facts."""
         return self.number[np.searchsorted(self.runs, runs)]
 
 
-_NOTHING = FactsOfRuns(runs=np.empty(0, dtype=np.int64), number=np.empty(0, dtype=np.int64), different=())
+def run_facts(store: Store, connection: Connection, project: str, machine: int) -> FactsOfRuns:
+    """The facts of a machine's runs as this transaction sees them."""
+    return store.cached_as_of(connection, project, ("run facts", machine), lambda: _read(connection, machine))
 
 
-class _CachedFacts:
-    """The cached facts of one machine's runs."""
-
-    def __init__(self) -> None:
-        self._facts = _NOTHING
-        self._newest: tuple[int, str] | None = None  # id and name of the newest run read
-        self._lock = threading.Lock()
-
-    def read(self, connection: Connection, machine: int) -> FactsOfRuns:
-        run = schema.run
-        with self._lock:
-            if self._newest is not None:
-                number, name = self._newest
-                current = connection.execute(
-                    select(run.c.name).where(run.c.id == number, run.c.machine_id == machine)
-                ).scalar()
-                if current != name:  # the project was removed, and its ids were reused
-                    self._facts, self._newest = _NOTHING, None
-            gpu, software = run.c.context["gpu"], run.c.context["software"]
-            columns = [gpu["name"], gpu["driver"], *(software[name] for name in ("torch", "cuda", "cudnn", "triton"))]
-            query = select(run.c.id, run.c.name, *(column.as_string() for column in columns)).order_by(run.c.id)
-            query = query.where(run.c.machine_id == machine, run.c.id > (self._newest[0] if self._newest else 0))
-            rows = connection.execute(query).all()
-            if rows:
-                self._newest = rows[-1][0], rows[-1][1]
-                self._facts = _with_more(self._facts, rows)
-            return self._facts
-
-
-def _with_more(known: FactsOfRuns, rows: Sequence[Any]) -> FactsOfRuns:
-    index_of = {facts: number for number, facts in enumerate(known.different)}
-    numbers = [index_of.setdefault(RunFacts(*facts), len(index_of)) for _, _, *facts in rows]
+def _read(connection: Connection, machine: int) -> FactsOfRuns:
+    run = schema.run
+    gpu, software = run.c.context["gpu"], run.c.context["software"]
+    columns = [gpu["name"], gpu["driver"], *(software[name] for name in ("torch", "cuda", "cudnn", "triton"))]
+    query = select(run.c.id, *(column.as_string() for column in columns)).where(run.c.machine_id == machine)
+    rows = connection.execute(query.order_by(run.c.id)).all()
+    index_of: dict[RunFacts, int] = {}
+    numbers = [index_of.setdefault(RunFacts(*facts), len(index_of)) for _, *facts in rows]
     return FactsOfRuns(
-        runs=np.concatenate((known.runs, [row[0] for row in rows])),
-        number=np.concatenate((known.number, numbers)),
+        runs=np.array([row.id for row in rows], dtype=np.int64),
+        number=np.array(numbers, dtype=np.int64),
         different=tuple(index_of),
     )
-
-
-_facts: WeakKeyDictionary[Store, dict[int, _CachedFacts]] = WeakKeyDictionary()
-
-
-def run_facts(store: Store, connection: Connection, machine: int) -> FactsOfRuns:
-    """The facts of all runs of a machine."""
-    return _facts.setdefault(store, {}).setdefault(machine, _CachedFacts()).read(connection, machine)
 
 
 _MOST_PAIRS = 30  # of each machine, the newest: each costs a comparison whenever results arrive

@@ -13,7 +13,7 @@ from ...model.naming import kernel_of, module_of, series_name
 from ...model.series import Series, Workload, workload_of
 from ...model.series_query import SeriesQuery
 from .. import schema
-from ..engine import Store
+from ..engine import Store, cached
 from ..mappers import COMMIT_COLUMNS, Workloads, commit_of, project_id, select_series, series_record, workloads
 from .series_list import is_measured_somewhere
 
@@ -84,7 +84,6 @@ class _Entry:
         return self.hit.kind is HitKind.COMMIT and len(word) >= _FEWEST_DIGITS and self.hit.place.startswith(word)
 
     def has_prefixes(self, words: Sequence[str]) -> bool:
-        """Whether every word is a prefix of a part."""
         return all(f" {word}" in self.text or self.is_hash(word) for word in words)
 
 
@@ -196,16 +195,13 @@ def _projects(store: Store) -> Sequence[str]:
     return store.cached(None, "search: projects", read)
 
 
+@cached()
 def _index(store: Store, project: str) -> _Index:
-    def read() -> _Index:
-        index: dict[HitKind, list[_Entry]] = {}
-        with store.read() as connection:
-            owner = project_id(connection, project)
-            for entry in _entries(connection, project, owner):
-                index.setdefault(entry.hit.kind, []).append(entry)
-        return index
-
-    return store.cached(project, "search", read)
+    index: dict[HitKind, list[_Entry]] = {}
+    with store.read() as connection:
+        for entry in _entries(connection, project, project_id(connection, project)):
+            index.setdefault(entry.hit.kind, []).append(entry)
+    return index
 
 
 def _entries(connection: Connection, project: str, owner: int) -> Iterable[_Entry]:

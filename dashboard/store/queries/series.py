@@ -89,7 +89,6 @@ def profile_of(connection: Connection, row: Any, own: Series) -> Profile | None:
 
 
 def series(store: Store, key: str) -> Series | None:
-    """A series by key."""
     with store.read() as connection:
         row = series_row(connection, key)
         return series_record(row, workloads(connection, row.project_id)) if row is not None else None
@@ -112,7 +111,7 @@ def own_history(store: Store, key: str) -> OwnHistory | None:
         row = series_row(connection, key)
         if row is None:
             return None
-        points = points_of(store, connection, row.project_id, [row.id]).get(row.id, ())
+        points = points_of(store, connection, row.project_name, [row.id]).get(row.id, ())
         measured = list(dict.fromkeys(point.commit.hash for point in points if point.value is not None))
         ratios = gpu_ratios(connection, [row.id]).get(row.id, [])
         return OwnHistory(
@@ -168,7 +167,7 @@ def point_facts(store: Store, key: str, run: str | None = None, *, commit: str |
         row = series_row(connection, key)
         if row is None:
             return None
-        order = project_order(store, connection, row.project_id)
+        order = project_order(store, connection, row.project_name)
         line = lines(connection, order, [row.id]).get(row.id)
         index = _index(connection, row, line, run, commit) if line is not None else None
         if line is None or index is None:

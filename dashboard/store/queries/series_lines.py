@@ -1,10 +1,8 @@
 """Points of series in the project's order: columns of all, records of a few, lines around a step."""
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +13,7 @@ from ...model.series import Commit, Point, Status
 from ...statistics.levels import medians_of_groups
 from .. import schema
 from ..chunks import NO_POINTS, Columns, Ints, optional
-from ..commit_index import CommitIndex, ProjectCommitIndex
+from ..commit_index import CommitIndex, read_commit_index
 from ..engine import Store
 from ..mappers import COMMIT_COLUMNS, commit_ids, commit_of, moment, project_id, select_series, series_record, workloads
 from ..points import read_points
@@ -31,39 +29,19 @@ class ProjectOrder:
     among_all: Ints  # among all commits of the repository that are counted
 
     def ranks(self, commits: Ints) -> Ints:
-        """The ranks of commits by id."""
         return self.rank[np.searchsorted(self.commit_index.commits, commits)]
 
 
-class _CachedOrder:
-    """The cached order of one project."""
-
-    def __init__(self, project: int) -> None:
-        self._project = project
-        self._commit_index = ProjectCommitIndex(project)
-        self._order: ProjectOrder | None = None
-        self._lock = threading.Lock()
-
-    def read(self, connection: Connection) -> ProjectOrder:
-        with self._lock:
-            commit_index = self._commit_index.read(connection)
-            if self._order is None or self._order.commit_index is not commit_index:
-                self._order = _order(connection, self._project, commit_index)
-            return self._order
-
-
-_orders: WeakKeyDictionary[Store, dict[int, _CachedOrder]] = WeakKeyDictionary()
-
-
-def project_order(store: Store, connection: Connection, project: int) -> ProjectOrder:
+def project_order(store: Store, connection: Connection, project: str) -> ProjectOrder:
     """The order as this transaction sees it."""
-    return _orders.setdefault(store, {}).setdefault(project, _CachedOrder(project)).read(connection)
+    return store.cached_as_of(connection, project, "order of commits", lambda: _order(connection, project))
 
 
-def _order(connection: Connection, project: int, commit_index: CommitIndex) -> ProjectOrder:
-    commit = schema.commit
+def _order(connection: Connection, project: str) -> ProjectOrder:
+    commit, owner = schema.commit, project_id(connection, project)
+    commit_index = read_commit_index(connection, owner)
     gaps = connection.execute(
-        select(commit.c.unmeasured_before).where(commit.c.project_id == project).order_by(commit.c.id)
+        select(commit.c.unmeasured_before).where(commit.c.project_id == owner).order_by(commit.c.id)
     ).scalars()
     gap = np.array([each or 0 for each in gaps], dtype=np.int64)
     order = np.lexsort((commit_index.commits, commit_index.date_ms, commit_index.position))
@@ -153,7 +131,6 @@ class Records:
         }
 
     def points(self, line: SeriesLine, indices: Ints) -> tuple[Point, ...]:
-        """The points at the indices of the line."""
         taken = line.points.take(indices)
         reasons = (None, *taken.reasons)
         whole = (taken.commit, taken.run, taken.status, taken.reason)
@@ -178,7 +155,7 @@ class Records:
         )
 
 
-def points_of(store: Store, connection: Connection, project: int, ids: Sequence[int]) -> dict[int, tuple[Point, ...]]:
+def points_of(store: Store, connection: Connection, project: str, ids: Sequence[int]) -> dict[int, tuple[Point, ...]]:
     """Records of all points of the series, by commit, then run; series without points are omitted."""
     lines_of = lines(connection, project_order(store, connection, project), ids)
     chosen = {number: (line, np.arange(len(line.rank))) for number, line in lines_of.items()}
@@ -210,7 +187,7 @@ def step_lines(store: Store, project: str, changes: Sequence[Regression]) -> tup
         baselines = _baselines(connection, owner, list(rows.values()))
         ids = commit_ids(connection, owner, {one.change.commit.hash for one in changes})
         own = [row.id for row in rows.values()]
-        order = project_order(store, connection, owner)
+        order = project_order(store, connection, project)
         lines_of = lines(connection, order, [*own, *(number for each in baselines.values() for number in each)])
         ratios = gpu_ratios(connection, own)
     found: list[StepLine | None] = []

@@ -144,8 +144,6 @@ class IndexedSeries(NamedTuple):
 
 
 def latency_series(store: Store, project: str) -> tuple[Series, ...]:
-    """All series of the metric latency."""
-
     def read() -> tuple[Series, ...]:
         with store.read() as connection:
             owner = project_id(connection, project)

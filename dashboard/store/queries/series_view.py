@@ -70,7 +70,7 @@ class HistoryRequest:
 
     first: str | None = None  # hash or prefix
     last: str | None = None
-    beside: Sequence[str] = ()  # keys of series to add
+    overlays: Sequence[str] = ()  # keys of series to add
     page: int = 1  # of the table of points
     most: int = MOST_POINTS
 
@@ -89,7 +89,7 @@ class _HistoryView:
         self.connection, self.row, self.request = connection, row, request
         self.known = workloads(connection, row.project_id)
         self.series = series_record(row, self.known)
-        self.order = project_order(store, connection, row.project_id)
+        self.order = project_order(store, connection, row.project_name)
         self.others = others_of(connection, row, self.known)
         self.canaries = canaries_of(connection, row, self.series, self.known)
         self.added = self._added()
@@ -102,10 +102,10 @@ class _HistoryView:
         self.window = self._window()
         self.changes = changes_of(connection, [row.id]).get(row.id, ())
         self.episodes = episodes_of(connection, [row.id]).get(row.id, ())
-        self.marks = self._marks(run_facts(store, connection, row.machine_id))
+        self.marks = self._marks(run_facts(store, connection, row.project_name, row.machine_id))
 
     def _added(self) -> list[tuple[int, Series]]:
-        keys = list(dict.fromkeys(self.request.beside))
+        keys = list(dict.fromkeys(self.request.overlays))
         if not keys:
             return []
         series = schema.series
@@ -189,7 +189,6 @@ class _HistoryView:
         return line.whole_commits(kept) if len(kept) < len(x) else kept
 
     def shown(self) -> ShownHistory:
-        """The history."""
         marked = self._marked()
         drawn = {number: self._thin(number, line, marked) for number, line in self.lines.items()}
         own = self.own if self.own is not None else EMPTY

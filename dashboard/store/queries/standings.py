@@ -14,7 +14,7 @@ from ...model.verdict import ChangeKind
 from ...statistics.arrival import Arrival, arrival
 from .. import schema
 from ..commit_index import read_commit_index
-from ..engine import Store
+from ..engine import Store, cached
 from ..finding_records import BelowLimits
 from ..mappers import moment, project_id, workloads
 from ..points import batches
@@ -28,12 +28,9 @@ from .series_list import series_index
 _FEWEST_MISSED = 3  # commits
 
 
+@cached()
 def arrivals(store: Store, project: str) -> dict[str, Arrival]:
     """Arrival of each machine's data, by name. A run without a start counts at the date of its commit."""
-    return store.cached(project, "arrivals", lambda: _arrivals(store, project))
-
-
-def _arrivals(store: Store, project: str) -> dict[str, Arrival]:
     run, commit, machine = schema.run, schema.commit, schema.machine
     with store.read() as connection:
         rows = connection.execute(
@@ -93,7 +90,6 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 def standings(store: Store, project: str, *, machine: str | None = None) -> tuple[OverviewEntry, ...]:
-    """All rows of the overview, of one machine or of every one."""
     with store.read() as connection:
         owner = project_id(connection, project)
         rows = [(row, item.summary) for row, item in overview_rows(connection, owner, machine=machine)]

@@ -6,7 +6,7 @@ Items are filtered and counted by short rows; names, posteriors and histories ar
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,8 +74,6 @@ class ItemSeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedItem:
-    """One triage item."""
-
     seen: ItemVersion
     state: TriageState
     alert: int | None
@@ -338,16 +336,14 @@ def _passes(item: IndexedItem, wanted: TriageFilter) -> bool:
 def _items(store: Store, project: str, indexed: Sequence[IndexedItem], rows: int) -> tuple[TriageItem, ...]:
     """Records of the items: cached, unless a reader's words chose among the series of one."""
 
+    def key(item: IndexedItem) -> Hashable | None:
+        return ("triage item", item.seen.key, rows) if len(item.matching) == len(item.series) else None
+
     def read(chosen: Sequence[IndexedItem]) -> tuple[TriageItem, ...]:
         with store.read() as connection:
             return _read_items(connection, project, chosen, rows)
 
-    whole = [item for item in indexed if len(item.matching) == len(item.series)]
-    part = [item for item in indexed if len(item.matching) != len(item.series)]
-    keys = [("triage item", item.seen.key, rows) for item in whole]
-    records = [*store.cached_each(project, keys, lambda: read(whole), size=_bytes), *(read(part) if part else ())]
-    by_key = {record.seen.key: record for record in records}
-    return tuple(by_key[item.seen.key] for item in indexed)
+    return tuple(store.cached_each(project, indexed, key, read, size=_bytes))
 
 
 def _bytes(item: TriageItem) -> int:

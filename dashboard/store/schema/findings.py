@@ -124,7 +124,7 @@ annotation = Table(
     reference("commit"),
     reference("series", null=True),
     Column("author", Text, nullable=False),
-    Column("owner", Text),  # who may delete it: names are not unique; null: admins only
+    Column("owner", Text),  # subject of the person who may delete it, as names are not unique; null: admins only
     Column("text", Text, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
     Index(None, "commit_id"),

@@ -173,7 +173,7 @@ run = Table(
     reference("commit"),
     Column("name", String(64), nullable=False),  # the context file's uuid, or a digest of what asv recorded
     Column("started_ms", BigInteger),
-    Column("gpu", Text),  # UUID; the machine's name may stand for several GPUs
+    Column("gpu", Text),  # UUID; a machine may have several GPUs
     Column("context", JSON),
     UniqueConstraint("project_id", "name"),
     Index(None, "machine_id", "started_ms"),

@@ -2,15 +2,15 @@
 
 from typing import Literal
 
-from flask import Blueprint, current_app
+from flask import Blueprint
 from pydantic import Field
 
 from ...analysis.compare_commits import check
-from ...analysis.release_report import ReleaseReport
+from ...analysis.compare_sides import compare_commits
+from ...analysis.release_report import ReleaseReport, release_report
 from ...analysis.thresholds import threshold_resolver
 from ...model.comparison import Comparison
-from ..comparison_cache import cached_report, compared_commits
-from ..request_context import commit_or_404, project_or_404, store
+from ..request_context import commit_or_404, default_threshold, project_or_404, store
 from .operation import CommitPrefix, CsvParams, Text, operation
 
 bp = Blueprint("api_comparison", __name__, url_prefix="/api/projects/<project:project>")
@@ -39,11 +39,11 @@ def show(project: str, params: ComparisonParams) -> Comparison:
     base, head = (commit_or_404(name, prefix) for prefix in (params.base, params.head))
     is_whole = params.metrics == "all"
     if not params.machine and params.threshold is None:
-        return compared_commits(name, base, head, all_metrics=is_whole).comparison
+        return compare_commits(
+            store(), name, base, head, threshold=default_threshold(), all_metrics=is_whole
+        ).comparison
     # Not cached: clients may use any number of thresholds.
-    limits = threshold_resolver(
-        store(), name, threshold=current_app.config["THRESHOLD"], threshold_of_all=params.threshold
-    )
+    limits = threshold_resolver(store(), name, threshold=default_threshold(), threshold_of_all=params.threshold)
     return check(
         store(),
         name,
@@ -73,4 +73,4 @@ def release(project: str, params: ReleaseParams) -> ReleaseReport:
     """
     name = project_or_404(project).name
     base, head = (commit_or_404(name, prefix) for prefix in (params.base, params.head))
-    return cached_report(name, base, head)
+    return release_report(store(), name, base, head, threshold=default_threshold())

@@ -6,7 +6,7 @@ Set by `warpwatch push` or `warpwatch policy keep`; the file of the newest commi
 import time
 from datetime import datetime
 
-from flask import Blueprint, abort, current_app, request
+from flask import Blueprint, abort, request
 from flask.typing import ResponseReturnValue
 from pydantic import ValidationError
 from werkzeug.exceptions import RequestEntityTooLarge
@@ -17,7 +17,7 @@ from ...store.policy import state_limits, stated_limits
 from ...store.tokens import Scope
 from ..auth import require_token, token_only
 from ..error_messages import InvalidRequestError
-from ..request_context import project_or_404, store
+from ..request_context import default_threshold, project_or_404, store
 from .operation import QueryParams, describe, operation, read_params, respond
 
 bp = Blueprint("api_limits", __name__, url_prefix="/api/projects/<project:project>")
@@ -103,7 +103,7 @@ def limits_source(stated: StatedLimits | None) -> LimitsSource | None:
 def _schema(stated: StatedLimits | None) -> LimitsSchema:
     rules = stated or LimitRules()
     return LimitsSchema(
-        threshold=rules.threshold or current_app.config["THRESHOLD"],
+        threshold=rules.threshold or default_threshold(),
         floor=str(rules.floor) if rules.floor else None,
         blocks=rules.blocks,
         rules=list(rules.rules),

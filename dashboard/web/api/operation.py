@@ -87,7 +87,7 @@ class Operation:
     summary: str
     description: str
     body: type[BaseModel] | None  # of the request, if it is JSON
-    statuses: tuple[int, ...]  # of its own problems, besides those of every operation
+    statuses: tuple[int, ...]  # of its own problems, in addition to those of every operation
 
     @property
     def has_csv(self) -> bool:

@@ -28,7 +28,6 @@ class LocalLogin:
         self._lock = threading.Lock()
 
     def new_token(self) -> str:
-        """A new one-time token."""
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         with self._lock:
             self._hashes.add(_hash(token))
@@ -55,7 +54,6 @@ class Role(StrEnum):
     ADMIN = "admin"  # creates and revokes tokens
 
     def includes(self, other: "Role") -> bool:
-        """Whether this role has the permissions of the other."""
         order = tuple(Role)
         return order.index(self) >= order.index(other)
 

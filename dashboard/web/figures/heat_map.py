@@ -207,7 +207,7 @@ def _level(kernel: Kernel, shape: ShapeRow, places: Sequence[int]) -> float:
     return median(cell.value for cell in alike if cell is not None and cell.value is not None)
 
 
-def _gpu_changes(kernel: Kernel) -> list[dict[str, Any]]:
+def _gpu_changes(kernel: Kernel) -> list[go.layout.Shape]:
     """A vertical line before each commit that was measured on other GPUs than the previous one."""
     columns = []
     for place in range(len(kernel.commits)):
@@ -216,12 +216,12 @@ def _gpu_changes(kernel: Kernel) -> list[dict[str, Any]]:
     return [_line(place, "dot") for (_, before), (place, gpus) in itertools.pairwise(known) if not before & gpus]
 
 
-def _line(place: int, dash: str, top: float = 1.0) -> dict[str, Any]:
+def _line(place: int, dash: str, top: float = 1.0) -> go.layout.Shape:
     """A vertical line before a commit."""
     return vertical_line(place - 0.5, MUTED, dash, y0=0 if top == 1.0 else 1, y1=top)
 
 
-def _gpu_names(kernel: Kernel) -> list[dict[str, Any]]:
+def _gpu_names(kernel: Kernel) -> list[go.layout.Annotation]:
     """Above the first commit of each GPU its name."""
     names = [
         " and ".join(gpu_name(gpu).removeprefix("GPU-") for gpu in sorted(_column_gpus(kernel, place))) or "unknown"
@@ -231,7 +231,7 @@ def _gpu_names(kernel: Kernel) -> list[dict[str, Any]]:
     return [_above(place, names[place], names[place]) for place in firsts]
 
 
-def _software_marks(kernel: Kernel) -> list[dict[str, Any]]:
+def _software_marks(kernel: Kernel) -> list[go.layout.Annotation]:
     """Above a commit, that harness, driver or libraries differ from the commit before."""
     return [
         _above(place, " ".join(dict.fromkeys(_SIGNS.get(each.name, each.name) for each in changes)), "; ".join(words))
@@ -249,7 +249,7 @@ def _software_changes(kernel: Kernel) -> list[tuple[int, tuple[SoftwareChange, .
     ]
 
 
-def _above(place: int, text: str, hover: str) -> dict[str, Any]:
+def _above(place: int, text: str, hover: str) -> go.layout.Annotation:
     font = {"size": 10, "color": MUTED}
     return label(plain(text), place - 0.5, 1, xref="x", showarrow=False, hovertext=plain(hover), font=font)
 

@@ -10,11 +10,11 @@ from ...model.series import Commit, Point, Status
 from .history_lines import (
     adjusted_line,
     band,
-    beside_axes,
-    beside_headings,
-    beside_lines,
     level_lines,
     other_lines,
+    overlay_axes,
+    overlay_headings,
+    overlay_lines,
     own_values,
 )
 from .history_markers import (
@@ -49,7 +49,7 @@ def history_figure(shown: ShownHistory, view: HistoryView) -> go.Figure:
         no_numbers=bool(no_number),
         marks=bool(shown.marks),
         canaries=bool(canaries),
-        beside=len(shown.added),
+        overlays=len(shown.added),
         lanes=min(len(history.changes), 2),
     )
     is_ours = history.series.is_ours
@@ -63,7 +63,7 @@ def history_figure(shown: ShownHistory, view: HistoryView) -> go.Figure:
         *_no_numbers(no_number, frame),
         *mark_traces(shown.marks, frame),
         *canaries,
-        *beside_lines(shown.added, frame),
+        *overlay_lines(shown.added, frame),
         _chosen(),
     ]
     axes = {
@@ -72,7 +72,7 @@ def history_figure(shown: ShownHistory, view: HistoryView) -> go.Figure:
         **({"yaxis2": mark_axis(parts.no_numbers)} if no_number else {}),
         **({"yaxis3": canary_axis(canaries, parts.canaries)} if canaries else {}),
         **({"yaxis4": mark_axis(parts.marks)} if shown.marks else {}),
-        **beside_axes(shown.added, parts.beside, view.scale),
+        **overlay_axes(shown.added, parts.overlays, view.scale),
     }
     return figure(
         data,
@@ -81,7 +81,7 @@ def history_figure(shown: ShownHistory, view: HistoryView) -> go.Figure:
         annotations=[
             *change_labels(history.changes, frame, is_ours),
             *mark_labels(shown.marks, frame, parts.marks),
-            *beside_headings(shown.added, parts.beside, history.series),
+            *overlay_headings(shown.added, parts.overlays, history.series),
             *([] if unit.is_percent else _not_from_zero(history, frame, scale, parts.main)),
         ],
         meta=meta(frame, shown.extent),
@@ -100,8 +100,8 @@ def _commits(shown: ShownHistory) -> tuple[Commit, ...]:
 
 def _lowest(parts: Panes) -> str:
     """The lowest y axis, below which the commits are named."""
-    names = ("y", "y2", "y3", "y4", *(f"y{5 + number}" for number in range(len(parts.beside))))
-    domains = (parts.main, parts.no_numbers, parts.canaries, parts.marks, *parts.beside)
+    names = ("y", "y2", "y3", "y4", *(f"y{5 + number}" for number in range(len(parts.overlays))))
+    domains = (parts.main, parts.no_numbers, parts.canaries, parts.marks, *parts.overlays)
     present = [(domain, name) for domain, name in zip(domains, names, strict=True) if domain[1] > domain[0]]
     return min(present)[1]
 
@@ -124,7 +124,7 @@ def _value_axis(unit: AxisUnit, scale: Scale, domain: Domain) -> dict[str, Any]:
     }
 
 
-def _not_from_zero(history: History, frame: Frame, scale: Scale, domain: Domain) -> list[dict[str, Any]]:
+def _not_from_zero(history: History, frame: Frame, scale: Scale, domain: Domain) -> list[go.layout.Annotation]:
     """A note at a linear axis that does not start at zero."""
     displayed = [frame.y(point.value, point.commit) for point in history.points]
     values = [value for value in displayed if value is not None]

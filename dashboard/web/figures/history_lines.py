@@ -171,10 +171,10 @@ def other_lines(history: History, frame: Frame, typical: float) -> list[go.Scatt
     return traces
 
 
-def beside_lines(beside: Sequence[OtherHistory], frame: Frame) -> list[go.Scatter]:
+def overlay_lines(overlays: Sequence[OtherHistory], frame: Frame) -> list[go.Scatter]:
     """One small plot per overlaid series."""
     traces: list[go.Scatter] = []
-    for number, each in enumerate(beside):
+    for number, each in enumerate(overlays):
         line = by_commit(each.points)
         factor, _ = _scale(each)
         newest = {p.commit.hash: p for p in each.points if p.status is Status.OK}
@@ -186,7 +186,7 @@ def beside_lines(beside: Sequence[OtherHistory], frame: Frame) -> list[go.Scatte
             continue
         traces.append(
             go.Scatter(
-                name=plain(name_beside(each.series)),
+                name=plain(name_in_project(each.series)),
                 mode="lines+markers",
                 x=[frame.x(commit) for commit, _ in line],
                 y=[value * factor for _, value in line],
@@ -224,7 +224,7 @@ def _never_a_number(each: OtherHistory, frame: Frame, common: dict[str, Any]) ->
     """Crosses with reasons; a gap if there are no points, since plotly drops axes without data."""
     height: list[float | None] = [0.5] * len(each.points)
     return go.Scatter(
-        name=plain(name_beside(each.series)),
+        name=plain(name_in_project(each.series)),
         mode="markers",
         x=[frame.x(point.commit) for point in each.points] or [0],
         y=height or [None],
@@ -235,10 +235,10 @@ def _never_a_number(each: OtherHistory, frame: Frame, common: dict[str, Any]) ->
     )
 
 
-def beside_axes(beside: Sequence[OtherHistory], domains: Sequence[Domain], scale: Scale) -> dict[str, Any]:
+def overlay_axes(overlays: Sequence[OtherHistory], domains: Sequence[Domain], scale: Scale) -> dict[str, Any]:
     """Axes by name in plotly's layout; each spans at least 6 % of the typical value."""
     found = {}
-    for number, (each, domain) in enumerate(zip(beside, domains, strict=True)):
+    for number, (each, domain) in enumerate(zip(overlays, domains, strict=True)):
         factor, unit = _scale(each)
         values = [value * factor for _, value in by_commit(each.points)]
         more: dict[str, Any] = {"type": "linear", "range": [0, 1], "showticklabels": False}
@@ -256,7 +256,9 @@ def beside_axes(beside: Sequence[OtherHistory], domains: Sequence[Domain], scale
     return found
 
 
-def beside_headings(beside: Sequence[OtherHistory], domains: Sequence[Domain], own: Series) -> list[dict[str, Any]]:
+def overlay_headings(
+    overlays: Sequence[OtherHistory], domains: Sequence[Domain], own: Series
+) -> list[go.layout.Annotation]:
     """Headings of the small plots: how each series differs from the page's."""
     return [
         label(
@@ -268,11 +270,11 @@ def beside_headings(beside: Sequence[OtherHistory], domains: Sequence[Domain], o
             align="left",
             font_size=12,
         )
-        for each, domain in zip(beside, domains, strict=True)
+        for each, domain in zip(overlays, domains, strict=True)
     ]
 
 
-def name_beside(series: Series) -> str:
+def name_in_project(series: Series) -> str:
     """Name of a series within its project: workload, implementation, metric and machine."""
     return " · ".join(_name_parts(series))
 
@@ -280,8 +282,8 @@ def name_beside(series: Series) -> str:
 def _other_than(series: Series, own: Series) -> str:
     shared = set(_name_parts(own))
     if series.suite != own.suite:
-        return name_beside(series)
-    return " · ".join(part for part in _name_parts(series) if part not in shared) or name_beside(series)
+        return name_in_project(series)
+    return " · ".join(part for part in _name_parts(series) if part not in shared) or name_in_project(series)
 
 
 def _name_parts(series: Series) -> list[str]:

@@ -139,7 +139,7 @@ def change_traces(history: History, frame: Frame) -> list[go.Scatter]:
     return traces
 
 
-def change_labels(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) -> list[dict[str, Any]]:
+def change_labels(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) -> list[go.layout.Annotation]:
     """Magnitudes of the largest changes, in lanes above the plot; largest first."""
     largest = sorted(changes, key=lambda change: -abs(change.magnitude))[:_LABELLED]
     return [
@@ -154,7 +154,7 @@ def change_labels(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) 
     ]
 
 
-def change_lines(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) -> list[dict[str, Any]]:
+def change_lines(changes: Sequence[SeriesChange], frame: Frame, is_ours: bool) -> list[go.layout.Shape]:
     """A vertical line at each changepoint."""
     return [vertical_line(frame.x(each.commit), _colour(each, is_ours), layer="below") for each in changes]
 
@@ -229,7 +229,7 @@ def mark_axis(domain: Domain) -> dict[str, Any]:
     return {"domain": domain, "range": [-1, 1], "showticklabels": False, "showgrid": False, "fixedrange": True}
 
 
-def mark_lines(marks: Sequence[Mark], frame: Frame) -> list[dict[str, Any]]:
+def mark_lines(marks: Sequence[Mark], frame: Frame) -> list[go.layout.Shape]:
     """Vertical lines; none if there are very many marks."""
     if len(marks) > _MAX_LINES:
         return []
@@ -240,7 +240,7 @@ def mark_lines(marks: Sequence[Mark], frame: Frame) -> list[dict[str, Any]]:
     ]
 
 
-def mark_labels(marks: Sequence[Mark], frame: Frame, domain: Domain) -> list[dict[str, Any]]:
+def mark_labels(marks: Sequence[Mark], frame: Frame, domain: Domain) -> list[go.layout.Annotation]:
     """Texts of the marks, releases first; series.js shows those that fit."""
     first = sorted(marks, key=lambda mark: list(_LOOKS).index(mark.kind))
     return [

@@ -12,8 +12,8 @@ from ...model.history import CommitPosition, Extent, History, OtherHistory, Show
 from ...model.series import Commit, Point, Status
 from .style import MONOSPACE, date_axis, look
 
-RUN_DIGITS = 12  # of a run's name, which tell the runs of one series apart
-_ROOM = 0.015  # beside the outermost commits, as a share of the range
+RUN_DIGITS = 12  # of a run's name, which distinguish the runs of one series
+_ROOM = 0.015  # before the first and after the last commit, as a share of the range
 _WORDY = 200  # commits
 _NAMES = 8  # of commits under a figure
 

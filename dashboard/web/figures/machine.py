@@ -26,7 +26,7 @@ def conditions_figure(runs: Sequence[RunConditions], canaries: Sequence[SeriesRu
     clocked = [run for run in runs if run.started_at and run.clock_hz]
     heated = [run for run in runs if run.started_at and run.temperature_c is not None]
     timed = [run for run in runs if run.started_at and run.knows_throttling]
-    in_order = sorted(canaries, key=lambda one: one.series.workload or "")  # as beside a series: one look on both pages
+    in_order = sorted(canaries, key=lambda one: one.series.workload or "")  # as on a series' page
     lines = [line for number, one in enumerate(in_order) if (line := _canary(one, number)) is not None]
     strips: list[tuple[str, list[go.Scatter], dict[str, Any]]] = [
         ("SM clock (MHz)", _clock(clocked), {}),

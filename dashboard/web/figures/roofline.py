@@ -178,7 +178,7 @@ def _operator_key(points: Sequence[RooflinePoint]) -> list[go.Scatter]:
 
 
 def _names(points: Sequence[RooflinePoint]) -> list[go.Scatter]:
-    """Each operator's name at its fastest point of ours; roofline.js shows those that have room."""
+    """Each operator's name at its fastest point of ours; roofline.js hides those without room."""
     fastest: dict[str, RooflinePoint] = {}
     for point in points:
         known = fastest.get(point.workload.operator)

@@ -29,7 +29,6 @@ class Roofs:
 
 
 def roofs_of(roofline: Roofline) -> Roofs:
-    """The roofs of a roofline."""
     measured = [ceilings for _, ceilings in roofline.measured]
     ends = [_end(measured, best) for best in (min, max)] if measured else []
     return Roofs(peaks=roofline.machine.limits.peaks, measured=tuple(ends[:1] if ends[1:] == ends[:1] else ends))
@@ -118,7 +117,7 @@ def _bottom(ceilings: Ceilings, left: float, lowest: float | None) -> float:
 
 
 def _near_each_other(sources: Sequence[dict[str, float]], bottom: float) -> list[list[str]]:
-    """dtypes in groups whose labels would lie on each other, the lowest first; of each its highest peak counts.
+    """Groups of dtypes whose labels would overlap, the lowest first; the highest peak of a dtype counts.
 
     A label has a line for each source.
     """

@@ -13,7 +13,7 @@ from .hover import SHOW_TEXT, commit_text
 from .style import BLUE, GREY, MONOSPACE, MUTED, TRANSPARENT, figure, label, plain, vertical_line
 
 _MOST_DOTS = 200  # of a side
-_LEAST_SPREAD = 0.01  # of the values: samples that differ less shall not look far apart
+_LEAST_SPREAD = 0.01  # of the values: smaller differences are not magnified to the whole axis
 COMMITS = 60
 _LEAST_SPAN = 0.06  # of the values: noise of a thousandth shall not fill the height
 _AFTER = 12  # commits after the newer one
@@ -100,7 +100,7 @@ def samples_of(sides: Sequence[tuple[str, Sequence[float]]], unit: str) -> Sampl
 def recent_figure(
     histories: Sequence[tuple[str, Sequence[Point]]], chosen: Sequence[tuple[str, Commit]], unit: str
 ) -> go.Figure | None:
-    """Named series around the newest chosen commit, COMMITS of them at most; older chosen ones stand at the left.
+    """Named series at COMMITS commits at most, around the newest chosen one; older chosen commits are at the left.
 
     None without any number.
     """

@@ -27,7 +27,7 @@ _CSS = Path(__file__).resolve().parents[1] / "static" / "warpwatch.css"
 
 
 class Theme(StrEnum):
-    """What a figure lies upon."""
+    """Colour theme of a page."""
 
     LIGHT = "light"
     DARK = "dark"
@@ -194,16 +194,17 @@ def date_axis(**more: Any) -> dict[str, Any]:
     return {"title_text": "UTC", "type": "date", "tickformatstops": stops, "hoverformat": f"{day} %H:%M UTC", **more}
 
 
-def label(text: str, x: Any, y: float, **more: Any) -> dict[str, Any]:
-    """An annotation: a text right of and above a place, in fractions of the figure unless `more` says otherwise."""
+def label(text: str, x: Any, y: float, **more: Any) -> go.layout.Annotation:
+    """A text right of and above a point, by default in fractions of the figure."""
     place = {"x": x, "xref": "paper", "xanchor": "left", "y": y, "yref": "paper", "yanchor": "bottom"}
-    return {"text": text, **place, **more}
+    return go.layout.Annotation(text=text, **{**place, **more})
 
 
-def vertical_line(x: Any, colour: str, dash: str = "dot", **more: Any) -> dict[str, Any]:
-    """A shape: a thin line at a place of the axis, over the whole height."""
+def vertical_line(x: Any, colour: str, dash: str = "dot", **more: Any) -> go.layout.Shape:
+    """A thin line at a place of the axis, over the whole height."""
     line = {"color": colour, "width": 1, "dash": dash}
-    return {"type": "line", "xref": "x", "yref": "paper", "x0": x, "x1": x, "y0": 0, "y1": 1, "line": line, **more}
+    ends = {"x0": x, "x1": x, "y0": 0, "y1": 1}
+    return go.layout.Shape(type="line", xref="x", yref="paper", line=line, **{**ends, **more})
 
 
 def plain(text: str) -> str:
@@ -228,13 +229,13 @@ class Panes:
     no_numbers: Domain
     marks: Domain
     canaries: Domain
-    beside: tuple[Domain, ...]
+    overlays: tuple[Domain, ...]
     main: Domain
 
 
-def panes(*, no_numbers: bool, marks: bool, canaries: bool, beside: int, lanes: int) -> Panes:
+def panes(*, no_numbers: bool, marks: bool, canaries: bool, overlays: int, lanes: int) -> Panes:
     """Domains from below: failures, marks, canaries, overlays (the last one lowest), main plot."""
-    whole = _MAIN + beside * PANE
+    whole = _MAIN + overlays * PANE
     foot = 0.0
 
     def take(height: float, gap: float) -> Domain:
@@ -246,6 +247,6 @@ def panes(*, no_numbers: bool, marks: bool, canaries: bool, beside: int, lanes: 
     bottom = take(_STRIP if no_numbers else 0.0, _STRIP_GAP)
     marked = take(_STRIP if marks else 0.0, _STRIP_GAP)
     machine = take(_CANARIES if canaries else 0.0, _CANARIES_GAP)
-    others = [take(PANE - _PANE_GAP, _PANE_GAP) for _ in range(beside)][::-1]
+    others = [take(PANE - _PANE_GAP, _PANE_GAP) for _ in range(overlays)][::-1]
     main = (foot / whole, 1 - lanes * LANE / whole)
-    return Panes(no_numbers=bottom, marks=marked, canaries=machine, beside=tuple(others), main=main)
+    return Panes(no_numbers=bottom, marks=marked, canaries=machine, overlays=tuple(others), main=main)

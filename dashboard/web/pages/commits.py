@@ -10,7 +10,7 @@ from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from ...analysis.commit_kernels import KernelAtCommit, kernels_at_commit
-from ...analysis.compare_sides import Compared
+from ...analysis.compare_sides import Compared, compare_commits
 from ...analysis.thresholds import step_thresholds
 from ...model.comparison import ComparedBy, ComparisonRow, MachineDrift
 from ...model.compiled_code import CompiledDifference, compiled_difference
@@ -25,8 +25,16 @@ from ...store.notes import annotations
 from ...store.policy import stated_limits
 from ...store.queries.comparison_details import MachineRuns
 from ...text.change_words import agreement_words
-from ..comparison_cache import compared_commits
-from ..request_context import Pagination, commit_or_404, page_number, pagination, project_or_404, search_query, store
+from ..request_context import (
+    Pagination,
+    commit_or_404,
+    default_threshold,
+    page_number,
+    pagination,
+    project_or_404,
+    search_query,
+    store,
+)
 
 _SHOWN_ROWS = 12  # of each comparison
 _SHOWN_REASONS = 3
@@ -141,7 +149,9 @@ def compiled_changes(
 def _verdict(
     project: str, page: CommitPage, machines: Sequence[MachineRuns], base: Commit | None, machine: str | None
 ) -> CommitVerdict:
-    compared = compared_commits(project, base, page.commit) if base is not None else None
+    compared = None
+    if base is not None:
+        compared = compare_commits(store(), project, base, page.commit, threshold=default_threshold())
     rows = [row for row in compared.rows if machine in {None, row.series.machine}] if compared is not None else []
     counts = Counter([row.verdict for row in rows])
     changed = [row for row in rows if row.verdict in CHANGED]

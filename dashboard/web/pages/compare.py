@@ -8,7 +8,14 @@ from flask import Blueprint, Response, abort, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 from markupsafe import Markup
 
-from ...analysis.compare_sides import Compared, KernelStanding, leaderboard
+from ...analysis.compare_sides import (
+    Compared,
+    KernelStanding,
+    compare_commits,
+    compare_implementations,
+    compare_machines,
+    leaderboard,
+)
 from ...analysis.comparison_columns import ComparisonColumns
 from ...analysis.next_measurement import asv_command, gate_command
 from ...importers.project_history import named_commit
@@ -19,12 +26,11 @@ from ...model.series import Commit, Project
 from ...store import queries
 from ...store.cache import ROW_BYTES
 from ...text.comparison_report import as_markdown
-from ..comparison_cache import compared_commits, compared_implementations, compared_machines
 from ..comparison_filter import QUIET, ComparisonFilter, apply
 from ..figures.change_histogram import change_histogram
 from ..figures.samples import recent_figure, samples_of
 from ..figures.style import page_json
-from ..request_context import cached, pagination, project_or_404, search_query, store
+from ..request_context import cached, default_threshold, pagination, project_or_404, search_query, store
 from .overview import headlines_of
 from .runner_status import standings_of
 
@@ -53,11 +59,12 @@ class Sides:
         return {"by": self.by.value, **at, "base": self.base, "head": self.head}
 
     def compared(self, project: str) -> Compared:
+        commits, threshold = (self.base_commit, self.head_commit), default_threshold()
         if self.by is ComparedBy.COMMIT:
-            return compared_commits(project, self.base_commit, self.head_commit, all_metrics=self.all_metrics)
+            return compare_commits(store(), project, *commits, threshold=threshold, all_metrics=self.all_metrics)
         if self.by is ComparedBy.MACHINE:
-            return compared_machines(project, (self.base_commit, self.head_commit), self.base, self.head)
-        return compared_implementations(project, self.head_commit, self.base, self.head)
+            return compare_machines(store(), project, commits, self.base, self.head, threshold=threshold)
+        return compare_implementations(store(), project, self.head_commit, self.base, self.head, threshold=threshold)
 
 
 def compared_by() -> ComparedBy:

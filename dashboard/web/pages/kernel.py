@@ -11,7 +11,7 @@ from ...model.series import Commit, Series
 from ...model.verdict import ChangeKind
 from ...store import queries
 from ..figures.heat_map import Reference, by_gpu, heat_map_figure, heat_rows
-from ..figures.history_lines import name_beside
+from ..figures.history_lines import name_in_project
 from ..request_context import project_or_404, store
 from .runner_status import standings_of
 
@@ -109,6 +109,6 @@ def _names(series: list[Series]) -> list[str]:
         if is_module and not row.workload:
             name = name_in_module(row.benchmark)
             values = f"{name}({values})" if values else name
-        shape = row.workload or values or name_beside(row)
+        shape = row.workload or values or name_in_project(row)
         names.append(f"{shape} ({row.environment})" if several else shape)
     return names

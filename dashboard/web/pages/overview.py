@@ -118,7 +118,6 @@ class MatrixRow:
 
     @property
     def has_operator(self) -> bool:
-        """Whether the name is an operator's."""
         return any(line.has_operator for line in self.cells if line is not None)
 
 
@@ -240,7 +239,6 @@ def _kernel_word(lines: Iterable[KernelLine]) -> str:
 
 @cached
 def overview_data(project: str) -> OverviewData:
-    """State of a project."""
     standings = standings_of(project)
     lines = kernel_lines(standings)
     limits = step_thresholds(store(), project).limits

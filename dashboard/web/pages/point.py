@@ -100,7 +100,6 @@ def _conditions(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _quantities(measuring: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Other measured quantities."""
     if measuring.get("sample_count"):
         yield "Calls timed", str(measuring["sample_count"])
     for name, field, unit in (

@@ -1,6 +1,6 @@
 """Regressions as triage items by commit range and machine, newest or worst first."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -154,21 +154,16 @@ def _health_alerts(project: Project) -> tuple[HealthAlert, ...]:
 def _stories(project: Project, items: Sequence[TriageItem]) -> list[Story]:
     """Cached, unless a reader's words chose among the series of an item."""
 
+    def key(item: TriageItem) -> Hashable | None:
+        return ("triage story", item.seen.key, len(item.regressions)) if item.matching == item.total else None
+
     def read(chosen: Sequence[TriageItem]) -> list[Story]:
         between = queries.code_between(store(), project.name, chosen)
         details = [triage_details(item, code) for item, code in zip(chosen, between, strict=True)]
         charts = _charts(project, [each.worst for each in details])
         return [Story(details=each, chart=chart) for each, chart in zip(details, charts, strict=True)]
 
-    whole = [item for item in items if item.matching == item.total]
-    part = [item for item in items if item.matching != item.total]
-    keys = [("triage story", item.seen.key, len(item.regressions)) for item in whole]
-    stories = [
-        *store().cached_each(project.name, keys, lambda: read(whole), size=_bytes),
-        *(read(part) if part else ()),
-    ]
-    by_key = {item.seen.key: story for item, story in zip([*whole, *part], stories, strict=True)}
-    return [by_key[item.seen.key] for item in items]
+    return store().cached_each(project.name, items, key, read, size=_bytes)
 
 
 def _bytes(story: Story) -> int:

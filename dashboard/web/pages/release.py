@@ -3,12 +3,11 @@
 from flask import Blueprint, Response, render_template, request
 from flask.typing import ResponseReturnValue
 
-from ...analysis.release_report import ReleaseReport, tag_names
+from ...analysis.release_report import ReleaseReport, release_report, tag_names
 from ...model.series import Commit, Project
 from ...store import queries
 from ...text.comparison_report import outcome, release_markdown, sentence, standing
-from ..comparison_cache import cached_report
-from ..request_context import project_or_404, store
+from ..request_context import default_threshold, project_or_404, store
 from .compare import NoSideError, find, measured_by
 
 bp = Blueprint("release", __name__, url_prefix="/<project:project>/release")
@@ -30,7 +29,7 @@ def show(project: str) -> ResponseReturnValue:
         sides = _sides(current, base, head, tags)
     except NoSideError as error:
         return _page(current, tags, complaint=str(error)), 404
-    report = cached_report(current.name, *sides) if sides else None
+    report = release_report(store(), current.name, *sides, threshold=default_threshold()) if sides else None
     if report is not None and request.args.get("format") == "markdown":
         return Response(release_markdown(report), mimetype="text/markdown")
     return _page(current, tags, report=report)

@@ -28,8 +28,6 @@ HEADINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitLink:
-    """A hit as a link."""
-
     hit: Hit
     url: str
     row: OverviewRow | None = None  # newest value and verdict of a series of ours

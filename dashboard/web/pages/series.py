@@ -24,7 +24,7 @@ from ...store.cache import ROW_BYTES
 from ...store.queries.series_view import LISTED, HistoryRequest
 from ...text.change_words import later_sentence
 from ..figures.history import history_figure
-from ..figures.history_lines import name_beside
+from ..figures.history_lines import name_in_project
 from ..figures.history_markers import canary_summary
 from ..figures.history_view import HistoryView, Scale, Spacing, baselines_of
 from ..figures.style import look, page_json
@@ -65,19 +65,19 @@ class DrawnHistory:
     figure: Markup
 
 
-def overlay_rows(beside: Sequence[OtherHistory]) -> tuple[OverlayRow, ...]:
+def overlay_rows(overlays: Sequence[OtherHistory]) -> tuple[OverlayRow, ...]:
     """The overlaid series, in the figure's order."""
-    keys = [overlay.series.key for overlay in beside]
+    keys = [overlay.series.key for overlay in overlays]
     return tuple(
         OverlayRow(
             series=overlay.series,
-            name=name_beside(overlay.series),
+            name=name_in_project(overlay.series),
             newest=next((point for point in reversed(overlay.points) if point.status is Status.OK), None),
             last_change=overlay.changes[-1] if overlay.changes else None,
             changes=len(overlay.changes),
             without=current_url(**{"with": [key for key in keys if key != overlay.series.key]}),
         )
-        for overlay in beside
+        for overlay in overlays
     )
 
 
@@ -92,7 +92,7 @@ def overlay_choices(
 
     def choices(candidates: Iterable[Series]) -> tuple[OverlayChoice, ...]:
         return tuple(
-            OverlayChoice(name=name_beside(series), url=current_url(**{"with": [*keys, series.key], "find": None}))
+            OverlayChoice(name=name_in_project(series), url=current_url(**{"with": [*keys, series.key], "find": None}))
             for series in candidates
             if series.key not in displayed
         )
@@ -271,7 +271,7 @@ def _view() -> HistoryView:
 def _drawn_or_404(project: str, key: str, view: HistoryView) -> DrawnHistory:
     """The displayed history and its figure; cached for the URL without a query, for plotly takes most of its time."""
     overlays = tuple(request.args.getlist("with")[:MAX_OVERLAYS])
-    wanted = HistoryRequest(first=view.first, last=view.last, beside=overlays, page=page_number())
+    wanted = HistoryRequest(first=view.first, last=view.last, overlays=overlays, page=page_number())
 
     def draw() -> DrawnHistory:
         shown = _shown_or_404(project, key, wanted)

@@ -22,7 +22,7 @@ from ..request_context import store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesAnswer:
-    """What the page says first."""
+    """The summary at the top of the page."""
 
     change: SeriesChange | None  # the newest step, else the newest change that is not significant
     look: str  # class of the mark: regressed, improved, unchanged or inconclusive

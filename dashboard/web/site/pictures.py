@@ -13,7 +13,7 @@ from ...analysis.thresholds import step_thresholds
 from ...store import Store, queries
 from ...store.queries.series_view import HistoryRequest
 from ..figures.history import history_figure
-from ..figures.history_lines import name_beside
+from ..figures.history_lines import name_in_project
 from ..figures.history_view import HistoryView
 from ..figures.roofline import roofline_figure
 from ..figures.style import Theme, in_theme, plain
@@ -63,10 +63,10 @@ def _figures(store: Store, project: str, keys: Iterable[str]) -> Iterator[tuple[
             series = shown.history.series
             changes = limits.mark_below_threshold(series, shown.history.changes)
             shown = replace(shown, history=replace(shown.history, changes=changes))
-            yield f"series/{key}/history", _titled(history_figure(shown, HistoryView()), name_beside(series))
+            yield f"series/{key}/history", _titled(history_figure(shown, HistoryView()), name_in_project(series))
 
 
 def _titled(made: go.Figure, title: str) -> go.Figure:
-    """A picture stands alone: it says what it shows, over the key."""
+    """The figure with a title, which a picture needs outside of its page."""
     place = {"x": 0.01, "y": 0.97, "yanchor": "top"}
     return made.update_layout(title={"text": plain(title), "font": {"size": 14}, **place}, margin={"t": 90})

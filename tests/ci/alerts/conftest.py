@@ -13,7 +13,6 @@ import pytest
 from tests.asv_results import START_MS, AsvResults
 from tests.dashboard.conftest import asv, sqlite_store, store  # noqa: F401
 from tests.http_inbox import Inbox, listening
-from warpwatch.ci.alerts.checks.runner_health import TrustCache
 from warpwatch.ci.alerts.health_scan import scan_health
 from warpwatch.ci.alerts.outbox_sender import DeliveryReport, Destinations, deliver_outbox
 from warpwatch.ci.alerts.regression_scan import scan_regressions
@@ -63,7 +62,7 @@ class Scene:
         scan = new_scan(self.store, project, self.policy, self.to, rules=self.rules, now=now)
         scan_regressions(scan)
         if health:
-            scan_health(scan, TrustCache())
+            scan_health(scan)
         self.send()
         return scan.result
 

@@ -9,7 +9,6 @@ from tests.ci.alerts.conftest import Scene
 from tests.ci.alerts.test_lifecycle import OTHER, SLOW, STEADY
 from tests.http_inbox import Inbox
 from warpwatch.ci.alerts.alert_round import Round
-from warpwatch.ci.alerts.checks.runner_health import TrustCache
 from warpwatch.ci.alerts.digest import (
     Period,
     compose_digest,
@@ -36,7 +35,7 @@ def moved(scene: Scene) -> Scene:
 
 def a_round(scene: Scene, policy: AlertsTable) -> Round:
     places = Destinations(policy, scene.to, scene.environment)
-    return Round(store=scene.store, project="demo", policy=policy, places=places, memory=TrustCache())
+    return Round(store=scene.store, project="demo", policy=policy, places=places)
 
 
 def test_it_tells_what_is_new_open_and_resolved_and_how_the_runners_are(moved: Scene) -> None:

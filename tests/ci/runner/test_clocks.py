@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.ci.runner.fake_nvidia_smi import RTX_4090, T4, FakeNvidiaSmi
+from warpwatch.ci.runner.calibration_files import clock_under_load_mhz
 from warpwatch.ci.runner.clock_lock import (
     ClockChoice,
     ClockError,
@@ -21,7 +22,7 @@ from warpwatch.ci.runner.clock_lock import (
     run_locked,
     stale_locks,
 )
-from warpwatch.ci.runner.host import Host, clock_under_load_mhz
+from warpwatch.ci.runner.host import Host
 
 ON = f"-i {T4['uuid']}"
 LOCKS = [f"{ON} --lock-gpu-clocks=1350,1350", f"{ON} --lock-memory-clocks=5001,5001"]

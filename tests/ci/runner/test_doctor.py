@@ -17,7 +17,8 @@ from tests.ci.runner.services import make_service, unpack_actions_runner
 from warpwatch.ci.push.queue import open_queue
 from warpwatch.ci.runner.checks import CHECKS, examine
 from warpwatch.ci.runner.doctor import as_text, doctor
-from warpwatch.ci.runner.host import Finding, FindingState, Host
+from warpwatch.ci.runner.finding import Finding, FindingState
+from warpwatch.ci.runner.host import Host
 from warpwatch.ci.runner.service_steps import gpu_label, unit_files
 
 

@@ -121,13 +121,13 @@ def test_marks_have_a_strip_with_a_sign_each_and_their_words() -> None:
 
 def test_series_beside_have_a_small_plot_each_in_their_own_unit_on_the_same_axis() -> None:
     shown = whole_history(_history(*(_point(n) for n in range(4))), HistoryView())
-    beside = tuple(
+    overlays = tuple(
         OtherHistory(
             series=_series(name, unit), points=tuple(_point(n, 96.0) for n in range(4)), changes=(_change(2, 0.1),)
         )
         for name, unit in (("registers", "registers"), ("peak_memory", "bytes"))
     )
-    figure = history_figure(replace(shown, added=beside), HistoryView())
+    figure = history_figure(replace(shown, added=overlays), HistoryView())
     layout = figure["layout"]
     first, second, main = (layout[name]["domain"] for name in ("yaxis5", "yaxis6", "yaxis"))
     assert second[1] < first[0] < first[1] < main[0]
@@ -140,10 +140,10 @@ def test_series_beside_have_a_small_plot_each_in_their_own_unit_on_the_same_axis
 
 @given(st.booleans(), st.booleans(), st.booleans(), st.integers(0, 6), st.integers(0, 2))
 def test_parts_of_a_figure_share_its_height_without_touching(
-    no_numbers: bool, marks: bool, canaries: bool, beside: int, lanes: int
+    no_numbers: bool, marks: bool, canaries: bool, overlays: int, lanes: int
 ) -> None:
-    parts = panes(no_numbers=no_numbers, marks=marks, canaries=canaries, beside=beside, lanes=lanes)
-    all_of_them = [parts.main, parts.no_numbers, parts.marks, parts.canaries, *parts.beside]
+    parts = panes(no_numbers=no_numbers, marks=marks, canaries=canaries, overlays=overlays, lanes=lanes)
+    all_of_them = [parts.main, parts.no_numbers, parts.marks, parts.canaries, *parts.overlays]
     there = sorted(domain for domain in all_of_them if domain[1] > domain[0])
     assert there[0][0] == 0.0
     assert there[-1] == parts.main
