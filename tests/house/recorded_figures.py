@@ -10,7 +10,7 @@ does not see, which says what it is; the command writes it anew, and test_record
 | speed OPERATOR/WORKLOAD BASELINE | latency of the baseline over that of our kernel |
 | gain OPERATOR/WORKLOAD OPERATOR/WORKLOAD | latency of our first kernel over that of our second |
 | us OPERATOR/WORKLOAD IMPLEMENTATION | microseconds of a call |
-| share OPERATOR/WORKLOAD IMPLEMENTATION | share of speed of light, by the ceilings that this GPU was measured to have |
+| share OPERATOR/WORKLOAD IMPLEMENTATION | share of speed of light, by the data sheet's ceilings |
 | replay OPERATOR/WORKLOAD BASELINE | as speed, both as replays of a CUDA graph |
 | memory OPERATOR/WORKLOAD BASELINE | our peak memory over inputs and output, over that of the baseline |
 | l1, l2, dram OPERATOR/WORKLOAD IMPLEMENTATION | bytes through that memory while profiled |
@@ -41,7 +41,7 @@ _OF_A_PROFILE = {
 
 
 class Recorded:
-    """A run's measurements, workloads and ceilings."""
+    """A run's measurements, workloads and data sheet's ceilings."""
 
     def __init__(self, commit: str) -> None:
         (context,) = RESULTS.glob(f"*/{commit}-*.context.jsonl")
@@ -58,7 +58,7 @@ class Recorded:
             elif record["record"] == "workload":
                 self._workloads[_row(record)] = record
             elif record["record"] == "run":
-                self._ceilings = record["measured_ceilings"] or self._ceilings
+                self._ceilings = record["ceilings"] or self._ceilings
 
     def figure(self, kind: str, first: str, second: str) -> str:
         """What the comment asks for, in the document's form. Raises ValueError for a kind that there is not."""

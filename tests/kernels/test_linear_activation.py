@@ -99,8 +99,8 @@ FEW = [
     for depth in (8, 256, 768, 1000, 1024, 1032, 4096, 4104, 14336)
 ]
 # 3 to 128 rows of Hopper's kernel that streams the weight: one and two warpgroups, full and not; tiles of 96 and of 128
-# outputs, one for each CTA or two for some, with an end inside of a tile and an odd number of outputs; depths of less than
-# a slab, one slab, and more slabs than stages with an end.
+# outputs, one for each CTA or two for some, with an end inside of a tile and an odd number of outputs; depths of less
+# than a slab, of one slab, and of more slabs than stages with an end.
 STREAMED = [
     (rows, outputs, depth)
     for rows in (3, 64, 65, 128)
