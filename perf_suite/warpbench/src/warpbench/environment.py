@@ -35,7 +35,7 @@ class WarpbenchEnvironment(Virtualenv):
         if conf.install_command is None:
             self._install_command = _INSTALL
             if conf.uninstall_command is None:  # the commit before goes as its wheel is reinstalled
-                self._uninstall_command = []
+                self._uninstall_command: list[str] = []
 
     @property
     def name(self) -> str:
