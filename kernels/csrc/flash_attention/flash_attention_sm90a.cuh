@@ -1,11 +1,11 @@
-// flash_attention by wgmma and TMA, fp16 and bf16; Hopper alone (sm_90a). head_dim 96 is a tile of 128 whose last columns TMA
-// fills with zeros.
+// flash_attention by wgmma and TMA, fp16 and bf16; Hopper only (sm_90a). head_dim 96 uses the tile of 128, whose last columns
+// TMA fills with zeros.
 //
-// A block is some consumer warpgroups, which own 64 queries each, and one TMA producer warp: queries, keys and values by TMA
-// into rings of shared memory. A block walks over query tiles as the schedule numbers them (flash_attention_schedule.cuh), of
-// packed sequences over those that it fetches, and, for each, over its key tiles from the last to the first, so that the masked
-// ones come first. While the tensor cores multiply the weights of one key tile with its values, a group works on the scores of
-// the next.
+// A block has consumer warpgroups, which own 64 queries each, and one TMA producer warp, which copies queries, keys and values
+// into rings of shared memory. The kernel is persistent: a block loops over query tiles in the order of
+// flash_attention_schedule.cuh (static), or for packed sequences takes them from a counter (dynamic). For each query tile it
+// loops over the key tiles from the last to the first, so that masked tiles come first. While the tensor cores multiply the
+// weights of one key tile with its values, a warpgroup computes the weights of the next.
 //
 // After Shah, Bikshandi, Zhang, Thakkar, Ramani and Dao, "FlashAttention-3: Fast and Accurate Attention with Asynchrony and
 // Low-precision" (2024).
@@ -46,7 +46,7 @@ struct Sm90aKernel {
   using KeyRing = TmaRing<kTile.stages, kTileBytes, 4 * kGroups>;
   using QueryRing = TmaRing<kTile.query_stages, kGroups * kGroupBytes, 4 * kGroups>;
   static constexpr int kRingBytes = round_to_swizzle(KeyRing::kBytes);
-  // Of packed sequences, behind keys, values and queries: the work whose queries each stage holds.
+  // Packed sequences: behind keys, values and queries, the work whose queries each stage holds.
   static constexpr int kWorksAt = (2 * kRingBytes + QueryRing::kBytes + 15) / 16 * 16;
   static constexpr int kSharedBytes =
       kPacked<Params> ? kWorksAt + kTile.query_stages * static_cast<int>(sizeof(FlashAttentionWork)) : kWorksAt;
@@ -71,7 +71,7 @@ struct Sm90aKernel {
                                              const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v) {
     extern __shared__ __align__(1024) unsigned char shared[];
     FlashAttentionWork* const works = reinterpret_cast<FlashAttentionWork*>(shared + kWorksAt);
-    if (threadIdx.x == kCopier) {  // the first copies would wait for them
+    if (threadIdx.x == kCopier) {  // otherwise the first copies would wait for the maps
       for (const CUtensorMap* map : {&q, &k, &v}) prefetch_tensor_map(*map);
     }
     const KeyRing keys(shared, BeforePublish{});
@@ -88,13 +88,13 @@ struct Sm90aKernel {
   }
 
  private:
-  // Of packed sequences, a tile may lie behind all queries of its sequence.
+  // Packed sequences: a tile may lie behind all queries of its sequence.
   static __device__ __forceinline__ bool has_none(const FlashAttentionWork& work) {
     return kPacked<Params> && work.first_query >= work.seq_q;
   }
 
-  // Behind a packed sequence lie the values of the next. Their weights are 0, which NaN and infinity survive, so zeros take
-  // their place. Each group writes them, so that none waits for another.
+  // The values of the next sequence lie behind a packed sequence. Their weights are 0, but 0 times NaN or infinity is NaN, so
+  // they are overwritten with zeros. Each warpgroup writes all of them, so that no warpgroup waits for another.
   static __device__ __forceinline__ void clear_values(const FlashAttentionWork& work, int tile, uint32_t values, int group) {
     const int live = work.seq_kv - tile * kKeys;
     if (live >= kKeys) return;
@@ -108,8 +108,8 @@ struct Sm90aKernel {
     asm volatile("fence.proxy.async.shared::cta;\nbar.sync %0, 128;\n" ::"r"(1 + group) : "memory");
   }
 
-  // Calls `each` on the block's works. Packed sequences have tiles without queries and of all lengths, so blocks fetch the next
-  // one (dynamic scheduling), the first excepted; elsewhere the order is fixed.
+  // Calls `each` on the block's works. Tiles of packed sequences differ in length and may be empty, so blocks take all but
+  // their first tile from a counter (dynamic scheduling); other problems have a static order.
   template <typename Each>
   static __device__ __forceinline__ void for_each_work(const Params& p, const FlashAttentionSchedule& schedule,
                                                        const Each& each) {
@@ -142,7 +142,7 @@ struct Sm90aKernel {
           ring.copy(use, slab * kKeys * 128, map, slab * 64, work.key_row + tile * kKeys, work.head_kv, batch);
         }
       };
-      // The first keys may have a stage to go to before the queries have.
+      // A stage for the first keys may be free before one for the queries.
       if (last >= first) copy_keys(keys, k, last);
       queries.producer_acquire(query_use, [&] {
         if constexpr (kPacked<Params>) works[query_use % kTile.query_stages] = work;
@@ -190,7 +190,7 @@ struct Sm90aKernel {
                                                 const KeyRing& values, const QueryRing& queries,
                                                 unsigned char* queries_at) {
     const int warp = threadIdx.x / 32;
-    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // known to be the same in the warp
+    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // warp-uniform for the compiler
     const auto exponents = exponents_of(p);
     int use = 0, query_use = 0;
     for (int round = 0;; ++round) {
@@ -271,7 +271,7 @@ struct Sm90aKernel {
         ++use;
       }
 
-      // All of the group have read its queries; each warp writes its rows over a quarter of them.
+      // The warpgroup has read its queries; each warp stages its output rows in a quarter of their memory.
       asm volatile("bar.sync %0, 128;\n" ::"r"(1 + group) : "memory");
       Element* to = query_rows(static_cast<Element*>(p.out), p.out_strides, work) + first_query * p.out_strides.row;
       unsigned char* staged = queries_at + query_use % kTile.query_stages * (kGroups * kGroupBytes) + warp * 16 * kRowBytes;
@@ -297,7 +297,7 @@ struct Sm90aKernel {
   }
 };
 
-// The tile in pieces: nvcc (13.0) declares no kernel that has a struct for a template argument.
+// The tile as separate integers: nvcc 13.0 accepts no kernel with a struct as template argument.
 template <typename Element, int kHeadDim, int kGroups, int kKeys, int kStages, int kQueryStages, int kBlocks, bool kWindowed,
           typename Params, typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
@@ -308,7 +308,7 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
   Sm90aKernel<Element, kHeadDim, kTile, kWindowed, Params>::run(p, schedule, q, k, v);
 }
 
-// As many blocks as fit on the GPU share the tiles, and fetch the next one's queries and keys during this one.
+// Launches as many blocks as fit on the GPU; a block prefetches the next tile's queries and keys during this tile.
 template <typename Element, int kHeadDim, FlashAttentionSm90aTile kTile, bool kWindowed, typename Params>
 cudaError_t launch_sm90a(const Params& p, cudaStream_t stream) {
   using K = Sm90aKernel<Element, kHeadDim, kTile, kWindowed, Params>;

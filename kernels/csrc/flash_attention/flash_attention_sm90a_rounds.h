@@ -1,4 +1,5 @@
-// How Hopper's kernels, of as many blocks as fit on the GPU, share the tiles of a problem in rounds.
+// How Hopper's persistent kernels divide the query tiles of a problem among their blocks, and the tensor maps of their
+// operands.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +17,7 @@ __device__ __forceinline__ unsigned tile_of_round(unsigned round) {
   return round * gridDim.x + (round % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x);
 }
 
-
-// The rows of attention's operands as TMA copies them: which strides it takes, and their tensor maps.
-
-// Overlapping and broadcast rows are not TMA's.
+// Whether TMA can copy the rows: it takes neither overlapping nor broadcast rows.
 inline bool takes_strides(const FlashAttentionStrides& strides, const HeadSizes& sizes) {
   return (sizes.rows == 1 || strides.row >= sizes.head_dim) && (sizes.heads == 1 || strides.head > 0) &&
          (sizes.batch == 1 || strides.batch > 0);
@@ -27,19 +25,21 @@ inline bool takes_strides(const FlashAttentionStrides& strides, const HeadSizes&
 
 inline cudaError_t map_rows(CUtensorMap& map, const void* tensor, const FlashAttentionStrides& strides, HeadSizes sizes,
                             int box_rows) {
-  const int64_t row = sizes.rows > 1 ? strides.row : sizes.head_dim;  // of a single one, the stride may be anything
+  const int64_t row = sizes.rows > 1 ? strides.row : sizes.head_dim;  // the stride of a single row may be anything
   const int64_t head = sizes.heads > 1 ? strides.head : row * sizes.rows;
   const int64_t batch = sizes.batch > 1 ? strides.batch : head * sizes.heads;
   return map_heads(map, tensor, sizes, batch, head, row, box_rows);
 }
 
-// Of how many heads a section is to be so that each of its tiles is one block's in the same round: then all blocks that need a
-// key head's tiles ask for them at about the same time, and those of other heads arrive beneath the first ones' work. `sharing`
-// heads have one key head. 0 where that would leave the blocks less evenly busy. Under the causal mask the turn-about of
-// tile_of_round() makes two rounds even, and of many the shares are more even as one section.
-// Evidence: one H100, us, in a CUDA graph / behind an L2 flush: causal, 32 heads of 128, 1024 keys 23.5 / 30.2 as one section,
-// 22.9 / 29.3 so; 2048 67.9 / 73.9, 68.7 / 71.3; 8 heads of 16384 830 / 870, in eight rounds 855 / 890; 16 x 32 heads of 64,
-// 512 keys, full, 103.4 / 109.4, 97.7 / 104.5.
+// The heads of a section whose tiles are exactly one round, one tile per block: all blocks that read a key head then read it at
+// about the same time. `sharing` query heads share a key head. 0 if that would balance the blocks worse. Under the causal mask,
+// snake order balances two rounds; more than four are balanced better as one section.
+// Evidence: one H100, us, CUDA graph / cold L2:
+//   batch x heads x head_dim x keys      one section     one round per section
+//   1 x 32 x 128 x 1024    causal        23.5 /  30.2      22.9 /  29.3
+//   1 x 32 x 128 x 2048    causal        67.9 /  73.9      68.7 /  71.3
+//   1 x 8 x 128 x 16384    causal       830   / 870       855   / 890      (eight rounds)
+//   16 x 32 x 64 x 512     full         103.4 / 109.4      97.7 / 104.5
 inline int heads_of_round(int64_t key_heads, int sharing, int tiles_of_head, bool causal, int blocks) {
   constexpr int kMostCausalRounds = 4;
   const int64_t key_heads_at_once = blocks / (int64_t{sharing} * tiles_of_head);
@@ -50,8 +50,8 @@ inline int heads_of_round(int64_t key_heads, int sharing, int tiles_of_head, boo
   return static_cast<int>(ceil_div(key_heads, rounds)) * sharing;
 }
 
-// Causal: the key tiles of the block that gets the most, over the mean, where tile_of_round() shares out sections of `heads`
-// heads. A query tile counts one key tile more than it has, for what it takes besides.
+// Causal: key tiles of the block with the most work over the mean of all blocks, if tile_of_round() divides sections of `heads`
+// heads. Each query tile counts one extra key tile for its prologue and epilogue.
 inline double imbalance(const FlashAttentionSchedule& schedule, int heads, int blocks) {
   std::vector<int64_t> load(blocks);
   const int all_heads = schedule.blocks / schedule.query_tiles;
@@ -68,14 +68,22 @@ inline double imbalance(const FlashAttentionSchedule& schedule, int heads, int b
   return static_cast<double>(*std::max_element(load.begin(), load.end())) * blocks / static_cast<double>(sum);
 }
 
-// Causal, keys and values larger than the L2: how many heads a section is to be so that each block works on one head
-// throughout, of up to twelve blocks, for which the head's keys come from memory once. 0 where no such section shares the work
-// out evenly. Evidence: one H100, head_dim 128, causal, us, heads x queries: one section / sections of 11 heads / of 22: 32 x
-// 4096 240 / 226 / 246; 64 x 4096 536 / 469 / 477; 64 x 2048 154 / 132 / 132; 128 x 1024 99 / 85 / 87; 256 x 2048 547 / 517 /
-// 520; 32 x 8192 894 / 871 / 949; 32 x 5000 356 / 338 / 384; too uneven: 40 x 2048 92 / 96 / 98, 16 x 16384 1695 / 1815.
+// Causal, keys and values larger than L2: the heads of a section that divide the number of blocks, so that a block stays on one
+// head for the whole section. Up to twelve blocks work on a head at the same time and read its keys from DRAM once. 0 if no
+// such section balances the blocks. Evidence: one H100, head_dim 128, causal, cold L2, us:
+//   heads x queries    one section    11 heads    22 heads
+//    32 x 4096             240           226         246
+//    64 x 4096             536           469         477
+//    64 x 2048             154           132         132
+//   128 x 1024              99            85          87
+//   256 x 2048             547           517         520
+//    32 x 8192             894           871         949
+//    32 x 5000             356           338         384
+//    40 x 2048              92            96          98      (unbalanced)
+//    16 x 16384           1695          1815                  (unbalanced)
 inline int heads_by_block(const FlashAttentionSchedule& schedule, int blocks) {
   constexpr double kMostUneven = 1.05;
-  constexpr int kManySections = 16;  // the end of the last one matters little
+  constexpr int kManySections = 16;  // the balance of the last section matters little
   const int all_heads = schedule.blocks / schedule.query_tiles;
   for (const int blocks_of_head : {12, 6, 4, 3, 2}) {
     const int heads = blocks / blocks_of_head;
@@ -85,10 +93,10 @@ inline int heads_by_block(const FlashAttentionSchedule& schedule, int blocks) {
   return 0;
 }
 
-// Sets the sections of query tiles, and gives the blocks that share them; `most_blocks` fit on the GPU. Under the causal mask
-// the turn-about of tile_of_round() makes the shares even where the schedule is one section: two sections of 8 heads of 2048
-// queries give one block of 132 nearly twice its share. More of them are worth it where so many key heads are under way at once
-// that each block would fetch its keys from memory alone, or in `many_rounds`. A window makes all tiles about as long.
+// Sets the schedule's sections of heads and returns the number of blocks; `most_blocks` fit on the GPU. Under the causal mask,
+// snake order balances a single section: two sections of 8 heads of 2048 queries give one of 132 blocks nearly twice the mean.
+// Several sections pay off if so many key heads are in flight that each block would read its keys from DRAM alone, or from
+// `many_rounds` on. With a window all tiles take about the same time.
 inline int share_out(const FlashAttentionParams& p, int processors, int most_blocks, FlashAttentionSchedule& schedule,
                      int many_rounds = INT_MAX) {
   const int blocks = std::min(schedule.blocks, most_blocks);
@@ -99,7 +107,8 @@ inline int share_out(const FlashAttentionParams& p, int processors, int most_blo
     schedule.heads_per_section = heads;
     return heads * schedule.query_tiles;
   }
-  const bool exceeds_l2 = 2 * schedule.heads_per_section < p.batch * p.heads_q;  // make_schedule()'s take at most half of it
+  // Keys and values of a section of make_schedule() take at most half of L2.
+  const bool exceeds_l2 = 2 * schedule.heads_per_section < p.batch * p.heads_q;
   if (p.causal && exceeds_l2) {
     if (const int of_blocks = heads_by_block(schedule, blocks); of_blocks > 0) {
       schedule.heads_per_section = of_blocks;

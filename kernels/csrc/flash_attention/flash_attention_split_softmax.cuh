@@ -1,4 +1,4 @@
-// The online softmax beside asynchronous products: weights packed as the next product's operand, and a step in two halves.
+// The online softmax for asynchronous products: weights packed as the next product's operand, and a step in two halves.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct PackedWeights {
     }
   }
 
-  // Behind a wait: until then wgmma reads them, which the compiler does not know.
+  // Call after a wait: until then wgmma reads the weights, which the compiler does not know.
   __device__ __forceinline__ void fence_operand() {
 #pragma unroll
     for (int n = 0; n < kKeyTiles / 2; ++n) {
@@ -36,13 +36,13 @@ struct PackedWeights {
   }
 };
 
-// The step of OnlineSoftmax in two halves, so that what was summed before may still be on its way when the weights are.
+// The step of OnlineSoftmax in two halves: the weights are computed while the previous product with the values may still run,
+// the output is rescaled after it.
 //
-// A maximum that has risen by no more than kSmallRise, as an exponent of 2, is left as it was: most tiles behind the first
-// rescale nothing, and the lanes of a row need not meet. Weights are then at most 2^kSmallRise times what RawScores says,
-// 2^14, which fp16 holds. From RawScores::kLargestBase on, no rise is that small.
-// Evidence: one H100, unit normal inputs, us: 32 heads of 128, causal, 2048 keys 71.1 without, 67.9 with; 8 x 12 heads of 64,
-// 1024 keys, 49.3, 42.4.
+// Lazy rescaling: a maximum that rose by at most kSmallRise, as an exponent of 2, keeps its old value, so that most tiles after
+// the first rescale nothing and the lanes of a row exchange nothing. Weights are then at most 2^kSmallRise times the bound of
+// RawScores, 2^14, which fp16 can represent. From RawScores::kLargestBase on, no rise is that small. Evidence: one H100, unit
+// normal inputs, us, without / with: 32 heads of 128, causal, 2048 keys 71.1 / 67.9; 8 x 12 heads of 64, 1024 keys 49.3 / 42.4.
 struct SplitSoftmax : OnlineSoftmax<1> {
   static constexpr float kSmallRise = 6.0f;
   ExponentLine line[2] = {{1.0f, 0.0f}, {1.0f, 0.0f}};  // of row_max; until a row sees a key, any that leaves -inf as it is
@@ -51,7 +51,7 @@ struct SplitSoftmax : OnlineSoftmax<1> {
   static __device__ __forceinline__ float scale_log2(const RawScores& exponents) { return exponents.scale_log2; }
   static __device__ __forceinline__ float scale_log2(const BiasedScores&) { return kLog2E; }
 
-  // scores become weights; true where the warp's output is to be rescaled.
+  // Replaces scores by weights; true if the warp's output must be rescaled.
   template <int kKeyTiles, typename Exponents>
   __device__ __forceinline__ bool exp_and_sum(float (&scores)[1][kKeyTiles][4], const Exponents& exponents) {
     float top[2];  // of the lane
