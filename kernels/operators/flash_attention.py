@@ -58,7 +58,7 @@ def flash_attention_with_lse(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """flash_attention and log(sum_j exp(scale q k_j + bias_j)) of each query, float64 (batch, heads_q, seq_q).
 
-    A backward pass recomputes the softmax weights from it, and results over parts of the keys can be merged; beside a
+    A backward pass recomputes the softmax weights from it, and results over parts of the keys can be merged; next to a
     large score, float32 would have no bits left for the sum. It is -inf for a query that sees no key. Raises as
     flash_attention does.
     """

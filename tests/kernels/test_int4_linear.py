@@ -296,10 +296,15 @@ def test_triton_twin_agrees(
 @pytest.mark.parametrize(
     ("rows", "dtype", "compute_capability", "aligned"),
     [
-        (1, "bf16", 80, True), (64, "fp16", 90, True), (200, "fp16", 75, True), (200, "bf16", 80, True),
-        (200, "fp16", 90, True), (200, "bf16", 120, True), (1, "bf16", 80, False),
+        (1, "bf16", 80, True),
+        (64, "fp16", 90, True),
+        (200, "fp16", 75, True),
+        (200, "bf16", 80, True),
+        (200, "fp16", 90, True),
+        (200, "bf16", 120, True),
+        (1, "bf16", 80, False),
     ],
-)  # fmt: skip
+)
 def test_triton_twin_compiles_for_gpus_that_are_not_here(
     rows: int, dtype: str, compute_capability: int, aligned: bool
 ) -> None:
@@ -323,9 +328,15 @@ def test_triton_twin_compiles_for_gpus_that_are_not_here(
         "BLOCK_OUTPUTS": config.block_outputs,
     }
     compiled = compile_for(
-        compute_capability, _int4_linear, types, constants, lengths=("n_outputs", "depth"), aligned=aligned,
-        num_warps=config.num_warps, num_stages=config.num_stages,
-    )  # fmt: skip
+        compute_capability,
+        _int4_linear,
+        types,
+        constants,
+        lengths=("n_outputs", "depth"),
+        aligned=aligned,
+        num_warps=config.num_warps,
+        num_stages=config.num_stages,
+    )
     assert compiled.asm["cubin"]
 
 

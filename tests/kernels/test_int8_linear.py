@@ -216,10 +216,13 @@ def test_triton_twin_agrees(
 @pytest.mark.parametrize(
     ("rows", "compute_capability", "aligned"),
     [
-        (1, 75, True), (64, 90, True), (128, 120, True), *((2048, each, True) for each in (75, 80, 90, 120)),
+        (1, 75, True),
+        (64, 90, True),
+        (128, 120, True),
+        *((2048, each, True) for each in (75, 80, 90, 120)),
         (64, 90, False),
     ],
-)  # fmt: skip
+)
 def test_triton_twin_compiles_for_gpus_that_are_not_here(rows: int, compute_capability: int, aligned: bool) -> None:
     pytest.importorskip("triton", reason="Triton is not installed")
     from warpwatch.kernels.triton.int8_linear import _int8_linear, _quantize_int8_rows, int8_linear_config
@@ -238,9 +241,15 @@ def test_triton_twin_compiles_for_gpus_that_are_not_here(rows: int, compute_capa
     }
     for function, constants, x in ((_int8_linear, product, "*i8"), (_quantize_int8_rows, {"BLOCK": 4096}, "*fp16")):
         compiled = compile_for(
-            compute_capability, function, {**types, "x_ptr": x}, constants, lengths=("n_outputs", "depth", "padded"),
-            aligned=aligned, num_warps=config.num_warps, num_stages=config.num_stages,
-        )  # fmt: skip
+            compute_capability,
+            function,
+            {**types, "x_ptr": x},
+            constants,
+            lengths=("n_outputs", "depth", "padded"),
+            aligned=aligned,
+            num_warps=config.num_warps,
+            num_stages=config.num_stages,
+        )
         assert compiled.asm["cubin"]
 
 

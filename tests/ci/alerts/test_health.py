@@ -247,6 +247,6 @@ def test_trust_is_judged_by_the_threshold_that_it_is_given_and_none_of_the_envir
     monkeypatch.setenv("WARPWATCH_THRESHOLD", "no number")
     (machine,) = queries.machines(scene.store, "demo")
     for threshold in (0.02, 0.3):
-        told = runner_health.machine_trust(scene.store, "demo", machine.name, threshold)
-        assert told is not None
-        assert told.threshold == threshold
+        trust = runner_health.machine_trust(scene.store, "demo", machine.name, threshold)
+        assert trust is not None
+        assert trust.threshold == threshold

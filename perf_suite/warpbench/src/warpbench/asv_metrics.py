@@ -188,7 +188,7 @@ def _session(kind: type[AsvMetrics]) -> Cache:
     found = {}
     for outcome in results.outcomes:
         measured = outcome.measurement
-        if measured.benchmark in sources:  # else it is a control that asv was not asked for
+        if measured.benchmark in sources:  # else a control outside asv's selection
             found[sources[measured.benchmark], measured.workload, measured.implementation] = outcome
     cache = Cache(results.run, found, results.triton_files)
     if (selection := selection_wanted()) is not None:
