@@ -202,6 +202,15 @@ def test_strides_and_leading_dimensions_are_free(device: str) -> None:
         )
 
 
+@pytest.mark.parametrize("rows", [2, 64, 4096])
+def test_broadcast_rows_are_taken(rows: int, cuda: str) -> None:
+    """Rows with a stride of 0, of which TMA takes none."""
+    x, weight, bias = inputs(cuda, torch.float16, rows, 13_700, 64)
+    for given, matrix in ((x[:1].expand(rows, 64), weight), (x, weight[:1].expand(13_700, 64))):
+        out = kernels.linear_silu(given, matrix, bias)
+        assert_close(out, silu_reference(given, matrix, bias), allowance(given, matrix, bias, torch.float16))
+
+
 def test_nothing_to_do_gives_an_empty_tensor(device: str) -> None:
     for rows, outputs in ((0, 5), (3, 0)):
         x, weight, bias = inputs(device, torch.float16, rows, outputs, 16)

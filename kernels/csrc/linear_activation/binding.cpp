@@ -114,7 +114,7 @@ bool fused_takes(const LinearRows& rows, const Tensor& weight, int capability) {
   const bool multiplies = dtype == ScalarType::Half || (dtype == ScalarType::BFloat16 && capability >= 80);
   const auto aligned = [&](const Tensor& tensor) {
     return bytes_past(16, tensor) == 0 &&
-           (tensor.size(0) == 1 || tensor.stride(0) % 8 == 0) && rows.k % 8 == 0;
+           (tensor.size(0) == 1 || (tensor.stride(0) % 8 == 0 && tensor.stride(0) >= rows.k)) && rows.k % 8 == 0;
   };
   return multiplies && aligned(rows.x) && aligned(weight);
 }
