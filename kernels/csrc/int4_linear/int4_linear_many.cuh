@@ -1,8 +1,9 @@
 // int4_linear on Hopper, for more rows of x: computes out's transpose, weight times x, by wgmma. The weight is the A operand in
 // registers, dequantized from shared memory; x is the B operand in shared memory.
 //
-// A block owns kOutputs outputs for kRows rows of x. A stage holds 128 of k: 1024 bytes of weights for each 16 outputs, as they
-// lie in memory, then x as two halves of 64 of k, kRows swizzled rows of 128 bytes each. TMA fills zeros past the end of k.
+// A block owns kOutputs outputs for up to kRows rows of x. A stage holds 128 of k: 1024 bytes of weights for each 16 outputs, as
+// they lie in memory, then x as two halves of 64 of k, swizzled rows of 128 bytes; products of the rows behind them are not
+// stored. TMA fills zeros past the end of k.
 // Each quantization group is summed from zero, then scaled in fp32 and added to the accumulators; meanwhile the block's other
 // warps, or the SM's other block, keep the tensor cores busy.
 #pragma once
@@ -12,6 +13,7 @@
 #include "primitives/cluster.cuh"
 #include "primitives/element.cuh"
 #include "primitives/tensor_map.h"
+#include "primitives/tile_rows.h"
 #include "primitives/tma_ring.cuh"
 
 namespace warpwatch {
@@ -23,12 +25,12 @@ struct Int4ManyRing : TmaRing<kStages, kOutputs * 64 + kRows * 256, kReaders> {
 
   using Base::Base;
 
-  // Producer thread: fills the slabs [begin, end) of 128 of k, for outputs from n and rows from m on.
-  __device__ __forceinline__ void fill(const CUtensorMap& weight, const CUtensorMap& x, int n, int m, int begin,
+  // Producer thread: fills the slabs [begin, end) of 128 of k, for outputs from n on and `rows` rows from m on.
+  __device__ __forceinline__ void fill(const CUtensorMap& weight, const CUtensorMap& x, int n, int m, int rows, int begin,
                                        int end) const {
     for (int i = 0; i < end - begin; ++i) {
       const int slab = begin + i;
-      Base::producer_acquire(i);
+      Base::producer_acquire_bytes(i, kWeightBytes + rows * 256);
       Base::copy(i, 0, weight, slab * 256, n / 16);
       Base::copy(i, kWeightBytes, x, slab * 256, m);
       Base::copy(i, kWeightBytes + kXBytes, x, slab * 256 + 128, m);
@@ -120,7 +122,8 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
   if constexpr (kSplits == 2) Block::announce();
   const Ring ring(shared);
   const TileCoord place = TileCoord::of(blockIdx.x / kSplits, (p.m - 1) / kRows + 1, (p.n - 1) / kOutputs + 1);
-  const int first_m = place.m * kRows, first_n = place.n * kOutputs;
+  const int rows = rows_of_tile(p.m, kRows);
+  const int first_m = place.m * rows, end_m = min(first_m + rows, p.m), first_n = place.n * kOutputs;
   const Int4Part part(p.k, kSplits, static_cast<int>(blockIdx.x % kSplits));
   // Stores some tiles of 16 outputs by 8 rows, from row `row` of the block on.
   const auto store = [&](const auto& sums, int row) {
@@ -132,8 +135,8 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
 #pragma unroll
       for (int j = 0; j < static_cast<int>(sizeof(sums) / sizeof(sums[0])); ++j) {
         Element* const out = static_cast<Element*>(p.out) + static_cast<int64_t>(first + 8 * j) * p.n + n;
-        if (first + 8 * j < p.m) out[0] = rounded<Element>(sums[j][2 * upper]);
-        if (first + 8 * j + 1 < p.m) out[p.n] = rounded<Element>(sums[j][2 * upper + 1]);
+        if (first + 8 * j < end_m) out[0] = rounded<Element>(sums[j][2 * upper]);
+        if (first + 8 * j + 1 < end_m) out[p.n] = rounded<Element>(sums[j][2 * upper + 1]);
       }
     }
   };
@@ -147,19 +150,10 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
       store(block.sums[0], 0);
     }
   } else {
-    if (threadIdx.x == Block::kThreads) ring.fill(weight, x, first_n, first_m, part.begin, part.end);
+    if (threadIdx.x == Block::kThreads) ring.fill(weight, x, first_n, first_m, rows, part.begin, part.end);
     __syncwarp();
     if constexpr (kSplits == 2) Block::stand_by();
   }
-}
-
-// Encodes the tensor maps of a launch.
-inline cudaError_t map_int4_operands(const Int4LinearParams& p, int outputs, int rows, CUtensorMap& weight,
-                                     CUtensorMap& x) {
-  const cudaError_t status =
-      map_plain_rows(weight, p.packed_weight, (p.n - 1) / 16 + 1, int64_t{8} * p.k, outputs / 16, 1024);
-  if (status != cudaSuccess) return status;
-  return map_tiles(x, p.x, p.m, p.k * int64_t{2}, p.x_stride * 2, rows);
 }
 
 template <typename Element, int kGroup, bool kZeroPoints, int kOutputs, int kRows, int kStages, int kSplits,
@@ -171,7 +165,9 @@ cudaError_t launch_int4_many(const Int4LinearParams& p, cudaStream_t stream) {
   const auto kernel = int4_linear_many<Block, Ring, Element, kSplits, kBlocks, Shape>;
   const int64_t tiles = (static_cast<int64_t>(p.m - 1) / kRows + 1) * (static_cast<int64_t>(p.n - 1) / kOutputs + 1);
   CUtensorMap weight, x;
-  const cudaError_t status = map_int4_operands(p, kOutputs, kRows, weight, x);
+  cudaError_t status =
+      map_plain_rows(weight, p.packed_weight, (p.n - 1) / 16 + 1, int64_t{8} * p.k, kOutputs / 16, 1024);
+  if (status == cudaSuccess) status = map_tiles(x, p.x, p.m, p.k * int64_t{2}, p.x_stride * 2, rows_of_tile(p.m, kRows));
   if (status != cudaSuccess) return status;
   return launch_cluster<kSplits, Shape>(kernel, tiles * kSplits, stream, p, weight, x);
 }

@@ -1,9 +1,9 @@
 // int4_linear on Hopper, for enough rows of x to keep the tensor cores busy: computes out's transpose, weight times x, by
 // wgmma. The weight is the A operand in registers, dequantized from shared memory; x is the B operand in shared memory.
 //
-// A block owns kOutputs outputs for kRows rows of x. A stage holds 64 of k: 512 bytes of weights for each 16
-// outputs, as they lie in memory, then kRows swizzled rows of 128 bytes of x. TMA fills zeros past the ends of
-// rows and outputs. Each quantization group has its own sums, which are scaled in fp32 and added to the
+// A block owns kOutputs outputs for up to kRows rows of x. A stage holds 64 of k: 512 bytes of weights for each 16 outputs, as
+// they lie in memory, then the swizzled rows of 128 bytes of x; products of the rows behind them are not stored. TMA fills zeros
+// past the ends of k and outputs. Each quantization group has its own sums, which are scaled in fp32 and added to the
 // accumulators while the next group's wgmmas run.
 #pragma once
 
@@ -14,6 +14,7 @@
 #include "primitives/cluster.cuh"
 #include "primitives/element.cuh"
 #include "primitives/tensor_map.h"
+#include "primitives/tile_rows.h"
 #include "primitives/tile_store.cuh"
 #include "primitives/tma_ring.cuh"
 
@@ -26,11 +27,11 @@ struct Int4WideRing : TmaRing<kStages, kOutputs * 32 + kRows * 128, kOutputs / 1
 
   using Base::Base;
 
-  // Producer thread: fills `count` * 64 of k from `begin` * 64 on, for outputs from n and rows from m on.
-  __device__ __forceinline__ void fill(const CUtensorMap& weight, const CUtensorMap& x, int n, int m, int begin,
+  // Producer thread: fills `count` * 64 of k from `begin` * 64 on, for outputs from n on and `rows` rows from m on.
+  __device__ __forceinline__ void fill(const CUtensorMap& weight, const CUtensorMap& x, int n, int m, int rows, int begin,
                                        int count) const {
     for (int i = 0; i < count; ++i) {
-      Base::producer_acquire(i);
+      Base::producer_acquire_bytes(i, kWeightBytes + rows * 128);
       Base::copy(i, 0, weight, (begin + i) * 128, n / 16);
       Base::copy(i, kWeightBytes, x, (begin + i) * 128, m);
     }
@@ -154,14 +155,15 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
   if constexpr (kSplits == 2) Block::announce();
   const Ring ring(shared);
   const TileCoord place = TileCoord::of(blockIdx.x / kSplits, (p.m - 1) / kRows + 1, (p.n - 1) / kOutputs + 1);
-  const int first_m = place.m * kRows, first_n = place.n * kOutputs;
+  const int rows = rows_of_tile(p.m, kRows);
+  const int first_m = place.m * rows, end_m = min(first_m + rows, p.m), first_n = place.n * kOutputs;
   const int groups = p.k / kGroup, share = (groups - 1) / kSplits + 1;
   const int begin = static_cast<int>(blockIdx.x % kSplits) * share, count = min(share, groups - begin);
   // Called by the consumer threads once all of them have read the ring.
   const auto store = [&](const auto& sums, int row) {
     stage_outputs<Element, kOutputs>(sums, shared);
     barrier_of_first_threads<kThreads>();
-    store_staged_rows<Element, kOutputs, kThreads>(shared, kRows / kSplits, static_cast<Element*>(p.out), p.m, p.n,
+    store_staged_rows<Element, kOutputs, kThreads>(shared, kRows / kSplits, static_cast<Element*>(p.out), end_m, p.n,
                                                    first_m + row, first_n, threadIdx.x);
   };
 
@@ -179,7 +181,7 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocks)
     if constexpr (kMovesRegisters) asm volatile("setmaxnreg.dec.sync.aligned.u32 24;\n");
     constexpr int kStagesOfGroup = kGroup / 64;
     if (threadIdx.x == kThreads) {
-      ring.fill(weight, x, first_n, first_m, begin * kStagesOfGroup, count * kStagesOfGroup);
+      ring.fill(weight, x, first_n, first_m, rows, begin * kStagesOfGroup, count * kStagesOfGroup);
     }
     __syncwarp();
     if constexpr (kSplits == 2) Block::stand_by();
@@ -199,7 +201,7 @@ cudaError_t launch_int4_wide(const Int4LinearParams& p, cudaStream_t stream) {
   CUtensorMap weight, x;
   cudaError_t status =
       map_plain_rows(weight, p.packed_weight, (p.n - 1) / 16 + 1, int64_t{8} * p.k, kOutputs / 16, 512);
-  if (status == cudaSuccess) status = map_tiles(x, p.x, p.m, p.k * int64_t{2}, p.x_stride * 2, kRows);
+  if (status == cudaSuccess) status = map_tiles(x, p.x, p.m, p.k * int64_t{2}, p.x_stride * 2, rows_of_tile(p.m, kRows));
   if (status != cudaSuccess) return status;
   return launch_cluster<kSplits, Shape>(kernel, tiles * kSplits, stream, p, weight, x);
 }

@@ -12,6 +12,7 @@
 #include "primitives/dependent_launch.cuh"
 #include "primitives/launch_shape.h"
 #include "primitives/tensor_map.h"
+#include "primitives/tile_rows.h"
 #include "primitives/tile_store.cuh"
 #include "primitives/tma_ring.cuh"
 
@@ -29,12 +30,12 @@ struct BlockProductSm90a : BlockOfCluster<Wgmma, kRowsA, kRowsB> {
   static constexpr int kSharedBytes = Ring::kBytes;
   static_assert(kRowsA <= 256 && kRowsB <= 256, "rows of a box");
 
-  // Accumulates the slabs [begin, end) of k. a and b map boxes of kM and of kN rows; m and n are the first rows. All threads of
-  // the block call it; `shared` holds kSharedBytes, 1024-byte aligned. `until_a_is_there()` is called before a is read; b_once
+  // Accumulates the slabs [begin, end) of k. a and b map boxes of `rows` rows, at most kM, and of kN rows; m and n are the first
+  // rows. All threads of the block call it; `shared` holds kSharedBytes, 1024-byte aligned. `until_a_is_there()` is called before a is read; b_once
   // says that no other block reads these rows of b.
   template <typename UntilAIsThere>
-  __device__ __forceinline__ void run(const CUtensorMap& a, const CUtensorMap& b, int m, int n, int begin, int end,
-                                      bool b_once, void* shared, const UntilAIsThere& until_a_is_there) {
+  __device__ __forceinline__ void run(const CUtensorMap& a, const CUtensorMap& b, int m, int rows, int n, int begin,
+                                      int end, bool b_once, void* shared, const UntilAIsThere& until_a_is_there) {
     const Ring ring(shared);
     const int slabs = end - begin;
     if (threadIdx.x < Shape::kThreads) {
@@ -50,15 +51,15 @@ struct BlockProductSm90a : BlockOfCluster<Wgmma, kRowsA, kRowsB> {
           ring.copy(i, offset, b, k, n);
         }
       };
-      const int first = min(kStages, slabs);
+      const int first = min(kStages, slabs), bytes = (rows + Shape::kN) * kSlabBytes;
       for (int i = 0; i < first; ++i) {
-        ring.producer_acquire(i);
+        ring.producer_acquire_bytes(i, bytes);
         copy_b(i);
       }
       until_a_is_there();
       for (int i = 0; i < first; ++i) copy_a(i);
       for (int i = first; i < slabs; ++i) {
-        ring.producer_acquire(i);
+        ring.producer_acquire_bytes(i, bytes);
         copy_a(i);
         copy_b(i);
       }
@@ -85,17 +86,17 @@ struct BlockProductSm90a : BlockOfCluster<Wgmma, kRowsA, kRowsB> {
   }
 };
 
-// Epilogue of a warp's 16 rows of sums, from (first_m, first_n) of out on: scales and stores; `staged` is this warp's alone.
+// Epilogue of a warp's 16 rows of sums, from (first_m, first_n) of out on: scales and stores those below end_m; `staged` is this warp's alone.
 template <typename Element, int kTiles>
 __device__ __forceinline__ void store_scaled_rows(const Int8LinearParams& p, const int (&sums)[kTiles][4], int first_m,
-                                                  int first_n, unsigned char* staged) {
+                                                  int end_m, int first_n, unsigned char* staged) {
   const int lane = threadIdx.x % 32;
   float x_scales[2];
 #pragma unroll
   for (int upper = 0; upper < 2; ++upper) {
     const int m = first_m + lane / 4 + 8 * upper;
     // Not __ldg: with dependent launch, the kernel that writes the scales may still have been running when this one started.
-    x_scales[upper] = m < p.m ? __ldcg(p.x_scales + m) : 0.0f;
+    x_scales[upper] = m < end_m ? __ldcg(p.x_scales + m) : 0.0f;
   }
   const Element* const bias = static_cast<const Element*>(p.bias);
 #pragma unroll
@@ -117,7 +118,7 @@ __device__ __forceinline__ void store_scaled_rows(const Int8LinearParams& p, con
     }
   }
   __syncwarp();
-  store_staged_rows<Element, 8 * kTiles, 32>(staged, 16, static_cast<Element*>(p.out), p.m, p.n, first_m, first_n,
+  store_staged_rows<Element, 8 * kTiles, 32>(staged, 16, static_cast<Element*>(p.out), end_m, p.n, first_m, first_n,
                                              lane);
 }
 
@@ -138,13 +139,14 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   const TileCoord place =
       TileCoord::of(blockIdx.x / kSplits, (p.m - 1) / Block::kM + 1, (p.n - 1) / Block::kN + 1);
-  const int first_m = place.m * Block::kM, first_n = place.n * Block::kN;
+  const int rows = rows_of_tile(p.m, Block::kM);
+  const int first_m = place.m * rows, end_m = min(first_m + rows, p.m), first_n = place.n * Block::kN;
   const int slabs = (p.k - 1) / kSlabBytes + 1, part = (slabs - 1) / kSplits + 1;
   const int begin = min(static_cast<int>(blockIdx.x % kSplits) * part, slabs), end = min(begin + part, slabs);
   const auto store = [&](const auto& sums, int column) {
     constexpr int kWarpBytes = 16 * kStagedRowBytes<Element, Block::kN / kSplits>;
     const int warp = threadIdx.x / 32;
-    store_scaled_rows<Element>(p, sums, first_m + 16 * warp, first_n + column, shared + warp * kWarpBytes);
+    store_scaled_rows<Element>(p, sums, first_m + 16 * warp, end_m, first_n + column, shared + warp * kWarpBytes);
   };
 
   prefetch_to_l2(p.weight_scales + first_n, min(Block::kN, p.n - first_n));
@@ -155,7 +157,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   if constexpr (kSplits == 2) Block::announce();
   Block block;
   // The weights are copied while the tokens are still being quantized.
-  block.run(x, weight, first_m, first_n, begin, end, weight_once, shared,
+  block.run(x, weight, first_m, rows, first_n, begin, end, weight_once, shared,
             [] { grid_dependency_wait(); });
   if constexpr (kSplits == 2) {
     block.add_up_halves(exchange, store);
@@ -177,7 +179,7 @@ cudaError_t launch_int8_wgmma(const Int8LinearParams& p, cudaStream_t stream) {
   if (status == cudaSuccess) status = exceeds_half_l2(weight_once, static_cast<int64_t>(p.n) * p.k);
   weight_once = weight_once && p.m <= Block::kM;
   CUtensorMap x, weight;
-  if (status == cudaSuccess) status = map_tiles(x, p.x, p.m, p.k, p.k, Block::kM);
+  if (status == cudaSuccess) status = map_tiles(x, p.x, p.m, p.k, p.k, rows_of_tile(p.m, Block::kM));
   if (status == cudaSuccess) status = map_tiles(weight, p.weight, p.n, p.k, p.k, Block::kN);
   if (status != cudaSuccess) return status;
   cudaLaunchAttribute attributes[2] = {};

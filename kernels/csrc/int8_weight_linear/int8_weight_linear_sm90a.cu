@@ -13,6 +13,7 @@
 #include "primitives/launch_shape.h"
 #include "primitives/mma.cuh"
 #include "primitives/tensor_map.h"
+#include "primitives/tile_rows.h"
 #include "primitives/tile_store.cuh"
 #include "primitives/tma_ring.cuh"
 
@@ -21,8 +22,8 @@ namespace warpwatch {
 // Computes out's transpose, weight times x, by wgmma. The weight is the A operand in registers, converted from shared memory; x
 // is the B operand in shared memory.
 //
-// A block owns kOutputs outputs for kRows rows of x. A stage holds 128 of k: kOutputs weight rows of 128 bytes, then x as two
-// halves of 64 of k, kRows rows of 128 bytes each; all swizzled. The 16 of k of one wgmma are one 16-byte chunk of a weight
+// A block owns kOutputs outputs for up to kRows rows of x. A stage holds 128 of k: kOutputs weight rows of 128 bytes, then x as
+// two halves of 64 of k, rows of 128 bytes; all swizzled. Products of the rows behind them are not stored. The 16 of k of one wgmma are one 16-byte chunk of a weight
 // row, of which thread t = lane % 4 needs bytes 2 t, 2 t + 1, 2 t + 8 and 2 t + 9.
 
 template <typename Element, int kOutputs, int kRows, int kStages>
@@ -33,10 +34,11 @@ struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
   using Ring = TmaRing<kStages, kWeightBytes + 2 * kXBytes, kOutputs / 16>;
   static constexpr int kSharedBytes = Ring::kBytes;
 
-  // Accumulates the slabs [begin, end) of 128 of k. All threads of the block call it; returns true in the consumer threads.
+  // Accumulates the slabs [begin, end) of 128 of k for `rows` rows of x. All threads of the block call it; returns true in the
+  // consumer threads.
   // `once`: no other block reads these weights, so they are copied with evict_first.
-  __device__ __forceinline__ bool run(const CUtensorMap& weight, const CUtensorMap& x, int n, int m, int begin, int end,
-                                      bool once, void* shared) {
+  __device__ __forceinline__ bool run(const CUtensorMap& weight, const CUtensorMap& x, int n, int m, int rows, int begin,
+                                      int end, bool once, void* shared) {
     const Ring ring(shared);
     const int slabs = end - begin;
     if (threadIdx.x < Cluster::Shape::kThreads) {
@@ -44,7 +46,7 @@ struct Int8WeightBlock : BlockOfCluster<FloatWgmma<Element>, kOutputs, kRows> {
       return true;
     } else {
       for (int i = 0; i < slabs && threadIdx.x == Cluster::Shape::kThreads; ++i) {
-        ring.producer_acquire(i);
+        ring.producer_acquire_bytes(i, kWeightBytes + rows * 256);
         if (once) {
           ring.copy_once(i, 0, weight, (begin + i) * 128, n);
         } else {
@@ -156,14 +158,15 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
   extern __shared__ __align__(1024) unsigned char shared[];
   const TileCoord place =
       TileCoord::of(blockIdx.x / kSplits, (p.m - 1) / kRows + 1, (p.n - 1) / kOutputs + 1);
-  const int first_m = place.m * kRows, first_n = place.n * kOutputs;
+  const int rows = rows_of_tile(p.m, kRows);
+  const int first_m = place.m * rows, end_m = min(first_m + rows, p.m), first_n = place.n * kOutputs;
   const int slabs = (p.padded_k - 1) / 128 + 1, part = (slabs - 1) / kSplits + 1;
   const int begin = min(static_cast<int>(blockIdx.x % kSplits) * part, slabs), end = min(begin + part, slabs);
   // Called by the consumer threads once all of them have read the ring.
   const auto store = [&](const auto& sums, int row) {
     stage_scaled_outputs<Element, kOutputs>(p, sums, first_n + threadIdx.x / 32 * 16, shared);
     barrier_of_first_threads<Block::kThreads>();
-    store_staged_rows<Element, kOutputs, Block::kThreads>(shared, kRows / kSplits, static_cast<Element*>(p.out), p.m,
+    store_staged_rows<Element, kOutputs, Block::kThreads>(shared, kRows / kSplits, static_cast<Element*>(p.out), end_m,
                                                           p.n, first_m + row, first_n, threadIdx.x);
   };
 
@@ -174,7 +177,7 @@ __global__ void __launch_bounds__(Shape::kThreads, kBlocksPerSm)
   unsigned char* const exchange = shared + Int8WeightShared<Block, Element, kSplits>::kExchange;
   if constexpr (kSplits == 2) Block::announce();
   Block block;
-  const bool multiplies = block.run(weight, x, first_n, first_m, begin, end, weight_once, shared);
+  const bool multiplies = block.run(weight, x, first_n, first_m, rows, begin, end, weight_once, shared);
   if constexpr (kSplits == 2) {
     block.add_up_halves(exchange, store);
   } else if (multiplies) {
@@ -194,7 +197,7 @@ cudaError_t launch_int8_weight_wgmma(const Int8WeightLinearParams& p, cudaStream
   weight_once = weight_once && p.m <= kRows;
   CUtensorMap weight, x;
   if (status == cudaSuccess) status = map_tiles(weight, p.weight, p.n, p.padded_k, p.padded_k, kOutputs);
-  if (status == cudaSuccess) status = map_tiles(x, p.x, p.m, p.k * int64_t{2}, p.x_stride * 2, kRows);
+  if (status == cudaSuccess) status = map_tiles(x, p.x, p.m, p.k * int64_t{2}, p.x_stride * 2, rows_of_tile(p.m, kRows));
   if (status != cudaSuccess) return status;
   const int64_t tiles = (static_cast<int64_t>(p.m - 1) / kRows + 1) * (static_cast<int64_t>(p.n - 1) / kOutputs + 1);
   cudaLaunchAttribute cluster = {};

@@ -7,8 +7,7 @@
 // evict_first. x is read from L2 for each tile. K is not split, so results are reproducible bit for bit.
 //
 // Stage (64 of k, swizzled rows of 128 bytes): 64 or 128 rows of x, then the rows of the weight or of both. Only existing rows
-// of x are copied: TMA takes longer for rows outside a tensor than for rows inside (one H200, 16 rows of x by 5760 x 8192: 39.8
-// us with boxes of 64 rows, 30.6 with boxes of 16). The other rows hold stale data, which reaches no result, since a row of the
+// of x are copied (primitives/tile_rows.h). The other rows hold stale data, which reaches no result, since a row of the
 // product depends on that row of x only.
 #include <cuda_runtime.h>
 
@@ -19,6 +18,7 @@
 #include "primitives/attributes.h"
 #include "primitives/launch_shape.h"
 #include "primitives/tensor_map.h"
+#include "primitives/tile_rows.h"
 #include "primitives/tma_ring.cuh"
 #include "primitives/wgmma_heads.cuh"
 
@@ -35,8 +35,6 @@ struct FewRowsProduct {
   static constexpr int kStages = kSharedBytesOfBlock / (kStageBytes + 16);
   using Ring = TmaRing<kStages, kStageBytes, kConsumers / 32>;
   using Shape = LaunchShape<kConsumers + 32, Ring::kBytes>;
-
-  static int rows_copied(int m) { return (m + 7) / 8 * 8; }  // the swizzle repeats every eight rows
 
   static __device__ __forceinline__ void run(const LinearActivationParams& p, int tiles, int stage_bytes, const CUtensorMap& x,
                                              const CUtensorMap& weight, const CUtensorMap& up_weight) {
@@ -133,7 +131,7 @@ cudaError_t launch(const LinearActivationParams& p, int processors, cudaStream_t
   const auto kernel = linear_activation_few_rows<Epilogue, kGroups, kOutputs, Shape>;
   const int64_t row_bytes = p.k * int64_t{2};
   CUtensorMap x, weight, up_weight;
-  const int rows = Product::rows_copied(p.m);
+  const int rows = rows_of_tile(p.m, Product::kRows);
   cudaError_t status = map_tiles(x, p.x, p.m, row_bytes, p.x_stride * 2, rows);
   if (status == cudaSuccess) status = map_tiles(weight, p.weight, p.n, row_bytes, p.weight_stride * 2, kOutputs);
   up_weight = weight;

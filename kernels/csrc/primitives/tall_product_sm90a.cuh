@@ -1,10 +1,10 @@
 // GEMM of quantized weights with many rows of x by wgmma: computes out's transpose, weight times x. The weight is the A operand
 // in registers, converted to 16 bits from shared memory; x is the B operand in shared memory. Hopper only (sm_90a).
 //
-// A tile is 128 outputs by 256 rows of x, so that each weight is converted once for as many rows as the accumulators
+// A tile is 128 outputs by up to 256 rows of x, so that each weight is converted once for as many rows as the accumulators
 // allow. The kernel is persistent: as many blocks as fit on the GPU share the tiles, and while a block stores one
-// tile, the next one's operands load. A stage holds 64 of k: the format's weights, then 256 swizzled rows of 128
-// bytes of x. TMA fills zeros past all ends.
+// tile, the next one's operands load. A stage holds 64 of k: the format's weights, then the tile's swizzled rows of 128
+// bytes of x; products of the rows behind them are not stored. TMA fills zeros past the other ends.
 //
 // Format is the weight policy. kBytes: per stage, a multiple of 1024. Params: with x, out, m, n, k and x_stride.
 // map(): tensor map of the weights. copy(): copies a stage's weights, in the producer thread. Each consumer thread
@@ -23,6 +23,7 @@
 #include "primitives/mma.cuh"
 #include "primitives/tall_product.h"
 #include "primitives/tensor_map.h"
+#include "primitives/tile_rows.h"
 #include "primitives/tile_store.cuh"
 #include "primitives/tma_ring.cuh"
 #include "primitives/wgmma.cuh"
@@ -58,7 +59,7 @@ struct TallProduct {
     int processors = 0;
     CUtensorMap weight, x;
     cudaError_t status = Format::map(weight, p);
-    if (status == cudaSuccess) status = map_tiles(x, p.x, p.m, p.k * int64_t{2}, p.x_stride * 2, kRows);
+    if (status == cudaSuccess) status = map_tiles(x, p.x, p.m, p.k * int64_t{2}, p.x_stride * 2, rows_of_tile(p.m, kRows));
     if (status == cudaSuccess) status = allow_dynamic_shared_bytes(kernel, Shape::kDynamicSharedBytes);
     if (status == cudaSuccess) status = device_attribute(cudaDevAttrMultiProcessorCount, processors);
     if (status != cudaSuccess) return status;
@@ -76,24 +77,25 @@ struct TallProduct {
 
   static __device__ __forceinline__ void copy(const Params& p, int tiles, const CUtensorMap& weight, const CUtensorMap& x,
                                               const Ring& ring) {
-    const int slabs = tiles_along(p.k, 64);
+    const int slabs = tiles_along(p.k, 64), rows = rows_of_tile(p.m, kRows);
     int use = 0;
     for (int tile = static_cast<int>(blockIdx.x); tile < tiles; tile += static_cast<int>(gridDim.x)) {
       const TileCoord place = place_of(p, tile);
       for (int slab = 0; slab < slabs; ++slab, ++use) {
-        ring.producer_acquire(use);
+        ring.producer_acquire_bytes(use, Format::kBytes + rows * 128);
         Format::copy(ring, use, weight, slab, place.n * kOutputs);
-        ring.copy(use, Format::kBytes, x, slab * 128, place.m * kRows);
+        ring.copy(use, Format::kBytes, x, slab * 128, place.m * rows);
       }
     }
   }
 
   static __device__ __forceinline__ void multiply(const Params& p, int tiles, const Ring& ring, unsigned char* staged) {
     constexpr int kAtOnce = 2;  // wgmmas in flight while the next ones' weights are converted
-    const int slabs = tiles_along(p.k, 64);
+    const int slabs = tiles_along(p.k, 64), rows = rows_of_tile(p.m, kRows);
     int use = 0;
     for (int tile = static_cast<int>(blockIdx.x); tile < tiles; tile += static_cast<int>(gridDim.x)) {
       const TileCoord place = place_of(p, tile);
+      const int first_m = place.m * rows, end_m = min(first_m + rows, p.m);
       Format weights(p, place.n * kOutputs + threadIdx.x / 32 * 16);
       float sums[kRows / 8][4] = {};
       uint32_t a[2][kAtOnce][4] = {};
@@ -127,8 +129,8 @@ struct TallProduct {
         barrier_of_first_threads<kThreads>();  // the previously staged rows have been stored
         stage(weights, sums, part * (kStagedRows / 8), staged);
         barrier_of_first_threads<kThreads>();
-        store_staged_rows<Element, kOutputs, kThreads>(staged, kStagedRows, static_cast<Element*>(p.out), p.m, p.n,
-                                                       place.m * kRows + part * kStagedRows, place.n * kOutputs, threadIdx.x);
+        store_staged_rows<Element, kOutputs, kThreads>(staged, kStagedRows, static_cast<Element*>(p.out), end_m, p.n,
+                                                       first_m + part * kStagedRows, place.n * kOutputs, threadIdx.x);
       }
     }
   }
