@@ -13,8 +13,8 @@ _GELUS = {"none": _GELU, "tanh": _GELU_TANH}
 def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """x @ weight^T + bias, as torch.nn.functional.linear.
 
-    One or two 16-bit rows on Hopper, and few rows with many outputs on older GPUs, run in one launch of our own;
-    everything else is PyTorch's product. Otherwise as linear_gelu.
+    Few 16-bit rows with enough outputs run in one launch of our own, everything else is PyTorch's product
+    (csrc/linear_activation/linear_activation_tiles.h has the rules). Otherwise as linear_gelu.
     """
     return _linear_activation(x, weight, bias, _NONE)
 

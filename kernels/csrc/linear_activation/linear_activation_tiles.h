@@ -63,6 +63,13 @@ constexpr int kMostGemvRows = 2;        // of x
 //     64  swiglu         21.1 / 23.5   21.4 / 29.2
 //    128  silu                                                     23.4 / 21.2   24.5 / 25.2
 //    128  swiglu                                     37.1 / 35.3   37.2 / 40.0
+// Longer rows, this kernel / cuBLAS with its activation launch:
+//   rows  layer    k -> n          busy        cold             replays
+//     16  silu     8192 ->  8192   0.65     44.1 / 46.8      39.8 / 37.4
+//     16  silu    14336 ->  8192   0.65     69.7 / 68.9      63.8 / 58.9
+//     16  silu    28672 ->  8192   0.65    132.4 / 122.1    125.7 / 111.8
+//    128  swiglu  14336 ->  8192   0.65    154.0 / 140.2    140.1 / 127.5
+//     16  silu    28672 -> 12288   0.97    181.6 / 193.9    167.3 / 183.8
 // Tried and dropped: clusters of two or four CTAs that multicast x, up to 1.5 slower and none faster; stages of 128 of k,
 // 31.1 / 27.1 instead of 32.4 / 27.4 at 128 x 11008, but 52.3 / 46.5 instead of 51.6 / 45.4 at 128 x 16384; weights without
 // evict_first, 3 slower.
@@ -79,13 +86,18 @@ struct FewRowsTiles {
   }
 };
 
-constexpr double kLeastBusyOfFewRows = 0.4, kLeastBusyOfFewRowsGated = 0.16;
+constexpr double kLeastBusyOfFewRows = 0.4, kLeastBusyOfLongRows = 0.8, kLeastBusyOfFewRowsGated = 0.16;
+constexpr int kMostOfShortRow = 8192;  // elements of k
 
-constexpr bool few_rows_are_fused(int m, int n, int multiprocessors, bool has_activation) {
-  return (m <= 64 || has_activation) && FewRowsTiles(n, multiprocessors).busy >= kLeastBusyOfFewRows;
+constexpr bool few_rows_are_fused(int n, int k, int multiprocessors) {
+  return FewRowsTiles(n, multiprocessors).busy >= (k > kMostOfShortRow ? kLeastBusyOfLongRows : kLeastBusyOfFewRows);
 }
-constexpr bool swiglu_of_few_rows_is_fused(int m, int n, int multiprocessors) {
-  return FewRowsTiles(n, multiprocessors).busy >= (m <= 64 ? kLeastBusyOfFewRowsGated : kLeastBusyOfFewRows);
+constexpr bool layer_of_few_rows_is_fused(int m, int n, int k, int multiprocessors, bool has_activation) {
+  return (m <= 64 || has_activation) && few_rows_are_fused(n, k, multiprocessors);
+}
+constexpr bool swiglu_of_few_rows_is_fused(int m, int n, int k, int multiprocessors) {
+  if (m <= 64) return FewRowsTiles(n, multiprocessors).busy >= kLeastBusyOfFewRowsGated;
+  return few_rows_are_fused(n, k, multiprocessors);
 }
 
 // cuBLAS uses Hopper's wgmma, whose rate is 1.5 times that of the fused kernel's mma. With 128 rows, eager's two launches were
