@@ -1,6 +1,8 @@
 // flash_attention for Hopper, fp16 and bf16: which tile a problem gets.
 #include "flash_attention/flash_attention_sm90a.cuh"
 
+#include <algorithm>
+
 namespace warpwatch {
 namespace {
 
@@ -17,29 +19,54 @@ FlashAttentionParams with_shared_heads_as_rows(FlashAttentionParams p) {
   return p;
 }
 
-// Without a window, and of one length: tiles by how many there are for each SM.
+// Without a window, and of one length: tiles by their rounds on this GPU.
+struct Problem {
+  const FlashAttentionParams& p;
+  int processors;
+
+  int64_t rounds(const FlashAttentionSm90aTile& tile) const {
+    const int64_t tiles = int64_t{p.batch} * p.heads_q * ceil_div(p.seq_q, 64 * tile.groups);
+    return ceil_div(tiles, int64_t{processors} * tile.blocks);
+  }
+};
+
 template <typename Element>
-cudaError_t launch_128(const FlashAttentionParams& p, int64_t heads, int processors, cudaStream_t stream) {
-  if (p.causal && heads * ceil_div(p.seq_q, 64) <= kFlashAttentionSm90aFewTilesAnSm * processors) {
+cudaError_t launch_128(const Problem& problem, cudaStream_t stream) {
+  const FlashAttentionParams& p = problem.p;
+  if (p.causal && problem.rounds(kFlashAttentionSm90aFewTile128) <= kFlashAttentionSm90aFewRounds128) {
     return launch_sm90a<Element, 128, kFlashAttentionSm90aFewTile128, false>(p, stream);
   }
   if (p.seq_kv <= kFlashAttentionSm90aDeepKeys128 &&
-      heads * ceil_div(p.seq_q, 128) <= kFlashAttentionSm90aDeepRounds128 * processors) {
+      problem.rounds(kFlashAttentionSm90aDeepTile128) <= kFlashAttentionSm90aDeepRounds128) {
     return launch_sm90a<Element, 128, kFlashAttentionSm90aDeepTile128, false>(p, stream);
   }
   return launch_sm90a<Element, 128, kFlashAttentionSm90aTile128, false>(p, stream);
 }
 
 template <typename Element>
-cudaError_t launch_64(const FlashAttentionParams& p, int64_t heads, int processors, cudaStream_t stream) {
-  const int few = p.causal ? kFlashAttentionSm90aFewCausalTilesAnSm64 : kFlashAttentionSm90aFewTilesAnSm;
-  if (heads * ceil_div(p.seq_q, 64) <= few * processors) {
+cudaError_t launch_causal_64(const Problem& problem, cudaStream_t stream) {
+  const FlashAttentionParams& p = problem.p;
+  if (problem.rounds(kFlashAttentionSm90aFewTile64) <= kFlashAttentionSm90aFewCausalRounds64) {
     return launch_sm90a<Element, 64, kFlashAttentionSm90aFewTile64, false>(p, stream);
   }
-  if (p.causal && p.seq_kv < kFlashAttentionSm90aLongKeys64) {
+  if (p.seq_kv < kFlashAttentionSm90aLongKeys64) {
     return launch_sm90a<Element, 64, kFlashAttentionSm90aShortTile64, false>(p, stream);
   }
   return launch_sm90a<Element, 64, kFlashAttentionSm90aTile64, false>(p, stream);
+}
+
+template <typename Element>
+cudaError_t launch_full_64(const Problem& problem, cudaStream_t stream) {
+  const double four = static_cast<double>(problem.rounds(kFlashAttentionSm90aTile64));
+  const double three =
+      kFlashAttentionSm90aRoundOfThreeTile64 * static_cast<double>(problem.rounds(kFlashAttentionSm90aThreeTile64));
+  const double few =
+      kFlashAttentionSm90aRoundOfFewTile64 * static_cast<double>(problem.rounds(kFlashAttentionSm90aFewTile64));
+  if (few < std::min(three, four)) {
+    return launch_sm90a<Element, 64, kFlashAttentionSm90aFewTile64, false>(problem.p, stream);
+  }
+  if (three < four) return launch_sm90a<Element, 64, kFlashAttentionSm90aThreeTile64, false>(problem.p, stream);
+  return launch_sm90a<Element, 64, kFlashAttentionSm90aTile64, false>(problem.p, stream);
 }
 
 template <typename Element, bool kWindowed, typename Params>
@@ -57,8 +84,9 @@ cudaError_t launch_head_dim(const Params& p, cudaStream_t stream) {
   } else {
     int processors = 0;
     if (cudaError_t error = device_attribute(cudaDevAttrMultiProcessorCount, processors); error != cudaSuccess) return error;
-    const int64_t heads = int64_t{p.batch} * p.heads_q;
-    return is_64 ? launch_64<Element>(p, heads, processors, stream) : launch_128<Element>(p, heads, processors, stream);
+    const Problem problem{p, processors};
+    if (!is_64) return launch_128<Element>(problem, stream);
+    return p.causal ? launch_causal_64<Element>(problem, stream) : launch_full_64<Element>(problem, stream);
   }
 }
 

@@ -89,6 +89,21 @@
 //      4 x 2048                   31.8             26.9
 //      32 x 1024                  29.4             31.0         {2, 64, 5, 2} 28.9
 //
+// 6. More short problems. One H200, cold L2 / CUDA graph; cuDNN is what SDPA runs.
+//      head_dim 64, full   {4, 64, 6, 2}   {1, 128, 2, 2, 2}   {3, 64, 6, 2}   cuDNN
+//      16 x 32 x 128       21.4 / 17.9       16.9 / 11.9       19.4 / 15.3    16.2 / 12.3
+//      64 x 16 x 128       36.0 / 33.2       26.3 / 23.2       31.2 / 28.6    25.1 / 22.3
+//      32 x 16 x 384       67.4 / 63.6       65.3 / 62.0       56.3 / 53.7    58.0 / 56.1
+//      40 x 1024           40.2 / 36.2       37.1 / 34.0       35.1 / 31.8    36.0 / 33.3
+//      2 x 32 x 1024       41.6 / 37.7       48.9 / 44.9       49.2 / 45.9    46.2 / 43.1
+//
+//      head_dim 128, full  {2, 128, 2, 2}  {2, 64, 5, 2}   cuDNN
+//      8 x 16 x 384        31.0 / 28.1     28.3 / 25.2     27.3 / 24.3
+//      4 x 32 x 512        42.1 / 39.8     39.9 / 37.1     39.3 / 36.5
+//      2 x 32 x 1024       67.0 / 63.7     65.0 / 61.6     64.2 / 61.7
+//      8 x 16 x 577        55.2 / 52.9     57.5 / 54.4     57.3 / 55.1
+//      8 x 16 x 1024      124.2 / 121.9   126.4 / 124.9   123.9 / 117.8
+//
 //    Tried and dropped: prefetching keys and values of this round and the next into L2 ({2, 128, 2, 1}, head_dim 128,
 //    32 x 1024 full): 41.6 against 38.8.
 #pragma once
@@ -108,17 +123,21 @@ constexpr FlashAttentionSm90aTile kFlashAttentionSm90aDeepTile128{2, 64, 5, 2}; 
 constexpr FlashAttentionSm90aTile kFlashAttentionSm90aFewTile128{1, 64, 2, 2, 2};    // 96 KB
 constexpr FlashAttentionSm90aTile kFlashAttentionSm90aTile256{2, 64, 2, 1};          // 192 KB
 constexpr FlashAttentionSm90aTile kFlashAttentionSm90aTile64{4, 64, 6, 2};           // 160 KB
+constexpr FlashAttentionSm90aTile kFlashAttentionSm90aThreeTile64{3, 64, 6, 2};      // 144 KB
 constexpr FlashAttentionSm90aTile kFlashAttentionSm90aWindowedTile64{3, 128, 2, 2};  // 112 KB
 constexpr FlashAttentionSm90aTile kFlashAttentionSm90aBiasedTile64{2, 128, 2, 2};    // 96 KB; the bias takes keys / 4 registers
 constexpr FlashAttentionSm90aTile kFlashAttentionSm90aShortTile64{1, 64, 3, 2, 3};   // 64 KB
 constexpr FlashAttentionSm90aTile kFlashAttentionSm90aFewTile64{1, 128, 2, 2, 2};    // 80 KB
 
-// Few: the tiles of 64 queries run in one round of two blocks per SM; at head_dim 64 and causal, in two rounds.
-constexpr int kFlashAttentionSm90aFewTilesAnSm = 2;
-constexpr int kFlashAttentionSm90aFewCausalTilesAnSm64 = 4;
+// head_dim 64, full: the tile whose rounds take the least time, in units of a round of kFlashAttentionSm90aTile64 (table 6).
+constexpr double kFlashAttentionSm90aRoundOfThreeTile64 = 0.8;
+constexpr double kFlashAttentionSm90aRoundOfFewTile64 = 0.6;
+// Few, causal: at most this many rounds of tiles of 64 queries.
+constexpr int kFlashAttentionSm90aFewRounds128 = 1;
+constexpr int kFlashAttentionSm90aFewCausalRounds64 = 2;
 // Deep: at most this many rounds of tiles of 128 queries, and at most this many keys. Such a problem is short, and first loads
 // from DRAM dominate; more stages issue them earlier.
-constexpr int kFlashAttentionSm90aDeepRounds128 = 2;
+constexpr int kFlashAttentionSm90aDeepRounds128 = 4;
 constexpr int kFlashAttentionSm90aDeepKeys128 = 1024;
 // Short: causal sequences with fewer keys than this. The larger a tile, the larger its masked share of them.
 constexpr int kFlashAttentionSm90aLongKeys64 = 2048;
