@@ -53,7 +53,7 @@ cudaError_t flash_attention_backward_fp32_sm90a(const FlashAttentionBackwardPara
 cudaError_t flash_attention_backward_tf32_hbm(const FlashAttentionBackwardParams& p, cudaStream_t stream);
 
 // Supports what flash_attention_sm90a supports; flash_attention_backward_sm80 runs the rest. `room` is a workspace of
-// flash_attention_backward_sm90a_room() bytes (at most 144 MB), 16-byte aligned; null if that is 0.
+// flash_attention_backward_sm90a_room() bytes (at most 520 MB), 16-byte aligned; null if that is 0.
 bool flash_attention_backward_sm90a_takes(const FlashAttentionBackwardParams& p);
 int64_t flash_attention_backward_sm90a_room(const FlashAttentionBackwardParams& p);
 cudaError_t flash_attention_backward_sm90a(const FlashAttentionBackwardParams& p, void* room, cudaStream_t stream);
