@@ -320,7 +320,7 @@ def _page(project: Project, **shown: Any) -> str:
     )
 
 
-@cached
+@cached()
 def _leaderboard(project: str) -> tuple[KernelStanding, ...]:
     return leaderboard(store(), project, standings_of(project))
 

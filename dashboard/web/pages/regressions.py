@@ -25,7 +25,7 @@ from ...text.labels import count, day
 from ...text.markdown import code_span, inert
 from .. import clock
 from ..figures.inline_charts import StepChart, step_chart
-from ..request_context import page_number, pagination, project_or_404, search_query, store
+from ..request_context import external_url, page_number, pagination, project_or_404, search_query, store
 
 bp = Blueprint("regressions", __name__)
 
@@ -188,7 +188,7 @@ def _shown(project: Project, items: Sequence[TriageItem]) -> tuple[ShownItem, ..
                 item.total,
                 item.commit,
                 story.details.cause,
-                _address("regressions.one", item=item.seen.key),
+                external_url("regressions.one", project=project.name, item=item.seen.key),
             ),
         )
         for item, story in zip(items, stories, strict=True)
@@ -232,13 +232,6 @@ def _markdown(worst: Regression | None, total: int, commit: Commit, cause: str, 
         f" {address}" if address else "",
     ]
     return "".join(parts)
-
-
-def _address(endpoint: str, **names: str) -> str | None:
-    """The absolute URL of a page of this project; None in an exported site, which has no server."""
-    if request.environ.get("warpwatch.site"):
-        return None
-    return url_for(endpoint, project=(request.view_args or {})["project"], _external=True, **names)
 
 
 def _filter() -> TriageFilter:
