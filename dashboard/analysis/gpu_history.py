@@ -27,7 +27,7 @@ from .gpu_sessions import (
     SessionPair,
     neighbours,
     project_rooflines,
-    scatters_beside,
+    scatters_of_others,
     session_pair,
     sessions,
 )
@@ -91,7 +91,7 @@ def _against(
 def _compared(pair: SessionPair, newest: Sequence[SessionPair], rooflines: Rooflines) -> list[_Against]:
     """The series of a pair of sessions; ours and the others are a family each."""
     deviations = pair.deviations(rooflines)
-    known = scatters_beside(pair, newest)
+    known = scatters_of_others(pair, newest)
     scatters = [known.of(each.series.key, each.base_s, is_ours=each.series.is_ours) for each in pair.measured]
     scatter: Floats = pair.effects.scatter * np.array([each.scale for each in scatters])
     error = np.sqrt(scatter**2 + deviations.variance)

@@ -150,7 +150,7 @@ def changes_across(
     now: SessionPair, before: Iterable[SessionPair], rooflines: Rooflines, runs: Sequence[tuple[int, int]]
 ) -> dict[str, tuple[Estimate, AcrossGpus]]:
     """The changes of our series, by key."""
-    scatters = scatters_beside(now, before)
+    scatters = scatters_of_others(now, before)
     found = now.deviations(rooflines)
     ours = [place for place, each in enumerate(now.measured) if each.series.is_ours]
     series = [now.measured[place] for place in ours]
@@ -163,7 +163,7 @@ def changes_across(
     return {each.series.key: change for each, change in zip(series, compared, strict=True)}
 
 
-def scatters_beside(now: SessionPair, pairs: Iterable[SessionPair]) -> Scatters:
+def scatters_of_others(now: SessionPair, pairs: Iterable[SessionPair]) -> Scatters:
     """How series scatter, by the newest of the machine's `pairs` of sessions.
 
     Those at head's commit are left out: a deviation of head's own session would judge the series by itself.

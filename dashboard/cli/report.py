@@ -128,8 +128,8 @@ def _row_json(row: ReportRow) -> dict[str, Any]:
 def print_changes(store: Store, project: Project, since: str, until: str | None, *, as_json: bool) -> None:
     """The release report of two commits. Exits if one is unknown."""
     base = recorded_commit(store, project, since)
-    newest = queries.commits(store, project.name, limit=1)
-    head = recorded_commit(store, project, until) if until else newest[0]
+    head = recorded_commit(store, project, until) if until else queries.newest_measured(store, project.name, ())
+    assert head is not None  # base has results
     changes = release_report(store, project.name, base, head, threshold=read_settings().threshold)
     write(changes.model_dump_json(indent=2) if as_json else release_markdown(changes), None)
 
@@ -138,7 +138,7 @@ def print_changes(store: Store, project: Project, since: str, until: str | None,
 @project_option
 @click.option("--machine", metavar="NAME", help="Only this machine.")
 @click.option("--since", metavar="BASE", help="Report what changed since this tag, branch or hash, as Markdown.")
-@click.option("--until", metavar="HEAD", help="With --since: up to this one; default: the newest commit.")
+@click.option("--until", metavar="HEAD", help="With --since: up to this one; default: the newest complete commit.")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @database_option
 def report(

@@ -27,6 +27,7 @@ _TWO_SIDED, _NORMAL_TWO_SIDED = 0.05, 1.96
 _ONE_SIDED, _NORMAL_ONE_SIDED = 0.05, 1.645
 TAIL_DF = 4  # at most, of single runs in one session, however well their noise is known: heavy tails (README.md)
 SMALLEST_NOISE = 0.0005
+_MOST_ERRORS = 1e6  # of one run in a distance: thresholds may be as small as a number can
 
 
 class RunValue(NamedTuple):
@@ -87,7 +88,7 @@ def compare(
     p = t_p_value(z, test_df) if test_df is not None else math.erfc(z / math.sqrt(2))
     critical = critical_value(_TWO_SIDED, test_df) if test_df is not None else _NORMAL_TWO_SIDED
     later = critical if history_noise is not None else _NORMAL_TWO_SIDED  # more runs bring their own degrees of freedom
-    needed = math.ceil(2 * (later * noise / math.log1p(threshold)) ** 2)
+    needed = runs_that_resolve(math.log1p(threshold), later * noise)
     return Estimate(
         change=relative_change(shift),
         ci_low=relative_change(shift - critical * error),
@@ -101,6 +102,11 @@ def compare(
         degrees_of_freedom=df,
         equivalence_bound=_equivalence_bound(logs, drift, error, test_df),
     )
+
+
+def runs_that_resolve(distance: float, error: float) -> int:
+    """Runs of each commit that make a distance significant; `error`: of one run, times the critical value."""
+    return math.ceil(2 * (error / max(distance, error / _MOST_ERRORS)) ** 2)
 
 
 def level(values: Sequence[float]) -> float:

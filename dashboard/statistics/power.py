@@ -7,7 +7,7 @@ from statistics import NormalDist
 from ..model.comparison import Estimate
 from ..model.quantities import relative_change
 from ..model.verdict import CHANGED, NoiseSource, Verdict
-from .comparison import FAMILY_ERROR, NOT_UNCHANGED, SMALLEST_NOISE, TAIL_DF
+from .comparison import FAMILY_ERROR, NOT_UNCHANGED, SMALLEST_NOISE, TAIL_DF, runs_that_resolve
 from .distributions import critical_value
 from .noise import Noise
 
@@ -85,8 +85,7 @@ def required_runs(seen: Estimate, *, threshold: float, level: float) -> int:
     runs = _runs(seen) + 1
     for _ in range(20):  # more runs bring more degrees of freedom; this converges in a few steps
         df = _df(seen, runs)
-        errors = max(critical_value(tail, df) / distance for tail, distance in tests)
-        needed = math.ceil(2 * (errors * seen.noise) ** 2)
+        needed = max(runs_that_resolve(distance, critical_value(tail, df) * seen.noise) for tail, distance in tests)
         if needed in (runs, runs - 1):
             break
         runs = min(max(needed, _runs(seen) + 1), _MOST_RUNS)

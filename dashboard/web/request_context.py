@@ -14,6 +14,7 @@ from werkzeug.exceptions import HTTPException
 
 from ..model.series import Commit, Project, Series, workload_of
 from ..store import Store, queries
+from ..text.markdown import inert
 from .error_messages import advice_of, heading_of, sentence_of
 
 Entry = TypeVar("Entry")
@@ -34,15 +35,23 @@ def default_threshold() -> float:
     return float(current_app.config["THRESHOLD"])
 
 
-def cached(function: Callable[Concatenate[str, More], Value]) -> Callable[Concatenate[str, More], Value]:
-    """Decorator: cache the value of a function of a project, and of more arguments, while the project's data hold."""
+def cached(
+    size: Callable[[Any], int] | None = None,
+) -> Callable[[Callable[Concatenate[str, More], Value]], Callable[Concatenate[str, More], Value]]:
+    """Decorator: cache the value of a function of a project, and of more arguments, while the project's data hold.
 
-    @wraps(function)
-    def read(project: str, /, *more: More.args, **named: More.kwargs) -> Value:
-        key = (f"{function.__module__}.{function.__qualname__}", *more, *named.items())
-        return store().cached(project, key, lambda: function(project, *more, **named))
+    As `store.engine.cached`, for functions of a request.
+    """
 
-    return read
+    def decorate(function: Callable[Concatenate[str, More], Value]) -> Callable[Concatenate[str, More], Value]:
+        @wraps(function)
+        def read(project: str, /, *more: More.args, **named: More.kwargs) -> Value:
+            key = (f"{function.__module__}.{function.__qualname__}", *more, *named.items())
+            return store().cached(project, key, lambda: function(project, *more, **named), size=size)
+
+        return read
+
+    return decorate
 
 
 def project_or_404(name: str) -> Project:
@@ -139,6 +148,7 @@ def register_globals(app: Flask) -> None:
         operator_of=operator_of,
         series_url=series_url,
         commit_url=commit_url,
+        embed_code=embed_code,
     )
     app.context_processor(_frame)
 
@@ -184,6 +194,19 @@ def _beginning(endpoint: str, project: str, argument: str) -> str:
         names: dict[str, Any] = {"project": project, argument: "0"}
         g.beginnings[endpoint, project] = url_for(endpoint, **names).removesuffix("0")
     return str(g.beginnings[endpoint, project])
+
+
+def external_url(endpoint: str, **names: str) -> str | None:
+    """The absolute URL of a page; None in an exported site, which has no server."""
+    return None if request.environ.get("warpwatch.site") else url_for(endpoint, _external=True, **names)
+
+
+def embed_code(label: str, badge: str, page: str) -> str | None:
+    """Markdown of a badge that links to a page, both by their paths; None in an exported site."""
+    if request.environ.get("warpwatch.site"):
+        return None
+    image, target = (f"{request.host_url}{path[1:]}".replace("(", "%28").replace(")", "%29") for path in (badge, page))
+    return f"[![{inert(label)}]({image})]({target})"
 
 
 def static_file(name: str) -> str:

@@ -95,3 +95,11 @@ def test_from_zero_the_floor_alone_tells(head: float, verdict: Verdict) -> None:
 def test_each_of_a_family_has_its_own_threshold() -> None:
     seen = [_seen(0.05, noise=0.001, runs=2, threshold=threshold) for threshold in (0.02, 0.1)]
     assert family_verdicts(seen, [Better.LOWER] * 2, threshold=[0.02, 0.1]) == (Verdict.REGRESSED, Verdict.UNCHANGED)
+
+
+@pytest.mark.parametrize("threshold", [1e-12, 1e-200, 5e-324])
+@pytest.mark.parametrize("change", [0.0, 0.01])
+def test_any_threshold_above_zero_has_a_number_of_runs(threshold: float, change: float) -> None:
+    seen = _seen(change, noise=0.02, runs=2, threshold=threshold)
+    assert seen.runs_needed > 1_000_000
+    assert required_runs(seen, threshold=threshold, level=LEVEL) > 0

@@ -164,7 +164,7 @@ def calibration(host: Host) -> Iterator[Finding]:
     keys = [gpu.uuid for gpu in host.gpus.devices] or [cpu_key(host.read("/proc/cpuinfo") or "")]
     for key in keys:
         path = ceiling_file(host, key)
-        why = "The pages compare latencies with the ceilings measured here, besides the data sheet's peaks."
+        why = "The pages compare latencies with the ceilings measured here, next to the data sheet's peaks."
         fix = f"cd {host.folder} && warpbench calibrate"
         subject = Subject("calibration", str(path))
         try:

@@ -1,6 +1,6 @@
 """Details of a comparison: commits around and between, runs, samples and compiled code."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,6 +11,7 @@ from sqlalchemy import Connection, func, select
 from ...model.compiled_code import CompiledCode
 from ...model.series import Commit, Point
 from .. import schema
+from ..cache import ROW_BYTES
 from ..engine import Store, cached
 from ..mappers import commits_by_id, moment, project_id, series_row
 from ..points import read_samples
@@ -40,7 +41,7 @@ class MachineRuns:
     newest_run: datetime | None
     gpus: tuple[str, ...]
     driver: str | None
-    before: Commit | None  # the newest earlier commit with results on this machine
+    before: Commit | None  # the newest earlier complete commit on this machine, else the newest with results
 
 
 def implementations(store: Store, project: str) -> frozenset[str]:
@@ -96,32 +97,41 @@ def measured_on(store: Store, project: str, commit: str) -> tuple[MachineRuns, .
             .where(run.c.project_id == owner, table.c.hash == commit)
             .order_by(schema.machine.c.name, schema.environment.c.name, run.c.started_ms, run.c.id)
         ).all()
-        groups: dict[tuple[str, str], list[Any]] = {}
-        for row in rows:
-            groups.setdefault((row.machine, row.environment), []).append(row)
-        return tuple(_measured_on(connection, *key, runs) for key, runs in groups.items())
+    groups: dict[tuple[str, str], list[Any]] = {}
+    for row in rows:
+        groups.setdefault((row.machine, row.environment), []).append(row)
+    complete = {machine: _complete_commits(store, project, machine) for machine, _ in groups}
+    with store.read() as connection:
+        return tuple(_measured_on(connection, *key, runs, complete[key[0]]) for key, runs in groups.items())
 
 
 def newest_measured(store: Store, project: str, machines: Collection[str]) -> Commit | None:
     """The newest commit with results on all of these machines; on any if none is given.
 
-    A commit at which only some benchmarks were measured, less than half as many values as at the machine's median
-    commit, is the newest one only where there is no other.
+    One that is not complete on each (`_complete_commits`) is the newest only where there is no other.
+    """
+    first, *others = [_complete_commits(store, project, name) for name in machines or (None,)]
+    complete = (commit for number, commit in first.items() if all(number in other for other in others))
+    return next(complete, None) or _newest_with_results(store, project, machines)
+
+
+@cached(size=lambda commits: ROW_BYTES * len(commits))
+def _complete_commits(store: Store, project: str, machine: str | None) -> Mapping[int, Commit]:
+    """Commits with at least half as many values on a machine, or on all, as its median commit, newest first, by id.
+
+    The others measured some benchmarks only. None where the project has more points than are cached.
     """
     points = project_points(store, project)
     if points is None:
-        return _newest_with_results(store, project, machines)
+        return {}
     index = series_index(store, project)
-    machine_of = np.array([index[number].series.machine for number in points.series.tolist()], dtype=object)
-    is_complete = np.ones(int(points.commit_index.commits.max(initial=0)) + 1, dtype=bool)
-    for name in machines or (None,):
-        on_machine = np.repeat((machine_of == name) | (name is None), np.diff(points.starts))
-        counts = np.bincount(points.points.commit[on_machine & points.has_number], minlength=len(is_complete))
-        is_complete &= (counts > 0) & (2 * counts >= np.median(counts[counts > 0] if counts.any() else counts))
+    is_own = [machine in {None, index[number].series.machine} for number in points.series.tolist()]
+    values = points.points.commit[np.repeat(is_own, np.diff(points.starts)) & points.has_number]
+    counts = np.bincount(values)
+    complete = np.flatnonzero((counts > 0) & (2 * counts >= np.median(counts[counts > 0]))) if len(values) else values
     with store.read() as connection:
-        complete = commits_by_id(connection, np.flatnonzero(is_complete).tolist())
-    newest = max(complete.values(), key=lambda commit: (commit.position, commit.date), default=None)
-    return newest or _newest_with_results(store, project, machines)
+        commits = commits_by_id(connection, complete.tolist())
+    return dict(sorted(commits.items(), key=lambda pair: (pair[1].position, pair[1].date), reverse=True))
 
 
 def _newest_with_results(store: Store, project: str, machines: Collection[str]) -> Commit | None:
@@ -173,7 +183,9 @@ def compiled_at(store: Store, project: str, commit: str, *, operator: str | None
         return compiled_of(connection, row.id, operator) if row is not None else ()
 
 
-def _measured_on(connection: Connection, machine: str, environment: str, rows: list[Any]) -> MachineRuns:
+def _measured_on(
+    connection: Connection, machine: str, environment: str, rows: list[Any], complete: Collection[int]
+) -> MachineRuns:
     run, table = schema.run, schema.commit
     newest = rows[-1]
     earlier = (
@@ -185,9 +197,9 @@ def _measured_on(connection: Connection, machine: str, environment: str, rows: l
             table.c.position < newest.position,
         )
         .order_by(table.c.position.desc())
-        .limit(1)
     )
-    before = connection.execute(earlier).scalar()
+    commits = connection.execute(earlier).scalars().all()
+    before = next((number for number in commits if number in complete), next(iter(commits), None))
     drivers = [gpu["driver"] for row in rows if (gpu := (row.context or {}).get("gpu")) and gpu.get("driver")]
     return MachineRuns(
         machine=machine,

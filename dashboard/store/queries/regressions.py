@@ -5,9 +5,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
-from typing import Any
 
-from sqlalchemy import Connection, Row, Select, Table, select
+from sqlalchemy import Connection, select
 
 from ...model.alert import StatedChange
 from ...model.changepoint import Regression, RegressionGroup, SeriesChange
@@ -15,13 +14,14 @@ from ...model.metric import Metric, metric
 from ...model.series import Commit
 from ...model.verdict import ChangeKind
 from .. import schema
-from ..engine import Store
+from ..cache import ROW_BYTES
+from ..engine import Store, cached
 from ..finding_records import BelowLimits, changes_of, group_record, regression_records, select_findings
 from ..mappers import Workloads, commits_by_id, moment, project_id, series_record, workloads
 from ..points import batches
 from ..policy import read_stated
 from ..statements import id_in
-from .series_list import matching_ids
+from .series_list import matching_keys
 
 
 def below_limits(
@@ -58,34 +58,39 @@ def regressions(
     machine: str | None = None,
     limit: int = 100,
     kind: ChangeKind = ChangeKind.STEP,
+    is_worse: bool = True,
 ) -> tuple[RegressionGroup, ...]:
-    """Changes for the worse of a kind, by commit and machine, newest first; a group's largest time first.
+    """Changes of a kind, for the worse or the better, by commit and machine, newest first.
 
-    Of listed series of judged metrics, without baselines and canaries, which no commit of the
-    project changes; without steps below the project's thresholds.
+    In a group the largest change of a time comes first. Of listed series of judged metrics, without baselines and
+    canaries, which no commit of the project changes; without steps below the project's thresholds.
     """
-
-    def read() -> tuple[RegressionGroup, ...]:
-        with store.read() as connection:
-            groups = regressions_in(connection, project, (kind,))
-        counting = (
-            replace(group, regressions=tuple(one for one in group.regressions if one.counts)) for group in groups
-        )
-        return tuple(group for group in counting if group.regressions)
-
-    # Cached for all machines together: a request may name any machine.
-    groups = store.cached(project, ("regressions", kind), read)
+    groups = _of_kind(store, project, kind, is_worse)
     return tuple(group for group in groups if machine in {None, group.machine})[:limit]
 
 
-def regressions_in(connection: Connection, project: str, kinds: Sequence[ChangeKind]) -> tuple[RegressionGroup, ...]:
+def _bytes(groups: Sequence[RegressionGroup]) -> int:
+    return 4 * ROW_BYTES * sum(len(group.regressions) for group in groups)  # a series and a change each
+
+
+@cached(size=_bytes)  # for all machines together: a request may name any machine
+def _of_kind(store: Store, project: str, kind: ChangeKind, is_worse: bool) -> tuple[RegressionGroup, ...]:
+    with store.read() as connection:
+        groups = regressions_in(connection, project, (kind,), is_worse=is_worse)
+    counting = (replace(group, regressions=tuple(one for one in group.regressions if one.counts)) for group in groups)
+    return tuple(group for group in counting if group.regressions)
+
+
+def regressions_in(
+    connection: Connection, project: str, kinds: Sequence[ChangeKind], *, is_worse: bool = True
+) -> tuple[RegressionGroup, ...]:
     """All of `regressions`, also below the thresholds, as this transaction sees them."""
     owner = project_id(connection, project)
     known = workloads(connection, owner)
     found: list[Regression] = []
     for table in (schema.changepoint, schema.episode):
-        is_chosen = table.c.kind.in_([kind.value for kind in kinds])
-        where = [schema.series.c.project_id == owner, schema.series.c.listed, table.c.is_worse, is_chosen]
+        is_chosen = table.c.kind.in_([kind.value for kind in kinds]) & table.c.is_worse.is_(is_worse)
+        where = [schema.series.c.project_id == owner, schema.series.c.listed, is_chosen]
         rows = connection.execute(select_findings(table).where(*where).order_by(schema.series.c.id)).all()
         below = below_limits(connection, owner, known) if rows and table is schema.changepoint else frozenset()
         found += regression_records(connection, table, rows, known, below)
@@ -172,13 +177,6 @@ def stated_changes(store: Store, key: str) -> tuple[StatedSeriesChange, ...]:
     return tuple(changes)
 
 
-_TABLES = {
-    ChangeKind.STEP: (schema.changepoint,),
-    ChangeKind.NOT_SIGNIFICANT: (schema.changepoint,),
-    ChangeKind.MACHINE_STATE: (schema.changepoint, schema.episode),
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupList:
     """A page of groups, newest first."""
@@ -201,75 +199,12 @@ def unattributed_changes(
     offset: int = 0,
 ) -> GroupList:
     """Groups of changes of one kind, for the worse or the better, of series that match `words`, a query of series."""
-    named = matching_ids(store, project, words) if words.split() else None
-    tables = _TABLES.get(kind, (schema.episode,))
-    with store.read() as connection:
-        owner = project_id(connection, project)
-        known = workloads(connection, owner)
-        below = below_limits(connection, owner, known) if kind is ChangeKind.STEP else frozenset()
-        changes = _Changes(owner, kind, is_worse, below, watched_metrics(connection, owner))
-        all_groups = {key for table in tables for key in changes.groups(connection, table, None)}
-        groups = all_groups
-        if named is not None:
-            groups = {key for table in tables for key in changes.groups(connection, table, named)}
-        commits = commits_by_id(connection, {commit for commit, _ in groups})
-        of_project = select(schema.machine.c.id, schema.machine.c.name).where(schema.machine.c.project_id == owner)
-        names = {row.id: row.name for row in connection.execute(of_project)}
-        chosen = [
-            (commit, machine_id)
-            for commit, machine_id in groups
-            if (machine is None or names[machine_id] == machine) and (since is None or commits[commit].date >= since)
-        ]
-        chosen.sort(key=lambda key: (-commits[key[0]].position, commits[key[0]].hash, names[key[1]]))
-        by_group: dict[tuple[int, int], list[Regression]] = {key: [] for key in chosen[offset : offset + limit]}
-        for table in tables:
-            rows = changes.rows(connection, table, named, by_group)
-            for row, one in zip(rows, regression_records(connection, table, rows, known), strict=True):
-                by_group[row.commit_id, row.machine_id].append(one)
-    return GroupList(
-        groups=tuple(group_record(project, each) for each in by_group.values()),
-        total=len(chosen),
-        any_at_all=bool(all_groups),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Changes:
-    """The changes to list, of both tables of findings."""
-
-    owner: int
-    kind: ChangeKind
-    is_worse: bool
-    below: BelowLimits
-    watched: Watched
-
-    def groups(self, connection: Connection, table: Table, named: frozenset[int] | None) -> set[tuple[int, int]]:
-        """Commit and machine of each group, by id."""
-        series = schema.series
-        columns = (series.c.benchmark_id, series.c.implementation, series.c.metric, series.c.unit)
-        every: Select[Any] = select(series.c.id, *columns, table.c.commit_id, series.c.machine_id).distinct()
-        query = self._chosen(every.join(series, series.c.id == table.c.series_id), table)
-        if named is not None:
-            query = query.where(id_in(connection, series.c.id, named))
-        rows = connection.execute(query).all()
-        return {(row.commit_id, row.machine_id) for row in rows if self._counts(row)}
-
-    def rows(
-        self, connection: Connection, table: Table, named: frozenset[int] | None, groups: Collection[tuple[int, int]]
-    ) -> list[Row[Any]]:
-        """The rows of `select_findings` of these groups."""
-        at_commits = id_in(connection, table.c.commit_id, {commit for commit, _ in groups})
-        rows = connection.execute(self._chosen(select_findings(table), table).where(at_commits)).all()
-        return [
-            row
-            for row in rows
-            if (row.commit_id, row.machine_id) in groups and (named is None or row.id in named) and self._counts(row)
-        ]
-
-    def _chosen(self, query: Select[Any], table: Table) -> Select[Any]:
-        is_listed = (schema.series.c.project_id == self.owner) & schema.series.c.listed
-        return query.where(is_listed, table.c.is_worse.is_(self.is_worse), table.c.kind == self.kind.value)
-
-    def _counts(self, row: Row[Any]) -> bool:
-        is_watched = self.watched(row.benchmark_id, row.implementation, row.metric, row.unit) is not None
-        return is_watched and (row.id, row.commit_id) not in self.below
+    every = groups = _of_kind(store, project, kind, is_worse)
+    if words.split():
+        named = matching_keys(store, project, words)
+        matching = ([one for one in group.regressions if one.series.key in named] for group in every)
+        groups = tuple(group_record(project, each) for each in matching if each)
+    chosen = [
+        group for group in groups if machine in {None, group.machine} and (since is None or group.commit.date >= since)
+    ]
+    return GroupList(groups=tuple(chosen[offset : offset + limit]), total=len(chosen), any_at_all=bool(every))

@@ -59,6 +59,12 @@ def matching_ids(store: Store, project: str, search: str) -> frozenset[int]:
     return frozenset(series_id for series_id, _ in entries)
 
 
+def matching_keys(store: Store, project: str, search: str) -> frozenset[str]:
+    """As `matching_ids`, their keys."""
+    index = series_index(store, project)
+    return frozenset(index[series_id].series.key for series_id in matching_ids(store, project, search))
+
+
 def _in_order(store: Store, project: str, first: tuple[str, ...]) -> Sequence[tuple[int, "IndexedSeries"]]:
     """The series that lists show, in their order."""
 

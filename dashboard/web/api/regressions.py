@@ -56,13 +56,14 @@ def index(project: str, params: RegressionsParams) -> RegressionList:
     machine.
     """
     name = project_or_404(project).name
-    machine = params.machine or None
-    if params.direction == "worse":
-        groups = queries.regressions(store(), name, machine=machine, limit=_MOST_GROUPS, kind=params.kind)
-    else:
-        groups = queries.unattributed_changes(
-            store(), name, params.kind, machine=machine, is_worse=False, limit=_MOST_GROUPS
-        ).groups
+    groups = queries.regressions(
+        store(),
+        name,
+        machine=params.machine or None,
+        limit=_MOST_GROUPS,
+        kind=params.kind,
+        is_worse=params.direction == "worse",
+    )
     start = datetime.combine(params.since, time.min, UTC) if params.since else None
     rows = [
         (group, regression)

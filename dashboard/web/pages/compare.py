@@ -128,12 +128,11 @@ def find(project: Project, name: str) -> Commit:
 
 def _commits(project: Project) -> Sides | None:
     base, head = (request.args.get(side, "").strip() for side in ("base", "head"))
-    newest = _newest(project.name)
-    if not base and not head and len(newest) < 2:
+    if not base and not head and len(_newest(project.name)) < 2:
         return None
-    if not newest:
+    head_commit = find(project, head) if head else queries.newest_measured(store(), project.name, ())
+    if head_commit is None:
         raise NoSideError("No commit has results yet.")
-    head_commit = find(project, head) if head else newest[0]
     base_commit = find(project, base) if base else _before(project.name, head_commit)
     return Sides(
         by=ComparedBy.COMMIT,
@@ -144,10 +143,12 @@ def _commits(project: Project) -> Sides | None:
 
 
 def _before(project: str, head: Commit) -> Commit:
-    """The commit before `head` that one of its machines measured, else the commit before it. Raises NoSideError."""
-    machines = measured_by(project, head)
-    older = [commit for commit in _newest(project) if commit.position < head.position]
-    base = next((commit for commit in older if machines & measured_by(project, commit)), None)
+    """The newest commit that one of its machines measured before `head`, else the commit before it.
+
+    Raises NoSideError.
+    """
+    before = [run.before for run in queries.measured_on(store(), project, head.hash) if run.before is not None]
+    base = max(before, key=lambda commit: commit.position, default=None)
     base = base or queries.between(store(), project, head, head).head_older
     if base is None:
         raise NoSideError(f"No commit before {head.hash[:8]} has results.")
@@ -319,7 +320,7 @@ def _page(project: Project, **shown: Any) -> str:
     )
 
 
-@cached
+@cached()
 def _leaderboard(project: str) -> tuple[KernelStanding, ...]:
     return leaderboard(store(), project, standings_of(project))
 

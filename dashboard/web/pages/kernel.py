@@ -10,6 +10,8 @@ from ...model.naming import name_in_module
 from ...model.series import Commit, Series
 from ...model.verdict import ChangeKind
 from ...store import queries
+from ...text.labels import count, day
+from ...text.markdown import code_span
 from ..figures.heat_map import Reference, by_gpu, heat_map_figure, heat_rows
 from ..figures.history_lines import name_in_project
 from ..request_context import project_or_404, store
@@ -62,15 +64,18 @@ def show(project: str, name: str) -> str:
     shown, shown_rows = by_gpu(kernel, rows) if is_by_gpu else (kernel, rows)
     verdicts = {row.series.key: row.verdict for row in kernel.rows}
     names = _names([row.series for row in kernel.rows])
+    row_word = "workload" if any(row.series.workload for row in kernel.rows) else "benchmark"
+    steps = _newest_steps(kernel)
     return render_template(
         "kernel.html",
         kernel=kernel,
         rows=list(zip(names, rows, strict=True)),
-        row_word="workload" if any(row.series.workload for row in kernel.rows) else "benchmark",
+        row_word=row_word,
         reference=reference,
         references=_REFERENCES if has_several_gpus else _REFERENCES[:2],
         figure=heat_map_figure(shown, shown_rows, names, is_by_gpu=is_by_gpu) if rows else None,
-        newest_steps=_newest_steps(kernel),
+        newest_steps=steps,
+        markdown=_markdown(kernel, steps, row_word),
         has_several_gpus=has_several_gpus,
         is_by_gpu=is_by_gpu,
         height=next((size for size in _HEIGHTS if len(rows) <= size), _HEIGHTS[-1]),
@@ -97,6 +102,16 @@ def _newest_steps(kernel: Kernel) -> NewestSteps | None:
     commit = max((step.commit for step in steps), key=lambda commit: commit.position)
     worse = [step.is_worse for step in steps if step.commit.hash == commit.hash]
     return NewestSteps(commit=commit, better=worse.count(False), worse=worse.count(True))
+
+
+def _markdown(kernel: Kernel, steps: NewestSteps | None, row_word: str) -> str:
+    """One line for a pull request or a chat."""
+    name = f"{code_span(kernel.name)}, {kernel.metric.replace('_', ' ')} on {code_span(kernel.machine)}"
+    if steps is None:
+        return f"- {name}: no {row_word} changed"
+    parts = [f"{number} {word}" for number, word in ((steps.better, "better"), (steps.worse, "worse")) if number]
+    at = f"{code_span(steps.commit.hash[:8])} ({day(steps.commit.date)})"
+    return f"- {name}: {', '.join(parts)} of {count(len(kernel.rows), row_word)} at {at}"
 
 
 def _names(series: list[Series]) -> list[str]:

@@ -17,6 +17,7 @@ from ...model.verdict import NoiseSource
 from ...statistics.arrival import Pause
 from ...statistics.distributions import Share, counted_share
 from ...store import queries
+from ...store.cache import ROW_BYTES
 from ...store.column_records import MachineHistory, ReasonCount, RunConditions, Software
 from ...store.rejected_files import rejected_files
 from .. import clock
@@ -148,7 +149,7 @@ def _summary(
     return replace(summary, problem=problem, command=command)
 
 
-@cached
+@cached(size=lambda sample: ROW_BYTES * (len(sample[0]) + len(sample[1])))
 def _sample(project: str, machine: str) -> tuple[tuple[Detectable, ...], tuple[RunConditions, ...]]:
     """Detectable changes of a sample of the machine's series, and the conditions of its runs.
 
@@ -186,7 +187,7 @@ def _problem(summary: RunnerSummary, series: int) -> tuple[str, str]:
     return "", ""
 
 
-@cached
+@cached(size=lambda data: ROW_BYTES * len(data.conditions) if data is not None else 0)
 def machine_data(project: str, machine: str) -> MachineData | None:
     """History and trust of the machine; None without results."""
     history = queries.machine_history(store(), project, machine)
@@ -228,7 +229,7 @@ def _moments(pause: Pause | None) -> tuple[datetime, datetime] | None:
     return datetime.fromtimestamp(pause.start_s, UTC), datetime.fromtimestamp(pause.end_s, UTC)
 
 
-@cached
+@cached()
 def _equal_code(project: str) -> dict[str, EqualCodeSpread]:
     """Spread of equal code by machine, for machines with enough pairs."""
     pairs: dict[str, list[tuple[float, float]]] = {}

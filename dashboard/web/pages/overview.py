@@ -21,6 +21,7 @@ from ...model.quantities import ratio, share
 from ...model.series import Commit, workload_of
 from ...statistics.arrival import Arrival, is_archived
 from ...store import queries
+from ...store.cache import ROW_BYTES
 from ...store.queries.standings import YEAR_DAYS
 from ...text.change_words import cause_words
 from ...text.labels import count
@@ -237,7 +238,7 @@ def _kernel_word(lines: Iterable[KernelLine]) -> str:
     return "Module" if all(line.name == line.module for line in lines) else "Suite"
 
 
-@cached
+@cached(size=lambda data: ROW_BYTES * len(data.lines))  # of entries that `standings_of` counts
 def overview_data(project: str) -> OverviewData:
     standings = standings_of(project)
     lines = kernel_lines(standings)
@@ -262,13 +263,13 @@ def overview_data(project: str) -> OverviewData:
     )
 
 
-@cached
+@cached()
 def headlines_of(project: str) -> tuple[Headline, ...]:
     """Standing of a project's kernels against the baselines, by machine."""
     return headlines(store(), project, standings_of(project))
 
 
-@cached
+@cached()
 def _curves(project: str) -> dict[str, KernelCurve]:
     return kernel_curves(store(), project, overview_data(project).lines)
 

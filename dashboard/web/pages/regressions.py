@@ -25,7 +25,7 @@ from ...text.labels import count, day
 from ...text.markdown import code_span, inert
 from .. import clock
 from ..figures.inline_charts import StepChart, step_chart
-from ..request_context import page_number, pagination, project_or_404, search_query, store
+from ..request_context import external_url, page_number, pagination, project_or_404, search_query, store
 
 bp = Blueprint("regressions", __name__)
 
@@ -168,9 +168,8 @@ def _stories(project: Project, items: Sequence[TriageItem]) -> list[Story]:
 
 def _bytes(story: Story) -> int:
     texts = len(story.details.cause) + len(story.details.log) + len(story.details.reproduce or "")
-    drawn = len(story.chart.line) + len(story.chart.baseline) + 100 * len(story.chart.dots) if story.chart else 0
     code = len(story.details.code.differences) if story.details.code is not None else 0
-    return texts + drawn + ROW_BYTES * (code + len(story.details.suspects))
+    return texts + _chart_bytes(story.chart) + ROW_BYTES * (code + len(story.details.suspects))
 
 
 def _shown(project: Project, items: Sequence[TriageItem]) -> tuple[ShownItem, ...]:
@@ -189,21 +188,33 @@ def _shown(project: Project, items: Sequence[TriageItem]) -> tuple[ShownItem, ..
                 item.total,
                 item.commit,
                 story.details.cause,
-                _address("regressions.one", item=item.seen.key),
+                external_url("regressions.one", project=project.name, item=item.seen.key),
             ),
         )
         for item, story in zip(items, stories, strict=True)
     )
 
 
-def _charts(project: Project, changes: Sequence[Regression | None]) -> tuple[StepChart | None, ...]:
-    known = [change for change in changes if change is not None]
-    lines = iter(queries.step_lines(store(), project.name, known))
-    found = [next(lines) if change is not None else None for change in changes]
-    return tuple(
-        step_chart(line, one.change) if line is not None and one is not None else None
-        for line, one in zip(found, changes, strict=True)
-    )
+def _charts(project: Project, changes: Sequence[Regression | None]) -> Sequence[StepChart | None]:
+    """The cached chart of each change."""
+
+    def key(one: Regression | None) -> Hashable | None:
+        return ("step chart", one.series.key, one.change.kind, one.change.commit.hash) if one is not None else None
+
+    def read(changes: Sequence[Regression | None]) -> list[StepChart | None]:
+        known = [change for change in changes if change is not None]
+        lines = iter(queries.step_lines(store(), project.name, known))
+        found = [next(lines) if change is not None else None for change in changes]
+        return [
+            step_chart(line, one.change) if line is not None and one is not None else None
+            for line, one in zip(found, changes, strict=True)
+        ]
+
+    return store().cached_each(project.name, changes, key, read, size=_chart_bytes)
+
+
+def _chart_bytes(chart: StepChart | None) -> int:
+    return len(chart.line) + len(chart.baseline) + 100 * len(chart.dots) if chart is not None else 0
 
 
 def _markdown(worst: Regression | None, total: int, commit: Commit, cause: str, address: str | None) -> str:
@@ -221,13 +232,6 @@ def _markdown(worst: Regression | None, total: int, commit: Commit, cause: str, 
         f" {address}" if address else "",
     ]
     return "".join(parts)
-
-
-def _address(endpoint: str, **names: str) -> str | None:
-    """The absolute URL of a page of this project; None in an exported site, which has no server."""
-    if request.environ.get("warpwatch.site"):
-        return None
-    return url_for(endpoint, project=(request.view_args or {})["project"], _external=True, **names)
 
 
 def _filter() -> TriageFilter:

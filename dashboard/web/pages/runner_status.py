@@ -1,7 +1,7 @@
 """Data arrival of the machines."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -9,6 +9,7 @@ from ...analysis.slow_decline import slow_declines
 from ...model.overview import OverviewEntry, RowState
 from ...statistics.arrival import Arrival, is_archived
 from ...store import queries
+from ...store.cache import ROW_BYTES
 from ..request_context import cached, store
 
 
@@ -57,13 +58,17 @@ def runners(
     return tuple(sorted(machines, key=lambda runner: (not runner.needs_attention, runner.newest, runner.name)))
 
 
-@cached
+def _bytes(entries: Sequence[OverviewEntry]) -> int:
+    return ROW_BYTES * len(entries)
+
+
+@cached(size=_bytes)
 def machine_standings(project: str, machine: str) -> tuple[OverviewEntry, ...]:
     """State of every series of one machine, without slow declines."""
     return queries.standings(store(), project, machine=machine)
 
 
-@cached
+@cached(size=_bytes)
 def standings_of(project: str) -> tuple[OverviewEntry, ...]:
     """State of every series of a project, for all pages."""
     declines = slow_declines(store(), project)

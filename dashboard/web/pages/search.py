@@ -1,14 +1,16 @@
 """Search by name: a page, and the list under the search box."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from flask import Blueprint, render_template, request, url_for
 
+from ...model.kernel_line import KernelLine
 from ...model.overview import OverviewRow
 from ...store import queries
 from ...store.queries.search import Hit, HitKind, SearchResult
 from ..request_context import project_or_404, search_query, store
+from .overview import overview_data
 from .runner_status import standings_of
 
 bp = Blueprint("search", __name__)
@@ -31,6 +33,7 @@ class HitLink:
     hit: Hit
     url: str
     row: OverviewRow | None = None  # newest value and verdict of a series of ours
+    lines: tuple[KernelLine, ...] = ()  # of a kernel, by machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +66,7 @@ def _page(project: str | None) -> str:
         "search_results.html" if is_live else "search.html",
         words=words,
         project=project,
-        sections=_sections(result, project, words, {} if is_live else _rows(result)),
+        sections=_sections(result, project, words, *(({}, {}) if is_live else (_rows(result), _lines(result)))),
         total=result.total,
         suggestion=result.suggestion,
         all_url=_search_url(project, words),
@@ -77,13 +80,35 @@ def _rows(result: SearchResult) -> dict[str, OverviewRow]:
     return {entry.row.series.key: entry.row for project in projects for entry in standings_of(project)}
 
 
+def _lines(result: SearchResult) -> dict[tuple[str, str], list[KernelLine]]:
+    """Change and standing of the kernels that were found, by project and name."""
+    projects = {hit.project for group in result.kinds if group.kind is HitKind.KERNEL for hit in group.hits}
+    lines: dict[tuple[str, str], list[KernelLine]] = {}
+    for project in sorted(projects):
+        for line in overview_data(project).lines:
+            lines.setdefault((project, line.name), []).append(line)
+    return lines
+
+
 def _sections(
-    result: SearchResult, project: str | None, words: str, rows: Mapping[str, OverviewRow]
+    result: SearchResult,
+    project: str | None,
+    words: str,
+    rows: Mapping[str, OverviewRow],
+    lines: Mapping[tuple[str, str], Sequence[KernelLine]],
 ) -> tuple[HitSection, ...]:
     return tuple(
         HitSection(
             heading=HEADINGS[group.kind],
-            links=tuple(HitLink(hit=hit, url=_hit_url(hit, words), row=rows.get(hit.place)) for hit in group.hits),
+            links=tuple(
+                HitLink(
+                    hit=hit,
+                    url=_hit_url(hit, words),
+                    row=rows.get(hit.place),
+                    lines=tuple(lines.get((hit.project, hit.place), ())) if group.kind is HitKind.KERNEL else (),
+                )
+                for hit in group.hits
+            ),
             total=group.total,
             more=url_for("series.search", project=project, q=words)
             if project is not None and group.kind is HitKind.SERIES and group.total > len(group.hits)

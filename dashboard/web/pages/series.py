@@ -28,10 +28,19 @@ from ..figures.history_lines import name_in_project
 from ..figures.history_markers import canary_summary
 from ..figures.history_view import HistoryView, Scale, Spacing, baselines_of
 from ..figures.style import look, page_json
-from ..request_context import Pagination, current_url, page_number, pagination, project_or_404, search_query, store
+from ..request_context import (
+    Pagination,
+    current_url,
+    external_url,
+    page_number,
+    pagination,
+    project_or_404,
+    search_query,
+    store,
+)
 from .point import panel
 from .runner_status import standings_of
-from .series_answer import answer_markdown, last_change, permanent_link, series_answer
+from .series_answer import answer_markdown, last_change, series_answer
 
 MAX_OVERLAYS = 6
 FOUND_SERIES = 12  # results of the overlay search
@@ -194,7 +203,7 @@ def show(project: str, key: str) -> str:
         siblings=siblings,
         canaries=canary_summary(shown.history.canaries),
         pagination=Pagination(number=number, size=LISTED, total=shown.extent.points),
-        beside=overlay_rows(shown.added),
+        overlays=overlay_rows(shown.added),
         choices=overlay_choices(shown, siblings, queries.elsewhere(store(), key), _find_overlays(own)),
         words=search_query("find"),
         point=_point(key, changed),
@@ -202,7 +211,7 @@ def show(project: str, key: str) -> str:
         answer=answer,
         later=later_sentence(answer.later, own.metric) if answer.later is not None else "",
         markdown=answer_markdown(shown, answer, kernel),
-        permanent_link=permanent_link(key),
+        permanent_link=external_url("short.series", key=key),
         units=_units(shown),
     )
 

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from flask import request, url_for
-
 from ...analysis.causes import Lead, cause_sentence, lead_over_baseline, likely_causes
 from ...model import quantities
 from ...model.changepoint import SeriesChange
@@ -17,7 +15,7 @@ from ...text.change_words import certainty, direction, later_sentence, levels
 from ...text.labels import count, day
 from ...text.markdown import code_span, inert
 from ..figures.style import look
-from ..request_context import store
+from ..request_context import external_url, store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +101,6 @@ def _standing(row: OverviewRow | None, lead: Lead | None) -> tuple[str, ...]:
     return tuple(words)
 
 
-def permanent_link(key: str) -> str | None:
-    """The short address of a series; None in an exported site, which has no server."""
-    return None if request.environ.get("warpwatch.site") else url_for("short.series", key=key, _external=True)
-
-
 def answer_markdown(shown: ShownHistory, answer: SeriesAnswer, kernel: str) -> str:
     """The answer as Markdown for a pull request or a chat."""
     series, change = shown.history.series, answer.change
@@ -122,6 +115,6 @@ def answer_markdown(shown: ShownHistory, answer: SeriesAnswer, kernel: str) -> s
         if part:
             lines.append(f"- {part}")
     lines += [f"- {inert(cause)}" for cause in answer.causes]
-    if (address := permanent_link(series.key)) is not None:
+    if (address := external_url("short.series", key=series.key)) is not None:
         lines += ["", address]
     return "\n".join(lines)

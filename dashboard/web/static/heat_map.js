@@ -25,8 +25,8 @@
       layout.yaxis.ticktext = short(layout.yaxis.ticktext);
       layout.yaxis.tickfont = { ...layout.yaxis.tickfont, size: 9 };
       layout.margin = { ...layout.margin, r: 38 };
-      const beside = { xref: "paper", x: 1, xanchor: "left", showarrow: false, font: layout.yaxis.tickfont };
-      layout.annotations = layout.meta.newest.map((text, y) => ({ ...beside, y, text })); // no room above the columns
+      const label = { xref: "paper", x: 1, xanchor: "left", showarrow: false, font: layout.yaxis.tickfont };
+      layout.annotations = layout.meta.newest.map((text, y) => ({ ...label, y, text })); // no room above the columns
     }
     const names = narrow ? 130 : Math.min(330, 7 * Math.max(...layout.yaxis.ticktext.map((name) => name.length)));
     const commits = layout.xaxis.ticktext.length;

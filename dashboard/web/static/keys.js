@@ -52,7 +52,7 @@
     );
   }
 
-  // The item in which the focus is, else the last one: a click beside the list does not lose the place.
+  // The item in which the focus is, else the last one: a click outside the list does not lose the place.
   function here() {
     const all = items();
     const focused = all.find((each) => each.contains(document.activeElement));

@@ -1,4 +1,4 @@
-// What pages do besides being read: filters that apply at once, tables that sort, commands that copy.
+// Behaviour of every page: filters that apply at once, tables that sort, commands that copy.
 
 // On a phone the row of pages is wider than the screen: the current one is brought into view.
 const tab = document.querySelector(".ww-tabs [aria-current]");

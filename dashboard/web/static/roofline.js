@@ -16,7 +16,7 @@
     window.Plotly.Fx.unhover(plot);
   }
 
-  // A kernel's name stands beside its point where no point and no other name is.
+  // A kernel's name stands next to its point where no point and no other name is.
   function nameWithRoom(Plotly) {
     const place = plot.data.findIndex((trace) => trace.name === "names");
     if (place < 0) return;

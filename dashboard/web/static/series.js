@@ -29,7 +29,7 @@
     layout.xaxis.ticktext = named.map((index) => `${commits[index]}<br>${days[index]}`);
   }
 
-  // Labels stand beside their commit: changes in two lanes over the plot, marks in their strip. Which come first in the
+  // Labels stand next to their commit: changes in two lanes over the plot, marks in their strip. Which come first in the
   // figure are more important; one that finds no room is hidden until the reader comes closer.
   function makeRoom(layout, width) {
     if (!layout.xaxis.range) return;

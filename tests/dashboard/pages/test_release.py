@@ -1,7 +1,7 @@
 """The release report as a page, as Markdown, as JSON and by the command."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -116,21 +116,50 @@ def test_the_base_is_the_newest_tag_by_default(own: Settings) -> None:
 
 
 def test_a_commit_of_some_benchmarks_only_is_not_the_default(tmp_path: Path) -> None:
-    asv, store = AsvResults(tmp_path / "results"), Store(str(tmp_path / "history.db"))
-    cases = [str(number) for number in range(10)]
-    asv.benchmark("suite.time_it", case=cases)
-    for number in range(4):
-        some = cases if number < 3 else cases[:1]
-        asv.commit(number, {"suite.time_it": asv.row([1.0 for _ in some], [some])})
-    asv.load(store)
+    store = _with_partial_commits(tmp_path, partial=[3], commits=4)
     complete = queries.newest_measured(store, "demo", ())
     assert complete is not None
     assert complete.hash == hash_of(2)
     assert queries.newest_of_machines(store, "demo", "box", "box") == (complete, complete)
+    asked = _compared_by_default(store)
+    assert (asked["base"], asked["head"]) == (hash_of(1), hash_of(2))
     store.close()
-    page = create_app(Settings(database=str(tmp_path / "history.db"))).test_client().get("/demo/release").text
+
+
+def test_a_commit_is_compared_with_the_complete_one_before_it(tmp_path: Path) -> None:
+    store = _with_partial_commits(tmp_path, partial=[3], commits=5)
+    before = {number: _before(store, hash_of(number)) for number in range(5)}
+    assert before == {0: None, 1: hash_of(0), 2: hash_of(1), 3: hash_of(2), 4: hash_of(2)}
+    asked = _compared_by_default(store)
+    assert (asked["base"], asked["head"]) == (hash_of(2), hash_of(4))
+    page = _client(store).get(f"/demo/commit/{hash_of(4)}").text
     assert f"/demo/commit/{hash_of(2)}" in page
-    assert f"/demo/commit/{hash_of(3)}" not in page
+    assert "missing" not in page
+    store.close()
+
+
+def _with_partial_commits(folder: Path, *, partial: Sequence[int], commits: int) -> Store:
+    asv, store = AsvResults(folder / "results"), Store(str(folder / "history.db"))
+    cases = [str(number) for number in range(10)]
+    asv.benchmark("suite.time_it", case=cases)
+    for number in range(commits):
+        some = cases[:1] if number in partial else cases
+        asv.commit(number, {"suite.time_it": asv.row([1.0 for _ in some], [some])})
+    asv.load(store)
+    return store
+
+
+def _before(store: Store, commit: str) -> str | None:
+    (run,) = queries.measured_on(store, "demo", commit)
+    return run.before.hash if run.before is not None else None
+
+
+def _client(store: Store) -> FlaskClient:
+    return create_app(Settings(database=str(store.sqlite_file))).test_client()
+
+
+def _compared_by_default(store: Store) -> Mapping[str, str]:
+    return _client(store).get("/demo/compare", follow_redirects=True).request.args
 
 
 def test_an_unknown_commit_is_named(client: FlaskClient) -> None:

@@ -116,12 +116,12 @@ def test_without_a_script_enter_leads_to_the_results(address: str, browser: Brow
 
 
 def hits(client: FlaskClient, words: str) -> dict[str, list[tuple[str, str, str]]]:
-    """By heading: the address, the name and what stands beside it."""
+    """By heading: the address, the name and its details."""
     page = client.get("/kernels/search", query_string={"q": words}).text
     found = {}
     for section in re.findall(r'<section class="ww-hits".*?</section>', page, re.DOTALL):
         lines = re.findall(r'href="([^"]+)" data-hit>(.*?)</a>', section, re.DOTALL)
-        names = [re.findall(r'class="ww-hit-(?:name|beside)">([^<]*)', line) or [line] for _, line in lines]
+        names = [re.findall(r'class="ww-hit-(?:name|more)">([^<]*)', line) or [line] for _, line in lines]
         found[section.partition('aria-label="')[2].partition('"')[0]] = [
             (html.unescape(address), each[0], each[-1]) for (address, _), each in zip(lines, names, strict=True)
         ]
@@ -176,3 +176,13 @@ def test_a_hostile_name_in_the_list_stays_text(address: str, new_tab: Callable[.
     assert tab.page.locator(f"{_LIST} img, {_LIST} script").count() == 0
     assert "owned" not in tab.page.title()
     assert tab.complaints == []
+
+
+def test_kernels_are_found_with_their_standing(history_store: Settings) -> None:
+    with a_client(history_store) as client:
+        page = client.get("/kernels/search?q=flash_attention").text
+        overview = client.get("/kernels/").text
+    (kernels,) = re.findall(r'aria-label="Kernels".*?</section>', page, re.DOTALL)
+    ratios = re.findall(r'<b class="ww-value">([\d.]+×)</b>', kernels)
+    assert ratios
+    assert all(ratio in overview for ratio in ratios)

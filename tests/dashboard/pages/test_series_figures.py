@@ -119,7 +119,7 @@ def test_marks_have_a_strip_with_a_sign_each_and_their_words() -> None:
     assert len(figure["layout"]["shapes"]) == 2  # a note has no line of its own
 
 
-def test_series_beside_have_a_small_plot_each_in_their_own_unit_on_the_same_axis() -> None:
+def test_overlaid_series_have_a_small_plot_each_in_their_own_unit_on_the_same_axis() -> None:
     shown = whole_history(_history(*(_point(n) for n in range(4))), HistoryView())
     overlays = tuple(
         OtherHistory(

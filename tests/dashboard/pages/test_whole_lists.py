@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import re
 from html import unescape
 
@@ -72,8 +73,9 @@ def test_pages_link_to_their_data_and_badges(client: FlaskClient, history_store:
         "regressions": ("regressions?format=csv",),
         "machines": ("machines?format=csv", "canaries?format=csv"),
         "roofline": ("roofline?format=csv",),
-        "kernel/rope": ("badge/verdict.svg?kernel=rope",),
-        f"compare?base={before.hash}&head={newest.hash}": ("comparison?",),
+        "kernel/rope": ("badge/verdict.svg?kernel=rope", "overview?machine="),
+        f"compare?base={before.hash}&head={newest.hash}": ("format=markdown", "comparison?", "release?"),
+        f"release?base={before.hash}&head={newest.hash}": ("format=markdown", "release?"),
     }
     for page, links in wanted.items():
         text = client.get(f"/kernels/{page}").text
@@ -82,3 +84,8 @@ def test_pages_link_to_their_data_and_badges(client: FlaskClient, history_store:
         ]
         assert all(any(link in one for one in found) for link in links), (page, found)
         assert {client.get(link).status_code for link in found} == {200}, page
+        embedded = re.findall(r'id="share-embed">\[!\[.*?\]\((.*?)\)\]\((.*?)\)<', text)
+        assert bool(embedded) is any("/badge/" in link for link in found), page
+        for address in map(unescape, itertools.chain(*embedded)):
+            assert address.startswith("http://localhost/")
+            assert client.get(address).status_code == 200, address
