@@ -18,6 +18,8 @@ ASV := $(BIN)/python -m asv
 INSTALL := $(BIN)/python -m pip install --quiet --quiet
 # asv builds commits in an environment of its own; ninja and the pip-installed nvcc are found through here.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Python keeps compiled modules, also where a container forbids it: else each pytest compiles its plugins again.
+export PYTHONDONTWRITEBYTECODE :=
 
 # With an NVIDIA driver PyTorch's CUDA build, elsewhere the CPU build where its index answers.
 # 2.13.0 everywhere, so that a baseline's change is never a silent PyTorch upgrade, and the Triton that its CUDA build
