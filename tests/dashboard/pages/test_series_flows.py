@@ -200,14 +200,14 @@ def test_another_series_comes_onto_the_axis_and_leaves_it(
     assert _query(tab)["y"] == ["log"]
     plot = tab.page.locator(".ww-plot")
     assert plot.locator(".subplot.xy5").count() == 1
-    name = tab.page.locator("[aria-labelledby=beside-heading] tbody th").inner_text()
+    name = tab.page.locator("[aria-labelledby=overlays-heading] tbody th").inner_text()
     assert "Triton" in name
     _drag(tab, 0.2, 0.5)
     tab.page.wait_for_url("**from=**")
     tab.page.get_by_role("link", name=re.compile("Remove")).click()
     tab.page.wait_for_url(lambda url: "with=" not in url)
     assert {"from", "y"} <= set(_query(tab))
-    assert tab.page.locator("[aria-labelledby=beside-heading]").count() == 0
+    assert tab.page.locator("[aria-labelledby=overlays-heading]").count() == 0
     assert tab.complaints == []
 
 
