@@ -27,7 +27,7 @@ _TWO_SIDED, _NORMAL_TWO_SIDED = 0.05, 1.96
 _ONE_SIDED, _NORMAL_ONE_SIDED = 0.05, 1.645
 TAIL_DF = 4  # at most, of single runs in one session, however well their noise is known: heavy tails (README.md)
 SMALLEST_NOISE = 0.0005
-_MOST_ERRORS = 1e6  # of one run in a distance: thresholds may be as small as a number can
+_MOST_ERRORS = 1e6  # errors of a run per distance; with a threshold near zero the number of runs would overflow
 
 
 class RunValue(NamedTuple):

@@ -123,6 +123,9 @@ def test_a_commit_of_some_benchmarks_only_is_not_the_default(tmp_path: Path) -> 
     assert queries.newest_of_machines(store, "demo", "box", "box") == (complete, complete)
     asked = _compared_by_default(store)
     assert (asked["base"], asked["head"]) == (hash_of(1), hash_of(2))
+    page = _client(store).get("/demo/release").text
+    assert f"/demo/commit/{hash_of(2)}" in page
+    assert f"/demo/commit/{hash_of(3)}" not in page
     store.close()
 
 
