@@ -155,7 +155,8 @@ class FileWriter:
         marks: Mapping[str, Sequence[str]],
     ) -> int:
         """Add value by value, with a context or after other files of the commit."""
-        self._points.flush()  # stored points are read below
+        if self._points.holds(file.commit):
+            self._points.flush()  # stored points of the commit are read below
         points: dict[tuple[int, int], NewPoint] = {}
         for entry in entries:
             benchmark = self._names.benchmark(self._connection, entry.benchmark)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -215,7 +216,12 @@ def count_series(connection: Connection, project_id: int) -> int:
 
 def plain(parameters: Iterable[str]) -> tuple[str, ...]:
     """Parameter values without the quotes and escapes of `repr`, in which asv stores strings."""
-    return tuple(_unquoted(v) if len(v) > 1 and v[0] == v[-1] and v[0] in "'\"" else v for v in parameters)
+    return tuple(map(_plain, parameters))
+
+
+@lru_cache(maxsize=1 << 14)  # the same few values for every metric of every file
+def _plain(value: str) -> str:
+    return _unquoted(value) if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
 
 
 def _unquoted(value: str) -> str:

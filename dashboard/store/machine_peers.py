@@ -60,6 +60,7 @@ def _read(connection: Connection, project: int, key: _PeerKey) -> dict[int, Peer
         )
         .order_by(series.c.id)
     ).all()
+    rows = [row for row in rows if metric(row.metric, row.unit).noise_family == key[3]]
     index = read_commit_index(connection, project)
     since = np.sort(index.position)[-_COMMITS:].min(initial=UNORDERED_POSITION)
     points = {
@@ -76,7 +77,7 @@ def _read(connection: Connection, project: int, key: _PeerKey) -> dict[int, Peer
     for row in rows:
         own = [point for point in points.get(row.id, ()) if point.gpu in {None, gpu}]
         levels = _levels((point.commit_id, point.value) for point in own if point.value is not None)
-        if levels and min(levels) > 0 and metric(row.metric, row.unit).noise_family == key[3]:
+        if levels and min(levels) > 0:
             suite = row.name.rpartition(".")[0]
             is_control = known.is_rival(suite, row.implementation) or known.is_control(suite, row.implementation)
             peers[row.id] = peer(levels, is_control=is_control)

@@ -40,6 +40,11 @@ class PointBuffer:
         self._reasons: dict[str, int] = {}
         self._parts: list[dict[str, NDArray[Any]]] = []
         self._samples: list[NDArray[np.float64]] = []
+        self._commits: set[int] = set()
+
+    def holds(self, commit: int) -> bool:
+        """Whether points of the commit are not stored yet."""
+        return commit in self._commits
 
     def add_file(self, series: Ints, commit: int, run: int, values: PackedEntries) -> int:
         """Add every value of a file with one run, the first of each series; return their number."""
@@ -54,6 +59,7 @@ class PointBuffer:
             part = {name: column[first] for name, column in part.items()}
         self._parts.append(part)
         self._samples.append(samples)
+        self._commits.add(commit)
         return len(distinct)
 
     def add(self, points: Sequence[NewPoint]) -> None:
@@ -75,6 +81,7 @@ class PointBuffer:
             }
         )
         self._samples.append(np.array([sample for point in points for sample in point.samples], dtype=np.float64))
+        self._commits.update(point.commit for point in points)
 
     def flush(self) -> None:
         """Write the added points; their series become stale."""
@@ -82,7 +89,7 @@ class PointBuffer:
             return
         columns = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
         samples = np.concatenate(self._samples)
-        self._parts, self._samples = [], []
+        self._parts, self._samples, self._commits = [], [], set()
         if not len(columns["series"]):  # files without any value
             return
         series = sorted(set(columns["series"].tolist()))  # numpy.unique would load masked arrays for it
