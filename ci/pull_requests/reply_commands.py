@@ -17,7 +17,7 @@ _OK_TO_TEST = re.compile(r"\s*/ok to test\b(?P<commit>[^\n]*)")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-class RefusedError(Exception):
+class CommandRefusedError(Exception):
     """The command is refused; the message gives the reason to its author."""
 
 
@@ -43,10 +43,10 @@ def accept_reply(output: Path) -> None:
             try:
                 parse_acceptance(line)
             except ValueError as error:
-                raise RefusedError(f"expected `/warpwatch accept {SYNTAX}`") from error
+                raise CommandRefusedError(f"expected `/warpwatch accept {SYNTAX}`") from error
         run = repository.workflow_run(pull.head, NAME)
         if run is None:
-            raise RefusedError(f"{pull.head} is not measured yet; reply again after its report")
+            raise CommandRefusedError(f"{pull.head} is not measured yet; reply again after its report")
         with output.open("a", encoding="utf-8") as file:
             file.write(f"pull={pull.number}\nhead={pull.head}\nrun={run}\n")
         return f"{pull.head} of #{pull.number} is reported again from run {run}: accepted by {comment.author}"
@@ -97,7 +97,7 @@ def _handle(
 ) -> None:
     """Carries out the command in the event's comment, and answers its author.
 
-    `do` returns the line to print, or raises RefusedError or ForgeError. After a ForgeError the job fails too.
+    `do` returns the line to print, or raises CommandRefusedError or ForgeError. After a ForgeError the job fails too.
     """
     try:
         comment = new_comment(Event.of_workflow())
@@ -110,7 +110,7 @@ def _handle(
     try:
         try:
             done = do(comment, repository)
-        except RefusedError as refused:
+        except CommandRefusedError as refused:
             _refuse(repository, comment, f"{refusal}; {refused}.")
             click.echo(f"{refusal}, {comment.author}: {refused}")
             return
@@ -137,23 +137,23 @@ def _refuse(repository: Repository, comment: NewComment, text: str) -> None:
 
 
 def _open_pull_request(comment: NewComment, repository: Repository, verb: str) -> PullRequest:
-    """The comment's pull request. Raises RefusedError unless it is open and the author has write access."""
+    """The comment's pull request. Raises CommandRefusedError unless it is open and the author has write access."""
     if not with_retries(lambda: repository.thread(comment.pull).may_write(comment.author)):
-        raise RefusedError(f"only users with write access can {verb}")
+        raise CommandRefusedError(f"only users with write access can {verb}")
     pull = repository.pull_request(comment.pull)
     if not pull.is_open:
-        raise RefusedError("this pull request is not open")
+        raise CommandRefusedError("this pull request is not open")
     return pull
 
 
 def _verify_reviewed(comment: NewComment, pull: PullRequest) -> None:
-    """Raises RefusedError unless the comment has the full hash of the newest commit: no other one was reviewed."""
+    """Raises CommandRefusedError unless the comment has the full hash of the newest commit, which was reviewed."""
     match = _OK_TO_TEST.match(comment.body)
     commit = match["commit"].strip() if match else ""
     if not _COMMIT.fullmatch(commit):
-        raise RefusedError(f"give the full hash of the commit that you reviewed: `/ok to test {pull.head}`")
+        raise CommandRefusedError(f"give the full hash of the commit that you reviewed: `/ok to test {pull.head}`")
     if pull.head != commit:
-        raise RefusedError(
+        raise CommandRefusedError(
             f"{commit} is not the newest commit of this pull request. If you reviewed that one: "
             f"`/ok to test {pull.head}`"
         )

@@ -194,16 +194,16 @@ _DIGITS = 10
 _KEPT_DAYS = 30  # so long may a push be away
 
 
-class ArchiveError(Exception):
+class RunArchiveError(Exception):
     """A run cannot be archived; the message names the file."""
 
 
 def archive_run(results: Path, commit: str) -> None:
-    """Archives the result files of a commit (full hash) as they are now, if there are any. Raises ArchiveError."""
+    """Archives the result files of a commit (full hash) as they are now, if there are any. Raises RunArchiveError."""
     try:
         _archive(results, commit)
     except OSError as error:
-        raise ArchiveError(
+        raise RunArchiveError(
             f"cannot archive the results of {commit[:8]} before a run overwrites them: {error.filename or results}:"
             f" {error.strerror}"
         ) from error

@@ -14,7 +14,7 @@ from ..policy.committed_policy import limits_stated_in
 from ..policy.policy_file import PolicyError
 from ..retries import UnavailableError
 from .queue import default_queue_folder, open_queue
-from .upload import PushResult, RefusedError, SettingsError, Upload, UploadTooLargeError, check_server
+from .upload import PushResult, SettingsError, Upload, UploadRefusedError, UploadTooLargeError, check_server
 from .upload import push as push_results
 from .upload import watch as watch_results
 
@@ -25,7 +25,7 @@ def state_limits(results: Path, upload: Upload, say: Callable[[str], None]) -> N
         stated = limits_stated_in(results)
         if stated is not None:
             upload.state(stated)
-    except (PolicyError, OSError, UnavailableError, RefusedError, SettingsError, UploadTooLargeError) as error:
+    except (PolicyError, OSError, UnavailableError, UploadRefusedError, SettingsError, UploadTooLargeError) as error:
         say(f"warning: the thresholds of the policy file were not sent: {error}")
 
 

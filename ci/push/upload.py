@@ -47,7 +47,7 @@ class UploadResult:
     warnings: tuple[str, ...] = ()
 
 
-class RefusedError(Exception):
+class UploadRefusedError(Exception):
     """The server will never accept this batch."""
 
     def __init__(self, message: str, *, reasons: tuple[str, ...] = ()) -> None:
@@ -83,7 +83,7 @@ class Upload:
         return parts.scheme == "http" and not is_loopback(parts.hostname or "")
 
     def send(self, body: bytes) -> UploadResult:
-        """Sends a batch. Raises UnavailableError, RefusedError, UploadTooLargeError or SettingsError."""
+        """Sends a batch. Raises UnavailableError, UploadRefusedError, UploadTooLargeError or SettingsError."""
         digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
         # RFC 9530: the server refuses a body that changed in transit
         answer = self._request("POST", self.url, body, "application/zstd", {"Content-Digest": f"sha-256=:{digest}:"})
@@ -133,7 +133,7 @@ class Upload:
         if status == 413:
             return UploadTooLargeError(text)
         if status in {415, 422}:
-            return RefusedError(text, reasons=tuple(map(str, fields.get("set_aside", ()))))
+            return UploadRefusedError(text, reasons=tuple(map(str, fields.get("set_aside", ()))))
         if status >= 500 or status in _RETRIABLE:
             return UnavailableError(
                 f"{self.server} cannot accept results now ({status}): {text}", requested_wait_s(answer.headers)
@@ -261,7 +261,7 @@ def _send_one(queue: PushQueue, batch: Batch, upload: Upload, sent: PushResult, 
             return
         say(f"{count_results(body)} files at once are too large for the server: {error} Sending them in two halves")
         queue.replace(batch, parts)
-    except RefusedError as error:
+    except UploadRefusedError as error:
         _quarantine(queue, batch, error.reasons, sent)
     else:
         sent.accepted.append(accepted)

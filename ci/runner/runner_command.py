@@ -20,7 +20,7 @@ from ..host_lock import HostLockError, gpu_lock, with_gpu_lock
 from ..options import folder_option
 from ..policy.policy_file import find_policy, read_usable_policy
 from ..policy.policy_model import Policy
-from ..push.batch import ArchiveError, archive_run
+from ..push.batch import RunArchiveError, archive_run
 from .clock_lock import locked, reset
 from .confirmation import Confirmation, day_budget
 from .register_command import register
@@ -117,7 +117,7 @@ def _measure_and_confirm(
             except GateError as error:  # the results are stored; the other commits are measured
                 say(f"{commit[:8]}: no further runs: {error}")
         confirmation.runs.store.close()
-    except (ArchiveError, HostLockError, NoResultsError) as error:
+    except (RunArchiveError, HostLockError, NoResultsError) as error:
         raise CannotTellError(str(error)) from error
     if failed:
         raise click.ClickException(f"asv could not measure {', '.join(failed)}; its output above has the reasons")

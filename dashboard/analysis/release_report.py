@@ -58,7 +58,7 @@ class LatencyChange(Schema):
         return self.removed > 0 and not self.workloads and not self.new
 
 
-class MetricChange(Schema):
+class OtherMetricChange(Schema):
     """Series of one metric other than latency that changed, of one kernel on one machine."""
 
     machine: str
@@ -92,7 +92,7 @@ class ReleaseReport(Schema):
     machines: tuple[LatencyChange, ...]
     kernels: tuple[LatencyChange, ...]
     """The largest improvement first; new ones, then removed ones, last."""
-    others: tuple[MetricChange, ...]
+    others: tuple[OtherMetricChange, ...]
     """Regressions first."""
     notes: tuple[str, ...]
     """Remarks on the comparison as a whole."""
@@ -237,7 +237,7 @@ def _geometric_mean(ratios: Iterable[float | None]) -> float | None:
     return geometric_mean(known) if known else None
 
 
-def _others(rows: Iterable[ComparisonRow], latencies: Iterable[ComparisonRow]) -> tuple[MetricChange, ...]:
+def _others(rows: Iterable[ComparisonRow], latencies: Iterable[ComparisonRow]) -> tuple[OtherMetricChange, ...]:
     """Changed series of other metrics, by kernel."""
     metrics = {row.series.metric for row in latencies}
     groups: dict[tuple[str, str, str, str, bool], list[ComparisonRow]] = defaultdict(list)
@@ -249,7 +249,7 @@ def _others(rows: Iterable[ComparisonRow], latencies: Iterable[ComparisonRow]) -
     for (machine, kernel, metric, unit, is_worse), group in groups.items():
         record = group[0].series.metric_record
         found.append(
-            MetricChange(
+            OtherMetricChange(
                 machine=machine,
                 kernel=kernel,
                 metric=metric,

@@ -21,10 +21,9 @@ from .import_limits import (
     FILE_PROBLEMS,
     FILE_SAMPLES,
     FILE_VALUES,
+    VALUE_SAMPLES,
 )
 from .input_files import BeyondLimitError, BrokenFileError, check_commit, read_json
-
-_MOST_SAMPLES = 2**31 - 1  # limit of an INTEGER column
 
 
 class ValueLists:
@@ -149,7 +148,7 @@ def _floats(raw: list[Any]) -> Floats:
 def _integers(raw: list[Any]) -> Ints:
     """Counts, with -1 for anything that is not a count."""
     column = _floats(raw)
-    column[~((column >= 0) & (column <= _MOST_SAMPLES))] = -1
+    column[~((column >= 0) & (column <= VALUE_SAMPLES))] = -1
     return column.astype(np.int64)
 
 

@@ -27,6 +27,7 @@ CONTEXT_RECORDS = 200_000  # lines of a context file
 FILE_VALUES = 500_000  # one null may stand for all combinations of a benchmark's parameters
 FILE_SAMPLES = 5_000_000
 FILE_BENCHMARKS = 10_000
+VALUE_SAMPLES = 2**31 - 1  # said to be behind a value; an INTEGER column holds no more
 BENCHMARK_COMBINATIONS = 100_000  # of one benchmark's parameters
 BENCHMARK_PARAMETERS = 64
 FILE_PROBLEMS = 100  # parts left out of a file that warnings name

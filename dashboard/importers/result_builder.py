@@ -11,10 +11,15 @@ from typing import Any
 from ..model.result_file import LATEST_MS, BenchmarkSpec, Entry, ResultFile, Value, storable, storable_name
 from ..model.series import Status
 from .asv import machine_details, some_problems
-from .import_limits import BENCHMARK_COMBINATIONS, BENCHMARK_PARAMETERS, FILE_BENCHMARKS, FILE_SAMPLES, FILE_VALUES
+from .import_limits import (
+    BENCHMARK_COMBINATIONS,
+    BENCHMARK_PARAMETERS,
+    FILE_BENCHMARKS,
+    FILE_SAMPLES,
+    FILE_VALUES,
+    VALUE_SAMPLES,
+)
 from .input_files import BeyondLimitError, BrokenFileError, check_commit
-
-_MOST_SAMPLES = 2**31  # limit of an INTEGER column
 
 
 class ResultBuilder:
@@ -110,7 +115,7 @@ def measured(
         return Value(parameters=parameters, status=Status.INVALID, reason=f"not a finite number: {str(raw)[:80]!a}")
     numbers = tuple(sample for sample in map(finite, samples) if sample is not None)
     low, high = _quartiles(sorted(numbers)) if numbers else map(finite, quartiles)
-    if count is not None and not 0 <= count < _MOST_SAMPLES:
+    if count is not None and not 0 <= count <= VALUE_SAMPLES:
         count = None
     return Value(
         parameters=parameters,

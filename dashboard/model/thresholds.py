@@ -182,7 +182,7 @@ class GeneralLimits(Table):
     )
     floor: FloorValue | None = Field(default=None, description=WANTED)
     blocks: bool = Field(
-        default=True, description="true or false: whether a regression fails the check, or is only told"
+        default=True, description="true or false: whether a regression fails the check, or is only reported"
     )
 
 

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable, Sequence
 
-from ..analysis.release_report import LatencyChange, MetricChange, ReleaseReport
+from ..analysis.release_report import LatencyChange, OtherMetricChange, ReleaseReport
 from ..model.comparison import Comparison, ComparisonRow, Outcome
 from ..model.quantities import change, quantity, ratio
 from ..model.schema import CommitSchema
@@ -210,7 +210,7 @@ def standing(change_of: LatencyChange) -> str:
     return f"{before} → {now}"
 
 
-def _other(metric: MetricChange) -> str:
+def _other(metric: OtherMetricChange) -> str:
     direction = "worse" if metric.is_worse else "better"
     amount = f" {change(metric.change)}" if metric.change is not None else ""
     series = count(metric.series, "series", "series")

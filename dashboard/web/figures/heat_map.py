@@ -1,6 +1,6 @@
 """Heat map of a kernel: relative difference of each workload from its reference level, by commit.
 
-Values are GPU-adjusted where references tell how GPUs differ. Otherwise a reference is the level on one GPU; cells of
+Values are GPU-adjusted where references show how GPUs differ. Otherwise a reference is the level on one GPU; cells of
 another GPU are pale, and their numbers have a star.
 """
 
@@ -301,7 +301,7 @@ def _marks(kernel: Kernel, rows: Sequence[HeatRow]) -> list[go.Scatter]:
 
 
 def _numbers(rows: Sequence[HeatRow]) -> go.Scatter:
-    told = [
+    known = [
         (x, y, change, row.is_other_gpu[x])
         for y, row in enumerate(rows)
         for x, change in enumerate(row.change)
@@ -312,9 +312,9 @@ def _numbers(rows: Sequence[HeatRow]) -> go.Scatter:
         hoverinfo="skip",
         showlegend=False,
         name="numbers",
-        x=[x for x, *_ in told],
-        y=[y for _, y, *_ in told],
-        text=[f"{_percent(change)}*" if there else _percent(change) for *_, change, there in told],
+        x=[x for x, *_ in known],
+        y=[y for _, y, *_ in known],
+        text=[f"{_percent(change)}*" if there else _percent(change) for *_, change, there in known],
         textfont={"color": INK, "size": 10},
     )
 

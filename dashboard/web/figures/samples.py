@@ -52,11 +52,11 @@ def samples_of(sides: Sequence[tuple[str, Sequence[float]]], unit: str) -> Sampl
     ends = [float(end) for _, samples in known for end in np.quantile(samples, (0.01, 0.99))]
     low, high = _around(ends, _LEAST_SPREAD)
     factor, shown_unit = quantities.axis_unit(max(abs(low), abs(high)), unit)
-    traces, told = [], []
+    traces, summaries = [], []
     for place, (name, samples) in enumerate(known):
         least, q25, median, q75, most = np.quantile(samples, (0, 0.25, 0.5, 0.75, 1)).tolist()
         outside = int(np.sum((samples < low) | (samples > high)))
-        told.append(
+        summaries.append(
             SideSamples(
                 name=name, least=least, q25=q25, median=median, q75=q75, most=most, count=len(samples), outside=outside
             )
@@ -86,7 +86,7 @@ def samples_of(sides: Sequence[tuple[str, Sequence[float]]], unit: str) -> Sampl
             )
         )
     return Samples(
-        sides=tuple(told),
+        sides=tuple(summaries),
         figure=figure(
             traces,
             xaxis={"title_text": plain(_shown(shown_unit)), "range": [low * factor, high * factor], "fixedrange": True},

@@ -123,7 +123,7 @@
     chart.dispatchEvent(new CustomEvent("warpwatch:drawn", { detail: { Plotly, plot, redraw } }));
   }
 
-  // Nobody knows how wide the paper is before the page is laid out on it: there the figure is scaled, not drawn anew.
+  // The width of the paper is unknown before the page is laid out on it: there the figure is scaled, not drawn anew.
   function scaleOnPaper(plot) {
     const isPrinting = document.documentElement.hasAttribute("data-printing");
     const { width, height } = plot._fullLayout;
@@ -157,7 +157,7 @@
     for (const link of document.querySelectorAll("a[data-keeps-range]")) link.href = change(new URL(link.href));
   }
 
-  // Plotly tells dates without a zone ("2025-01-02 03:04"), which browsers would take for local time.
+  // Plotly gives dates without a zone ("2025-01-02 03:04"), which browsers would take for local time.
   function asUtc(date) {
     const text = String(date).replace(" ", "T");
     if (/(Z|[+-]\d\d:\d\d)$/.test(text)) return text;

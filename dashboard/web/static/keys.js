@@ -9,7 +9,7 @@
 //               An address that ends in #ID of an item starts there.
 //   a key       `data-key="x"` with `data-key-says="Mark"` on a button, link, checkbox or field. Pressed, the one inside
 //               the current item counts, else one that stands in no item. It is clicked; a text field or a choice gets
-//               the focus instead. Keys tell capitals apart; modifiers are left to the browser.
+//               the focus instead. Capitals are other keys; modifiers are left to the browser.
 //   a script's  `data-keys='[{"key": "n", "says": "Next point"}]'` on any element: it gets the event "warpwatch:key",
 //               which bubbles, with detail {key, item}; item is the current one or null.
 //
@@ -140,15 +140,15 @@
   // --- the dialog ---
 
   function listed() {
-    const told = new Map();
-    const tell = (key, says) => told.has(key) || told.set(key, says);
-    for (const each of always) if (each.key !== "?" && each.key !== "d" && each.when()) tell(each.key, each.says);
+    const named = new Map();
+    const add = (key, says) => named.has(key) || named.set(key, says);
+    for (const each of always) if (each.key !== "?" && each.key !== "d" && each.when()) add(each.key, each.says);
     for (const each of document.querySelectorAll("[data-key]")) {
-      tell(each.dataset.key, each.dataset.keySays ?? each.getAttribute("aria-label") ?? each.textContent.trim());
+      add(each.dataset.key, each.dataset.keySays ?? each.getAttribute("aria-label") ?? each.textContent.trim());
     }
-    for (const each of scripted()) tell(each.key, each.says);
-    for (const each of always) if (each.when()) tell(each.key, each.says);
-    return told;
+    for (const each of scripted()) add(each.key, each.says);
+    for (const each of always) if (each.when()) add(each.key, each.says);
+    return named;
   }
 
   function show() {

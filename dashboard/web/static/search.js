@@ -4,7 +4,7 @@
   const form = document.querySelector("[data-search]");
   if (!form) return;
   const PAUSE_MS = 120; // between the last key and the question
-  const PATIENCE_MS = 400; // until the reader is told that the answer takes its time
+  const PATIENCE_MS = 400; // until a message says that the answer takes its time
   const input = form.querySelector("input");
   const list = form.querySelector("[data-search-list]");
   const status = form.querySelector("[data-search-status]");

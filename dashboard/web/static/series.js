@@ -161,7 +161,7 @@
   });
 
   async function show(run, { focus = false } = {}) {
-    if (!panel?.dataset.url) return; // among files there is nobody to ask
+    if (!panel?.dataset.url) return; // an exported site has no server
     const url = new URL(panel.dataset.url, location.href);
     url.searchParams.set("run", run);
     panel.setAttribute("aria-busy", "true");

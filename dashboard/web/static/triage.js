@@ -5,7 +5,7 @@ const bulk = document.getElementById("bulk");
 const picks = [...document.querySelectorAll(".ww-pick")];
 const PLACE = "warpwatch-triage-place";
 
-function told() {
+function showSelection() {
   const picked = picks.filter((each) => each.checked).length;
   if (!bulk) return;
   const all = bulk.querySelector("[data-pick-all]");
@@ -28,13 +28,13 @@ function told() {
   }
 }
 
-for (const pick of picks) pick.addEventListener("change", told);
+for (const pick of picks) pick.addEventListener("change", showSelection);
 bulk?.querySelector("[data-pick-all]").addEventListener("change", (event) => {
   for (const pick of picks) pick.checked = event.target.checked;
-  told();
+  showSelection();
 });
-addEventListener("pageshow", told); // a page that comes back from the browser's memory keeps its ticks
-told();
+addEventListener("pageshow", showSelection); // a page that comes back from the browser's memory keeps its ticks
+showSelection();
 
 // What is opened for writing is written in next. At once, not at the event "toggle", which comes later: the next letter
 // that somebody types would be a key of the page, and a decision.

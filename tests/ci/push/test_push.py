@@ -15,7 +15,7 @@ import requests
 from tests.asv_results import hash_of
 from tests.ci.push.conftest import BENCH, Runner
 from tools.push_faults import trial
-from warpwatch.ci.push.batch import ArchiveError, archive_run, archived_runs
+from warpwatch.ci.push.batch import RunArchiveError, archive_run, archived_runs
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.policy import stated_limits
 from warpwatch.dashboard.store.tokens import Scope, create_token
@@ -95,7 +95,7 @@ def test_archives_of_runs_are_kept_for_a_month(runner: Runner) -> None:
     (runner.asv.folder / ".runs").rename(runner.asv.folder.parent / "archives")
     (runner.asv.folder / ".runs").touch()
     with pytest.raises(
-        ArchiveError, match=f"the results of {hash_of(2)[:8]} before a run overwrites them: .*File exists"
+        RunArchiveError, match=f"the results of {hash_of(2)[:8]} before a run overwrites them: .*File exists"
     ):
         archive_run(runner.asv.folder, hash_of(2))
 
