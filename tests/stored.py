@@ -1,6 +1,9 @@
 """What tests read of a store beyond the queries of pages, commands and alerts."""
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
 
 from warpwatch.dashboard.model.alert import AlertKind, AlertState, RegressionAlert
 from warpwatch.dashboard.model.changepoint import Regression, RegressionGroup, SeriesChange
@@ -19,6 +22,14 @@ from warpwatch.dashboard.store.queries.alerts import (
 )
 from warpwatch.dashboard.store.queries.series import canaries_of, others_of, profile_of
 from warpwatch.dashboard.store.queries.series_lines import points_of
+
+
+def copy_database(source: str | Path, copy: Path) -> str:
+    """Copies an SQLite database with what is only in its write-ahead log yet; returns the copy's URL."""
+    path = str(source).removeprefix("sqlite:///")
+    with closing(sqlite3.connect(path)) as original, closing(sqlite3.connect(copy)) as other:
+        original.backup(other)
+    return f"sqlite:///{copy}"
 
 
 def stored_history(store: Store, key: str) -> History | None:

@@ -11,6 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from tests.ci.reports.examples import FULL, QUIET
 from tests.http_inbox import Inbox, listening
+from tests.stored import copy_database
 from warpwatch.ci.cli import main
 from warpwatch.ci.gate.artefact_builder import write_artefact
 
@@ -58,10 +59,9 @@ def test_webhook_payloads(
     database: str, repository: Path, tmp_path: Path, inbox: Inbox, snapshot: SnapshotAssertion
 ) -> None:
     """What `warpwatch alert` posts for both projects; of a copy of the store, in which it records that it did."""
-    copy = tmp_path / "copy.db"
-    copy.write_bytes(Path(database.removeprefix("sqlite:///")).read_bytes())
+    copy = copy_database(database, tmp_path / "copy.db")
     for project in ("h200", "kernels"):
-        arguments = ["alert", "--project", project, "--to", inbox.url, "--database", f"sqlite:///{copy}"]
+        arguments = ["alert", "--project", project, "--to", inbox.url, "--database", copy]
         assert CliRunner().invoke(main, arguments).exit_code == 0
     assert _rounded(json.dumps(inbox.received, indent=1)) == snapshot
 

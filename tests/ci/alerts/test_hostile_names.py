@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
@@ -20,7 +19,7 @@ from tests.asv_results import AsvResults
 from tests.ci.alerts.test_lifecycle import SLOW, STEADY
 from tests.ci.reports.hostile import EVIL
 from tests.http_inbox import Inbox
-from tests.stored import new_regressions, regression_alerts
+from tests.stored import copy_database, new_regressions, regression_alerts
 from warpwatch.ci.alerts.alert_content import (
     Action,
     Content,
@@ -80,7 +79,7 @@ def regression(slowed: Path) -> Regression:
 @pytest.fixture
 def store(slowed: Path, tmp_path: Path) -> Iterator[Store]:
     """That history, to open alerts in."""
-    with closing(Store(str(shutil.copy(slowed, tmp_path / "history.db")))) as opened:
+    with closing(Store(copy_database(slowed, tmp_path / "history.db"))) as opened:
         yield opened
 
 

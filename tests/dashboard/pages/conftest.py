@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -15,7 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_pla
 from tests.dashboard.pages.browsing import HOSTILE, Tab, serving
 from tests.dashboard.pages.recorded import write_recorded
 from tests.once_per_run import once_per_run
-from tests.stored import stored_history
+from tests.stored import copy_database, stored_history
 from warpwatch.dashboard.analysis.series_analysis import analyse
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
@@ -62,12 +61,8 @@ def _record(folder: Path) -> None:
 @pytest.fixture
 def own(history_store: Settings, tmp_path: Path) -> Settings:
     """A copy of the recorded history that a test may change, served to the one at this machine."""
-    path = tmp_path / "history.db"
-    with sqlite3.connect(history_store.database.removeprefix("sqlite:///")) as source, sqlite3.connect(path) as copy:
-        source.backup(copy)
-    source.close()
-    copy.close()
-    return Settings(database=f"sqlite:///{path}", access=AccessSettings(served_on="127.0.0.1"))
+    database = copy_database(history_store.database, tmp_path / "history.db")
+    return Settings(database=database, access=AccessSettings(served_on="127.0.0.1"))
 
 
 def write_hostile(folder: Path) -> Path:
