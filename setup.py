@@ -92,6 +92,7 @@ setup(
         "zstandard>=0.23",  # stored points, and archives; Python's own comes with 3.14
         "pydantic>=2.10",  # schemas of the API and of files
         "tenacity>=9",  # retries of uploads, forges and deliveries
+        "filelock>=3.20.3",  # one process at a time adds to a push queue, and one sends it
     ],
     extras_require={
         "forges": [
@@ -126,7 +127,6 @@ setup(
             "pytest-timeout>=2.3",
             "aiosmtpd>=1.4",  # a mail server to send to
             "pytest-xdist>=3.6",
-            "filelock>=3",  # what a run makes once for all workers
             "hypothesis>=6.100",
             "schemathesis==4.32.5",  # what it asks changes with its version
             "openapi-spec-validator>=0.7",

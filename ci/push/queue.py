@@ -9,7 +9,6 @@ in between sends it twice at most, and the dashboard recognizes equal content.
     destination.json                        for people: server and project
 """
 
-import fcntl
 import hashlib
 import json
 import os
@@ -18,6 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 _SUFFIX = ".tar.zst"
 _DIGITS = 10
@@ -74,7 +75,7 @@ class PushQueue:
     @contextmanager
     def queueing(self) -> Iterator[None]:
         """The lock for adding; removes temporary files of killed processes."""
-        with _locked(self.folder / "queueing.lock", waits=True):
+        with FileLock(self.folder / "queueing.lock"):
             for temporary in self._waiting.glob(f"{_TEMPORARY}*"):
                 temporary.unlink(missing_ok=True)
             yield
@@ -82,8 +83,13 @@ class PushQueue:
     @contextmanager
     def sending(self, *, waits: bool) -> Iterator[bool]:
         """The lock for sending; False if another process has it and `waits` is false."""
-        with _locked(self.folder / "sending.lock", waits=waits) as is_ours:
-            yield is_ours
+        lock = FileLock(self.folder / "sending.lock", blocking=waits)
+        try:
+            with suppress(Timeout):
+                lock.acquire()
+            yield lock.is_locked
+        finally:
+            lock.release()
 
     def waiting(self) -> tuple[Batch, ...]:
         """The queued batches, oldest first."""
@@ -171,14 +177,3 @@ def _sync(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def _locked(path: Path, *, waits: bool) -> Iterator[bool]:
-    with path.open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
-        except BlockingIOError:
-            yield False
-            return
-        yield True
