@@ -15,7 +15,7 @@ import numpy as np
 
 from warpwatch.dashboard.analysis.classify import classified
 from warpwatch.dashboard.model.verdict import ChangeKind, Control
-from warpwatch.dashboard.statistics.changepoint import changepoints
+from warpwatch.dashboard.statistics.changepoint import find_changes
 from warpwatch.dashboard.statistics.distributions import SIGNIFICANT_Q
 from warpwatch.dashboard.store.classification import (
     ControlLevels,
@@ -80,7 +80,7 @@ def _simulate(
     ]
     changes = []
     for number in range(_SERIES):
-        for change in changepoints(np.exp(logs[number]).tolist(), smallest_change=0.01):
+        for change in find_changes(np.exp(logs[number]).tolist(), smallest_change=0.01).changes:
             changes.append(
                 MachineChange(
                     series=series[number],
@@ -125,7 +125,7 @@ def _labelled(path: Path) -> None:
     found = [
         (change.p_adjusted, any(abs(change.index - place) <= _MARGIN for place in row["cps"]))
         for row in rows
-        for change in changepoints(row["values"])
+        for change in find_changes(row["values"]).changes
     ]
     for family in _FAMILIES:
         significant = [is_true for p_value, is_true in found if p_value * family <= SIGNIFICANT_Q]

@@ -24,7 +24,7 @@ from typing import Any
 import click
 import numpy as np
 
-from warpwatch.dashboard.statistics.changepoint import changepoints
+from warpwatch.dashboard.statistics.changepoint import find_changes
 from warpwatch.dashboard.statistics.detection import SMALLEST_CHANGE, SMALLEST_EFFECT
 
 MARGIN = 5  # points
@@ -97,12 +97,12 @@ def _filled(series: dict[str, Any]) -> dict[str, Any]:
 
 def detected(values: Sequence[float]) -> list[int]:
     """Indices of the changepoints of any size."""
-    return [change.index for change in changepoints(values)]
+    return [change.index for change in find_changes(values).changes]
 
 
 def reported(values: Sequence[float]) -> list[int]:
     """Indices of the changepoints that the dashboard reports by default."""
-    found = changepoints(values, smallest_change=SMALLEST_CHANGE, smallest_effect=SMALLEST_EFFECT)
+    found = find_changes(values, smallest_change=SMALLEST_CHANGE, smallest_effect=SMALLEST_EFFECT).changes
     return [change.index for change in found]
 
 

@@ -71,27 +71,13 @@ class Detection:
     episodes: tuple[Episode, ...] = ()
 
 
-def changepoints(
-    values: Sequence[float], *, smallest_change: float = 0.0, smallest_effect: float = 0.0
-) -> tuple[Changepoint, ...]:
-    """Changepoints of a series of finite values, in order; none with fewer than eight values.
+def find_changes(values: Sequence[float], *, smallest_change: float = 0.0, smallest_effect: float = 0.0) -> Detection:
+    """Changepoints and episodes of a series of finite values, in order; none with fewer than eight values.
 
     Changes below `smallest_change` (relative) are left out, and those below `smallest_effect` times the scatter of
     single values around both levels. A series with values at or below zero is analysed in units of its median instead
     of logarithms.
     """
-    found = find_changes(values, smallest_change=smallest_change, smallest_effect=smallest_effect, with_episodes=False)
-    return found.changes
-
-
-def find_changes(
-    values: Sequence[float],
-    *,
-    smallest_change: float = 0.0,
-    smallest_effect: float = 0.0,
-    with_episodes: bool = True,
-) -> Detection:
-    """Changepoints, as `changepoints`, and episodes of one segmentation."""
     raw = np.asarray(values, dtype=float)
     if len(raw) < FEWEST:
         return Detection()
@@ -106,7 +92,7 @@ def find_changes(
         _changepoint(raw, segmentation, evidence, parts[i], parts[i + 1], stretches[i], stretches[i + 1])
         for i in range(len(evidence.edges))
     )
-    other = episodes(segmentation, evidence, smallest) if with_episodes else ()
+    other = episodes(segmentation, evidence, smallest)
     return Detection(changes=changes, episodes=on_the_scale_of(raw, other))
 
 

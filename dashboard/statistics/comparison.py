@@ -47,7 +47,6 @@ def compare(
     history_noise: Noise | None,
     threshold: float,
     drift: float = 0.0,
-    unknown_between_runs: float = UNKNOWN_BETWEEN_RUNS,
     rerun_noise: Noise | None = None,
     same_session: bool = False,
 ) -> Estimate | None:
@@ -68,7 +67,7 @@ def compare(
     if rerun_noise is not None and same_session and not is_long_and_calmer(history_noise, rerun_noise):
         history_noise, between = rerun_noise, None
     if between is None and history_noise is None:
-        noises = [(unknown_between_runs, NoiseSource.ASSUMED), (max(map(sample_scatter, runs)), NoiseSource.SAMPLES)]
+        noises = [(UNKNOWN_BETWEEN_RUNS, NoiseSource.ASSUMED), (max(map(sample_scatter, runs)), NoiseSource.SAMPLES)]
     else:
         noises = [(max(map(sample_error, runs)), NoiseSource.SAMPLES)]
         if history_noise is not None:

@@ -107,24 +107,14 @@ def replace_releases(store: Store, project: str, releases: Sequence[Release]) ->
 
 
 def annotations(
-    store: Store,
-    project: str,
-    *,
-    commit: str | None = None,
-    series: str | None = None,
-    commits: Collection[str] | None = None,
+    store: Store, project: str, *, commit: str | None = None, commits: Collection[str] | None = None
 ) -> tuple[Annotation, ...]:
-    """A project's notes by commit, then by time.
-
-    `commit`, `commits`: also notes on series at these commits. `series`: also notes on whole commits.
-    """
+    """A project's notes by commit, then by time; with `commit` or `commits` theirs alone."""
     query = _select(project).order_by(_commit.c.position, _annotation.c.created_ms, _annotation.c.id)
     if commit is not None:
         query = query.where(_commit.c.hash == commit)
     if commits is not None:
         query = query.where(_commit.c.hash.in_(commits))
-    if series is not None:
-        query = query.where((_series.c.key == series) | _annotation.c.series_id.is_(None))
     with store.read() as connection:
         return tuple(_record(row) for row in connection.execute(query))
 

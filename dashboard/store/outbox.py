@@ -41,7 +41,6 @@ class Undelivered:
 
     destination: str
     payload: str
-    queued: datetime
     attempts: int
     next_attempt: datetime | None  # None: at once
     given_up: datetime | None
@@ -226,7 +225,6 @@ def undelivered(store: Store, project: str) -> tuple[Undelivered, ...]:
         Undelivered(
             destination=row.destination,
             payload=row.payload,
-            queued=moment(row.queued_ms),
             attempts=row.attempts,
             next_attempt=moment(row.next_attempt_ms or None),
             given_up=moment(row.given_up_ms),

@@ -8,12 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from warpwatch.dashboard.statistics.changepoint import changepoints
+from warpwatch.dashboard.statistics.changepoint import Changepoint, find_changes
 from warpwatch.dashboard.statistics.noise import noise_scale
 
 FloatArray = NDArray[np.float64]
 
 seeds = st.integers(0, 2**32 - 1)
+
+
+def changepoints(values: list[float], *, smallest_change: float = 0.0) -> tuple[Changepoint, ...]:
+    return find_changes(values, smallest_change=smallest_change).changes
 
 
 def _noisy(seed: int, levels: list[tuple[int, float]], cv: float = 0.01) -> list[float]:

@@ -5,11 +5,19 @@ from typing import Any
 
 import pytest
 
-from warpwatch.dashboard.model.alert import AlertKind, AlertState, EventKind, HealthAlert, HealthFinding, ItemVersion
+from warpwatch.dashboard.model.alert import (
+    HEALTH_KINDS,
+    AlertKind,
+    AlertState,
+    EventKind,
+    HealthAlert,
+    HealthFinding,
+    ItemVersion,
+)
 from warpwatch.dashboard.store import Store
 from warpwatch.dashboard.store.alert_opening import open_health_alert
 from warpwatch.dashboard.store.alert_updates import update_health_alert
-from warpwatch.dashboard.store.queries.alerts import health_alerts
+from warpwatch.dashboard.store.queries.alerts import alerts
 from warpwatch.dashboard.store.retention import drop_project
 from warpwatch.dashboard.store.triage import ChangedMeanwhileError, Decision, triage
 
@@ -33,7 +41,7 @@ def silent(store: Store, timed_history: Callable[..., Any]) -> Store:
 
 
 def the_alert(store: Store) -> HealthAlert:
-    (found,) = health_alerts(store, "demo", states=tuple(AlertState))
+    (found,) = alerts(store, "demo", kinds=HEALTH_KINDS)
     return found
 
 

@@ -152,7 +152,6 @@ def test_runs_of_equal_code_on_one_card_are_pairs(store: Store, asv: Any) -> Non
         ("box", "w1", "warpwatch", OLD),
     }
     assert pairs[0].first_s == pytest.approx(1e-4, rel=0.01)
-    assert queries.equal_code_pairs(store, "demo", machine="other") == ()
 
 
 @given(st.lists(st.tuples(st.floats(1e-6, 1.0), st.floats(-0.01, 0.01)), min_size=5, max_size=50))

@@ -64,11 +64,9 @@ def alerts(
         return alert_records(connection, project, owner, rows)
 
 
-def health_alerts(
-    store: Store, project: str, *, states: Sequence[AlertState] = UNRESOLVED, limit: int = 1_000
-) -> tuple[HealthAlert, ...]:
-    """The project's health alerts in any of the states, newest first."""
-    found = alerts(store, project, kinds=HEALTH_KINDS, states=states, limit=limit)
+def health_alerts(store: Store, project: str) -> tuple[HealthAlert, ...]:
+    """The project's unresolved health alerts, newest first."""
+    found = alerts(store, project, kinds=HEALTH_KINDS, states=UNRESOLVED, limit=1_000)
     return tuple(alert for alert in found if isinstance(alert, HealthAlert))
 
 

@@ -47,7 +47,7 @@ def codes(connection: Connection, project: int, commits: Collection[int], *where
     return code_of
 
 
-def equal_code_pairs(store: Store, project: str, *, machine: str | None = None) -> tuple[EqualCodePair, ...]:
+def equal_code_pairs(store: Store, project: str) -> tuple[EqualCodePair, ...]:
     """A/A pairs: consecutive runs of equal machine code on one GPU of one machine, at the newest commits.
 
     Their difference is the noise of the measurement. Two runs of one commit are a pair too.
@@ -60,8 +60,6 @@ def equal_code_pairs(store: Store, project: str, *, machine: str | None = None) 
             select(commit.c.id).where(commit.c.project_id == owner).order_by(commit.c.position.desc()).limit(_COMMITS)
         )
         where = [run.c.project_id == owner, run.c.commit_id.in_(recent), detail.c.code_sha256.is_not(None), latency > 0]
-        if machine is not None:
-            where.append(schema.machine.c.name == machine)
         rows = connection.execute(
             select(
                 schema.machine.c.name.label("machine"),

@@ -13,12 +13,12 @@ from warpwatch.ci.alerts.checks import runner_health
 from warpwatch.ci.alerts.checks.runner_health import RunnerFacts, unhealthy_runner
 from warpwatch.ci.policy.policy_model import AlertsTable, Destination, Route
 from warpwatch.dashboard.analysis.trust import FalseAlarms, Trust
-from warpwatch.dashboard.model.alert import AlertState, ItemVersion
+from warpwatch.dashboard.model.alert import HEALTH_KINDS, AlertState, ItemVersion
 from warpwatch.dashboard.model.thresholds import LimitRule
 from warpwatch.dashboard.statistics.distributions import counted_share
 from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.column_records import RunConditions
-from warpwatch.dashboard.store.queries.alerts import health_alerts
+from warpwatch.dashboard.store.queries.alerts import alerts, health_alerts
 from warpwatch.dashboard.store.triage import Decision, triage
 
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0, 1.01, 1.0]
@@ -44,7 +44,7 @@ def test_a_machine_that_falls_silent_is_told_once_and_its_return_too(scene: Scen
     scene.look(now=after(101), health=True)
     assert told(inbox) == [("missing data", "opened"), ("missing data", "resolved")]
     assert inbox.received[0]["thread"] == inbox.received[1]["thread"]
-    (alert,) = health_alerts(scene.store, "demo", states=tuple(AlertState))
+    (alert,) = alerts(scene.store, "demo", kinds=HEALTH_KINDS)
     assert alert.resolved is not None
 
 
