@@ -136,7 +136,10 @@ def _extra_hint(command: str, extra: str | None) -> Iterator[None]:
 
 @contextmanager
 def _permanent_objects() -> Iterator[None]:
-    """Excludes objects of imported modules from garbage collection, which takes a fifth of the CPU time of `check`."""
+    """Excludes objects of imported modules from garbage collection.
+
+    Collecting them takes a seventh of the CPU time of `check`, and stops the pages of `serve` for 160 to 320 ms.
+    """
     gc.disable()
     try:
         yield
