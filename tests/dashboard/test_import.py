@@ -98,6 +98,15 @@ def test_what_a_partial_rerun_carried_over_is_not_a_second_value(store: Store, a
     assert _values(store, "Bench 2") == [2.0, 2.2]
 
 
+def test_two_runs_of_a_commit_in_one_import_are_compared_too(store: Store, asv: Any) -> None:
+    """Their files lie in two folders; the points of the first are not stored when the second is added."""
+    params = [["1", "2"]]
+    asv.commit(1, {BENCH: asv.row([1.0, 2.0], params, started_at=10, spread=0.01)}, folder="first run")
+    asv.commit(1, {BENCH: asv.row([1.0, 2.2], params, started_at=20, spread=0.01)}, folder="second run")
+    assert asv.load(store).points == 3
+    assert _values(store, "Bench 2") == [2.0, 2.2]
+
+
 def test_equal_counts_of_a_rerun_are_a_second_value(store: Store, asv: Any) -> None:
     """Registers are equal in every run; that is agreement, not a copy."""
     asv.benchmark("suite.Code.track_registers", unit="registers")

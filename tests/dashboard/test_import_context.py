@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from sqlalchemy import func, select
 
 from tests.stored import stored_history
 from warpwatch.dashboard.cli.report import report_table
 from warpwatch.dashboard.model.series import Status
-from warpwatch.dashboard.store import Store, queries
+from warpwatch.dashboard.store import Store, queries, schema
 
 SUITE = "benchmarks.rope.Rope"
 PARAMS = [["'w1'"], ["'warpwatch'", "'eager'"]]
@@ -98,6 +99,18 @@ def test_a_value_is_its_runs_with_rivals_and_the_share_of_the_speed_of_light(
     history = stored_history(store, row.series.key)
     assert history is not None
     assert [other.series.implementation for other in history.others] == ["eager"]
+
+
+def test_files_with_a_context_share_a_chunk_per_series(store: Store, asv: Any) -> None:
+    asv.benchmark(f"{SUITE}.track_latency", workload=PARAMS[0], implementation=PARAMS[1])
+    for number in range(3):
+        row = asv.row([0.002, 0.003], PARAMS, started_at=START + number * 3_600_000, spread=0.01)
+        path = asv.commit(number, {f"{SUITE}.track_latency": row})
+        asv.context(path, _run(f"r{number}", number), {**WORKLOAD, "run": f"r{number}"})
+    asv.load(store)
+    with store.read() as connection:
+        counts = select(func.count()).select_from(schema.chunk).group_by(schema.chunk.c.series_id)
+        assert connection.execute(counts).scalars().all() == [1, 1]
 
 
 def test_a_throttled_value_is_invalid_with_its_reason_and_no_number(

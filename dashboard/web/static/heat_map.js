@@ -1,5 +1,5 @@
 // A kernel's heat map on whatever width there is: commits keep their names where these fit, cells their numbers. On a phone
-// shapes are called by what differs between them, in lines, and each row ends in its newest number.
+// a row is labelled by the parameters that differ, on several lines, and ends in its newest number.
 (() => {
   const plot = document.querySelector("[data-heat-map] .ww-plot");
   if (!plot) return;

@@ -9,7 +9,7 @@
 //               An address that ends in #ID of an item starts there.
 //   a key       `data-key="x"` with `data-key-says="Mark"` on a button, link, checkbox or field. Pressed, the one inside
 //               the current item counts, else one that stands in no item. It is clicked; a text field or a choice gets
-//               the focus instead. Capitals are other keys; modifiers are left to the browser.
+//               the focus instead. Keys are case-sensitive; modifiers are left to the browser.
 //   a script's  `data-keys='[{"key": "n", "says": "Next point"}]'` on any element: it gets the event "warpwatch:key",
 //               which bubbles, with detail {key, item}; item is the current one or null.
 //
