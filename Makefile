@@ -127,7 +127,7 @@ ifeq ($(TEST_WORKERS),1)
 	$(BIN)/python -m pytest
 else
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile -m "not timing"
-	$(BIN)/python -m pytest -m timing $$(grep -rl mark.timing tests)  # to collect all takes half a minute
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile -m timing $$(grep -rl mark.timing tests)  # to collect all takes half a minute
 endif
 
 clean:

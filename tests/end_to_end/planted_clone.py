@@ -81,6 +81,7 @@ def _environment(root: Path) -> dict[str, str]:
         "HOME": str(root),
         "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),  # of compiled objects
         "WARPWATCH_CUDA_ARCHS": "none",
+        "WARPWATCH_LOCK_FOLDER": str(root),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
     environment.pop("WARPWATCH_DATABASE", None)

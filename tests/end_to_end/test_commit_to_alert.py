@@ -11,7 +11,7 @@ import pytest
 from tests.end_to_end.planted_clone import ROPE, PlantedClone, planted_clone
 from tests.http_inbox import Inbox, listening
 
-GOOD_COMMITS, BAD_COMMITS = 6, 4
+GOOD_COMMITS, BAD_COMMITS = 4, 3
 # These are CPU latencies on a shared machine; a GPU's default of 2 % would be noise here.
 THRESHOLD = "0.5"
 COULD_NOT_TELL = 2

@@ -3,21 +3,17 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from tests.dashboard.pages.browsing import HOSTILE, serving
-from tests.dashboard.pages.conftest import write_hostile
-from tests.dashboard.pages.recorded import write_recorded
-from tests.stored import new_regressions
-from warpwatch.dashboard.analysis.series_analysis import analyse
-from warpwatch.dashboard.importers.asv_folder import open_folder
-from warpwatch.dashboard.importers.import_asv import import_results
+from tests.dashboard.pages.conftest import recorded_history
+from tests.stored import copy_database, new_regressions
 from warpwatch.dashboard.model.alert import AlertKind, HealthFinding
 from warpwatch.dashboard.settings import Settings
 from warpwatch.dashboard.store import Store, queries
 from warpwatch.dashboard.store.alert_opening import open_health_alert, open_regression_alert
+from warpwatch.dashboard.store.retention import drop_project
 from warpwatch.dashboard.store.tokens import create_token
 
 KERNELS, UPLOADS = "kernels", "uploads"
@@ -37,14 +33,10 @@ class Api:
 @pytest.fixture(scope="session")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """The service on a socket; nothing but uploads to the third project changes its store."""
-    folder = tmp_path_factory.mktemp("api")
-    settings = Settings(database=f"sqlite:///{folder / 'history.db'}", upload_limit_mib=1)
+    database = copy_database(recorded_history(tmp_path_factory).database, tmp_path_factory.mktemp("api") / "history.db")
+    settings = Settings(database=database, upload_limit_mib=1)
     store = Store(settings.database)
-    (folder / KERNELS).mkdir()
-    repository, results = write_recorded(folder / KERNELS)
-    import_results(store, open_folder(results, project=KERNELS, repository=repository))
-    import_results(store, open_folder(write_hostile(Path(folder / "hostile")), project=HOSTILE))
-    analyse(store)
+    drop_project(store, "young")
     for group in itertools.islice(new_regressions(store, KERNELS, recent_days=1000, max_false_discovery_rate=1.0), 2):
         open_regression_alert(store, group, messages={}, now_ms=1_760_000_000_000)
     silent = HealthFinding(

@@ -13,7 +13,6 @@ import pytest
 import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis.errors import Unsatisfiable
 from openapi_spec_validator import validate
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import ignored_auth, positive_data_acceptance
@@ -69,6 +68,8 @@ def test_no_question_meets_an_error_of_the_server_or_a_breach_of_contract(
     operations = [found.ok() for found in document.get_all_operations()]
     assert len(operations) > 15
     for operation in operations:
+        if mode is GenerationMode.NEGATIVE and _allows_no_wrong_question(operation):
+            continue
         answered = _ask(operation, mode, api)
         if mode is GenerationMode.POSITIVE and operation.method == "get":
             assert answered[200] > 0, f"{operation.label} never found anything: {answered}"
@@ -93,11 +94,14 @@ def _ask(operation: Any, mode: GenerationMode, api: Api) -> Counter[int]:
         headers = {"Authorization": f"Bearer {api.token}"}
         answered[case.call_and_validate(headers=headers, excluded_checks=left_out).status_code] += 1
 
-    try:
-        ask()
-    except Unsatisfiable:
-        assert not operation.query  # a path of any words allows no wrong one
+    ask()
     return answered
+
+
+def _allows_no_wrong_question(operation: Any) -> bool:
+    """Whether it takes nothing but a project's name, which may be any word."""
+    takes = {parameter.name for part in (operation.path_parameters, operation.query) for parameter in part}
+    return takes == {"project"} and not operation.body
 
 
 def test_the_document_is_openapi_3_1_to_the_letter(api: Api) -> None:

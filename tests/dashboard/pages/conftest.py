@@ -38,6 +38,10 @@ PATIENCE_MS = 120_000  # for a browser on a machine that has other work; Playwri
 
 @pytest.fixture(scope="session")
 def history_store(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return recorded_history(tmp_path_factory)
+
+
+def recorded_history(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """A store with three projects: a history with context, a hostile one, and one with a single commit."""
     return _settings(once_per_run(tmp_path_factory, "recorded", _record))
 
