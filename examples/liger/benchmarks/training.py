@@ -1,5 +1,7 @@
 """Gradients of an operator in one call, as a training step computes them."""
 
+from __future__ import annotations  # torch.Tensor would import torch
+
 from collections.abc import Callable, Sequence
 from typing import Any
 
