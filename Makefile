@@ -9,7 +9,7 @@ SHELL := bash
 COMMITS ?= 3
 PORT ?= 8321
 # Processes that tests are shared out to: one where there is a GPU, which measuring tests want to themselves, else one a
-# core. Tests that compare CPU times run after the others and alone in any case.
+# core. Tests that compare CPU times run after the others, a file a process: which other work does not mislead.
 TEST_WORKERS ?= $(if $(HAS_GPU),1,$(shell nproc))
 VENV := .venv
 BIN := $(VENV)/bin
@@ -127,7 +127,8 @@ ifeq ($(TEST_WORKERS),1)
 	$(BIN)/python -m pytest
 else
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile -m "not timing"
-	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile -m timing $$(grep -rl mark.timing tests)  # to collect all takes half a minute
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile -m timing \
+		$$(grep -rl --include='*.py' mark.timing tests)  # to collect all takes half a minute
 endif
 
 clean:
