@@ -1,4 +1,4 @@
-"""`warpwatch alert` and `warpwatch alert --digest` as processes, by a policy file."""
+"""`warpwatch alert`, watching as a process and once as a command, by a policy file."""
 
 import os
 import signal
@@ -13,6 +13,7 @@ import pytest
 from tests.asv_results import AsvResults
 from tests.ci.alerts.conftest import Scene
 from tests.ci.alerts.test_lifecycle import OTHER, SLOW, STEADY
+from tests.commands import run_command
 from tests.http_inbox import Inbox
 from warpwatch.dashboard.importers.asv_folder import open_folder
 from warpwatch.dashboard.importers.import_asv import import_results
@@ -46,15 +47,12 @@ def folder(tmp_path: Path) -> Path:
     return found
 
 
-def command(scene: Scene, *words: str) -> list[str]:
-    database = scene.store.url.render_as_string(hide_password=False)
-    return [sys.executable, "-m", "warpwatch.ci.cli", *words, "--database", database]
-
-
 def run(scene: Scene, folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(scene, *words), cwd=folder, env=os.environ | environment, capture_output=True, text=True
-    )
+    return run_command(*words, "--database", address(scene), folder=folder, environment=environment)
+
+
+def address(scene: Scene) -> str:
+    return scene.store.url.render_as_string(hide_password=False)
 
 
 def test_it_analyses_what_comes_in_tells_it_and_ends_when_asked(scene: Scene, folder: Path, inbox: Inbox) -> None:
@@ -62,7 +60,7 @@ def test_it_analyses_what_comes_in_tells_it_and_ends_when_asked(scene: Scene, fo
     import_results(scene.store, open_folder(scene.asv.folder, project="demo"))  # as an upload: nothing is analysed yet
     with (folder / "log").open("w") as log:
         watch = subprocess.Popen(
-            command(scene, "alert", "--watch", "1"),
+            [sys.executable, "-m", "warpwatch.ci.cli", "alert", "--watch", "1", "--database", address(scene)],
             cwd=folder,
             stdout=log,
             stderr=log,

@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 import requests
 
 from tests.asv_results import AsvResults
+from tests.commands import run_command
 from tests.dashboard.pages.test_serving import COMMAND
 
 PATIENCE_S = 60
@@ -46,13 +46,7 @@ def servers(database: str) -> Iterator[tuple[str, str]]:
 
 
 def _import(results: Path, database: str) -> None:
-    script = "from warpwatch.dashboard.cli.import_ import import_; import_()"
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(results), "--project", "p", "--database", database],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_command("import", results, "--project", "p", "--database", database, folder=results)
     assert done.returncode == 0, done.stderr
 
 
