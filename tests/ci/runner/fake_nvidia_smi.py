@@ -48,14 +48,15 @@ RTX_4090 = T4 | {
     "clocks.default_applications.graphics": "[N/A]",
 }
 
-_PROGRAM = """#!{python}
+# Started hundreds of times: without site-packages and pathlib in a third of the time.
+_PROGRAM = """#!{python} -IS
 import json, sys
-from pathlib import Path
 
-here = Path(__file__).parent
-state = json.loads((here / "state.json").read_text())
+here = __file__.rpartition("/")[0]
+with open(here + "/state.json") as file:
+    state = json.load(file)
 words = sys.argv[1:]
-with (here / "calls.txt").open("a") as file:
+with open(here + "/calls.txt", "a") as file:
     file.write(" ".join(words) + "\\n")
 if state["failure"]:
     status, message = state["failure"]
