@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.asv_results import HOUR_MS, START_MS, AsvResults, hash_of
+from tests.commands import run_command
 from tests.dashboard.suite_results import Suite
 from tests.stored import stored_history
 from warpwatch import dashboard
@@ -169,9 +170,14 @@ def test_a_history_longer_than_a_table_of_arrow_is_whole(
 def _export(
     database: Path, *arguments: str | Path, code: str = "", stdout: Any = subprocess.PIPE
 ) -> "subprocess.CompletedProcess[str]":
+    """In a process of its own, which has that standard output, after that code."""
     code = f"{code}\nfrom warpwatch.dashboard.cli.export import export; export()"
     command = [sys.executable, "-c", code, "--database", str(database), *map(str, arguments)]
     return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+
+
+def _export_here(database: Path, *arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+    return run_command("export", "--database", database, *arguments, folder=database.parent)
 
 
 @pytest.fixture
@@ -184,10 +190,10 @@ def small_history(tmp_path: Path, sqlite_store: Store, timed_history: Callable[.
 def test_the_command_writes_to_stdout_or_to_a_file_that_is_whole(small_history: Path, tmp_path: Path) -> None:
     printed = _export(small_history, "--since", "2025-06-15")
     assert (printed.returncode, printed.stderr) == (0, "")
-    done = _export(small_history, "--output", tmp_path / "all.csv")
+    done = _export_here(small_history, "--output", tmp_path / "all.csv")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", f"2 measurements of demo in {tmp_path / 'all.csv'}\n")
     assert (tmp_path / "all.csv").read_text() == printed.stdout
-    nowhere = _export(small_history, "--output", tmp_path / "absent" / "all.csv")
+    nowhere = _export_here(small_history, "--output", tmp_path / "absent" / "all.csv")
     assert nowhere.returncode == 2
     assert "does not exist; create it or name another file" in nowhere.stderr
     assert [path.name for path in tmp_path.glob("*.part")] == []
