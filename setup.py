@@ -85,6 +85,7 @@ setup(
         "click>=8.1",
         "numpy>=1.26",
         "scipy>=1.13",  # quantiles of the beta distribution
+        "threadpoolctl>=3.1",  # small matrix products on one thread
         "json5>=0.9",  # asv.conf.json has comments
         "orjson>=3.11.6",
         "plotly>=6.9,<8",  # figures; 6.9 is of plotly.js 3.7, which pages load, and 7 knows the same of what we draw
