@@ -76,9 +76,7 @@ class _Journal:
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.outcome != "passed":
             failure = Failure.WRONG_RESULT if report.nodeid in self._wrong else Failure.ERROR
-            self._say(
-                problem=report.outcome, case=_case(report.nodeid), reason=_reason(report), failure=failure.value
-            )  # fmt: skip
+            self._say(problem=report.outcome, case=_case(report.nodeid), reason=_reason(report), failure=failure.value)
         if report.when == "teardown":
             self._say(ended=_case(report.nodeid))
 
