@@ -189,7 +189,7 @@ def test_exact_values_confirmed_steps_and_adjusted_values_need_no_control() -> N
         ({"q_value": None}, "not yet classified"),
     ],
 )
-def test_certainty_is_said_in_words(more: dict[str, Any], words: str) -> None:
+def test_certainty_is_stated_in_words(more: dict[str, Any], words: str) -> None:
     assert certainty(_change(1.0, 1.1, **more), LATENCY) == words
 
 
