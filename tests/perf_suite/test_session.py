@@ -137,10 +137,10 @@ def test_a_worker_does_not_outlive_a_session_that_is_killed(install, tmp_path):
     install(HANGS_AND_IS_LEFT_ALONE)
     code = SESSION.format(path=[str(tmp_path), str(ROOT)])
     watcher = subprocess.Popen([sys.executable, "-c", code])
-    told = tmp_path / "warpwatch" / "kernels" / "pid"
-    wait_until(told.exists)
-    wait_until(lambda: told.read_text() != "")
-    worker = int(told.read_text())
+    pid_file = tmp_path / "warpwatch" / "kernels" / "pid"
+    wait_until(pid_file.exists)
+    wait_until(lambda: pid_file.read_text() != "")
+    worker = int(pid_file.read_text())
     watcher.kill()
     watcher.wait()
     wait_until(
