@@ -99,7 +99,7 @@ def test_a_search_that_fails_says_what_to_do(address: str, new_tab: Callable[...
     tab.open(f"{address}/kernels/commits")
     tab.page.route("**/search?*", lambda route: route.abort())
     tab.page.locator("#search").fill("rope")
-    tab.page.locator(_LIST, has_text="Enter asks again").wait_for()
+    tab.page.locator(_LIST, has_text="Press Enter for the search page").wait_for()
 
 
 @pytest.mark.parametrize("place", ["/kernels/machines", "/"])

@@ -36,7 +36,7 @@ _REASON_LENGTH = 300
 
 
 def main(folder: Path, wanted: Collection[tuple[str, str]]) -> None:
-    """Compile what is wanted, as (function, architecture)."""
+    """Compile the given (function, architecture) pairs."""
     _load()
     questions = [
         (operator, architecture)

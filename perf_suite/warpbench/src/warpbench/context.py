@@ -1,4 +1,4 @@
-"""The machine and its state, as the driver and PyTorch tell them: what a number was measured on."""
+"""The machine and its state, as the driver and PyTorch report them: what a number was measured on."""
 
 import importlib.metadata
 import os

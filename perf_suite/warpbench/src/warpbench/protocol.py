@@ -50,7 +50,7 @@ class Outcome:
     triton_files: tuple[str, ...] = ()  # of Triton's cache: the JSON files of what it compiled or loaded for the job
 
 
-# What takes device time of its own and is left out where nobody asks for it.
+# What takes device time of its own and is left out unless requested.
 OPTIONAL_METRICS = ("warm_latency", "steady_latency", "energy")
 _BESIDE_THE_RECORD = ("samples_s", "calls_per_sample", "warm_samples_s", "steady_samples_s", "triton_files")
 

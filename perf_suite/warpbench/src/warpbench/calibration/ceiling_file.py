@@ -29,7 +29,7 @@ class Ceiling:
     method: str  # what was run, over what
     spread: float  # standard deviation of the batches' times over their mean
     settled: bool  # whether the rate had stopped falling when the measurement began
-    sm_clock_hz: float | None = None  # median meanwhile, where NVML tells
+    sm_clock_hz: float | None = None  # median meanwhile, where NVML reports it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -168,7 +168,7 @@ def _print_tables(console: Console, machine: RunRecord, profiles: Sequence[tuple
 
 
 def _store(console: Console, into: ResultFile | None, machine: RunRecord, profiles: Sequence[ProfileRecord]) -> None:
-    """What is found out too late is said and no error: the profile is on the screen."""
+    """Stores profiles; a late failure is printed and no error, since the profile is on the screen."""
     project = project_here()
     try:
         file = into or result_file.beside_results(result_file.installed_commits(project), project.results)
@@ -180,7 +180,7 @@ def _store(console: Console, into: ResultFile | None, machine: RunRecord, profil
 
 
 def _installed_commits() -> tuple[str, ...]:
-    """Of a file that is named the caller knows what is installed, where nobody else does."""
+    """The commits of the installed kernels; none if unknown, since the caller named the file."""
     try:
         return result_file.installed_commits(project_here())
     except NoResultFileError:
