@@ -163,8 +163,8 @@ def _ptx(path: Path, stamp: int) -> tuple[str, ...]:
 
 if __name__ == "__main__":  # CAPABILITY OPERATOR:IMPLEMENTATION...: their digests as JSON
     _capability, *_pairs = sys.argv[1:]
-    _told = {}
+    _digests = {}
     for _pair in _pairs:
         _operator, _, _implementation = _pair.partition(":")
-        _told[_pair] = code_digest(_implementation, _operator, _capability or None)
-    print(json.dumps(_told))
+        _digests[_pair] = code_digest(_implementation, _operator, _capability or None)
+    print(json.dumps(_digests))

@@ -161,11 +161,11 @@ def window_losses(model: nn.Module, setting: Setting, held_out: bytes) -> torch.
     return torch.cat([_losses(model, part).double().mean(-1) for part in windows.split(setting.batch)])
 
 
-def _weight_bits(model: nn.Module, bits: int, bits_beside: int, group_size: int | None = None) -> float:
+def _weight_bits(model: nn.Module, bits: int, overhead_bits: int, group_size: int | None = None) -> float:
     """Bits a weight, those of each group's, or of each output's, scale and zero point with them."""
     weights = [layer.weight for layer in _linears(model)]
     groups = sum(weight.shape[0] * (1 if group_size is None else weight.shape[1] // group_size) for weight in weights)
-    return bits + bits_beside * groups / sum(weight.numel() for weight in weights)
+    return bits + overhead_bits * groups / sum(weight.numel() for weight in weights)
 
 
 def _linears(model: nn.Module) -> list[nn.Linear]:

@@ -170,17 +170,17 @@ def results(tmp_path):
 
 
 def test_a_profile_is_stored_with_the_results_of_the_newest_commit_with_these_kernels(results):
-    file = result_file.beside_results([OTHER_COMMIT, COMMIT], results)
+    file = result_file.of_results([OTHER_COMMIT, COMMIT], results)
     assert file.path == results / f"h200/{COMMIT[:8]}-virtualenv-py3.12.context.jsonl"
     assert (file.commit, file.environment) == (COMMIT, "virtualenv-py3.12")
 
 
 def test_without_results_of_these_kernels_or_with_several_a_file_must_be_named(results):
     with pytest.raises(NoResultFileError, match=r"no results of the installed kernels \(bbbbbbbb\).*asv run"):
-        result_file.beside_results([OTHER_COMMIT], results)
+        result_file.of_results([OTHER_COMMIT], results)
     (results / f"h200/{COMMIT[:8]}-existing-py.json").write_text("{}")
     with pytest.raises(NoResultFileError, match="several results of aaaaaaaa; choose with --into"):
-        result_file.beside_results([COMMIT], results)
+        result_file.of_results([COMMIT], results)
 
 
 def test_what_is_appended_reads_back_with_the_commit_and_environment_of_the_file(tmp_path):

@@ -121,7 +121,7 @@ def test_on_a_cpu_requested_steady_latency_is_reported_as_unavailable(metrics, r
 class Monitor:
     """A GPU's monitor that reads these conditions in turn."""
 
-    tells_processes = False
+    sees_processes = False
 
     def __init__(self, *conditions) -> None:
         self._conditions = list(conditions)

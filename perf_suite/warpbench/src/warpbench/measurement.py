@@ -228,7 +228,7 @@ def _contenders(monitor: GpuMonitor | None, since_us: int) -> int | None:
 
     None where it is unknown: on the CPU, or without NVML.
     """
-    if monitor is None or not monitor.tells_processes:
+    if monitor is None or not monitor.sees_processes:
         return None
     if not monitor.others():
         return 0

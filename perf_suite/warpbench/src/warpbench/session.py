@@ -71,7 +71,7 @@ def measure(
         for job in mine:
             if commit := known.get((job.benchmark, job.workload.name)):
                 done(_skipped(job, run, commit, code[job.workload.operator, job.implementation]))
-        energy = [replace(job, stage=Stage.ENERGY) for job in fresh if _wants_energy(job)]
+        energy = [replace(job, stage=Stage.ENERGY) for job in fresh if _measures_energy(job)]
         order = [*interleaved(alternated(fresh), controls), *energy]
         worker.give(order)
         compile_ahead([*controls, *fresh], code)
@@ -162,7 +162,7 @@ class _Ledger:
         outcome = self._held.get(key)
         if outcome is None or _is_invalid(outcome):
             return
-        waits_for_energy = outcome.measurement.status is Status.OK and _wants_energy(self._jobs[key])
+        waits_for_energy = outcome.measurement.status is Status.OK and _measures_energy(self._jobs[key])
         if key in self._energy or not waits_for_energy:
             self._finish(key)
 
@@ -180,7 +180,7 @@ def _is_invalid(outcome: Outcome) -> bool:
     return outcome.measurement.status is Status.INVALID
 
 
-def _wants_energy(job: Job) -> bool:
+def _measures_energy(job: Job) -> bool:
     on_gpu = job.workload.device == "cuda"
     return on_gpu and "energy" in job.metrics and job.implementation in job.workload.energy_of and not job.quick
 

@@ -33,7 +33,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "profile",
         help="profile a workload with Nsight Compute, or record its timeline with Nsight Systems",
         description="Profile one call of each implementation with Nsight Compute, print what explains its time, and "
-        "store the counters beside asv's results of the installed kernels. Some 10 s an implementation.",
+        "store the counters with asv's results of the installed kernels. Some 10 s an implementation.",
     )
     parser.add_argument(
         "workload",
@@ -171,7 +171,7 @@ def _store(console: Console, into: ResultFile | None, machine: RunRecord, profil
     """Stores profiles; a late failure is printed and no error, since the profile is on the screen."""
     project = project_here()
     try:
-        file = into or result_file.beside_results(result_file.installed_commits(project), project.results)
+        file = into or result_file.of_results(result_file.installed_commits(project), project.results)
     except NoResultFileError as error:
         console.print(f"Not stored: {error}", highlight=False, markup=False, soft_wrap=True)
         return

@@ -26,7 +26,7 @@ class ResultFile:
     environment: str
 
 
-def beside_results(commits: Sequence[str], results: Path) -> ResultFile:
+def of_results(commits: Sequence[str], results: Path) -> ResultFile:
     """The context file of the first commit that has asv results. Raises NoResultFileError for none or several."""
     for commit in commits:
         files = sorted(results.glob(f"*/{commit[:8]}-*.json"))
