@@ -110,6 +110,6 @@ def test_only_a_known_suffix_is_one() -> None:
 
 @pytest.mark.parametrize("wrong", ["sm_75", "7.5", "60", "75;;x", "every"])
 def test_a_wrong_list_is_answered_with_a_right_one(wrong: str) -> None:
-    sentence = r"is no architecture of 75 or newer; wanted 'all', 'none' or a list such as '75;86;89;90a;120'"
+    sentence = r"is no architecture of 75 or newer; expected 'all', 'none' or a list such as '75;86;89;90a;120'"
     with pytest.raises(ValueError, match=sentence):
         architectures.parse(wrong)

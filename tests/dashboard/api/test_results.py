@@ -166,7 +166,7 @@ def test_what_cannot_be_taken_is_refused_with_a_reason(sqlite_service: Service) 
         (b"hello", "", 415, "neither JSON nor"),
         (b'{"name": "x"}', "", 422, "no known format"),
         (NVBENCH, "", 422, "commit= in a URL"),
-        (NVBENCH, "commit=v1&date=2026-01-01", 422, "wanted a full hash"),
+        (NVBENCH, "commit=v1&date=2026-01-01", 422, "expected a full hash"),
         (NVBENCH, f"commit={COMMIT}&date=soon", 422, "'soon' is no date"),
         (NVBENCH[:2000], FACTS, 422, "not JSON"),
         (b"\x1f\x8b" + bytes(20), "", 422, "broken archive"),

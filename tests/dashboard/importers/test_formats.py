@@ -54,7 +54,7 @@ def test_an_asv_result_without_a_machine_requires_one() -> None:
     ("text", "said"),
     [
         (b"", "no result file"),
-        (b"hello", "no result file.*wanted JSON of asv, pytest-benchmark, NVBench and Google Benchmark"),
+        (b"hello", "no result file.*expected JSON of asv, pytest-benchmark, NVBench and Google Benchmark"),
         (b"\x00\x01\x02", "no result file"),
         (b'["a list"]', "no result file"),
         (b'{"name": "package", "version": 1}', "no known format.*'name', 'version'"),

@@ -211,7 +211,7 @@ def test_missing_facts_are_requested_by_name(sqlite_store: Store) -> None:
     assert line == (
         f"{RECORDED / 'nvbench.json'}: no commit: NVBench does not record it; give it (--commit, or commit= in a URL)"
     )
-    with pytest.raises(NoResultsError, match=r"'v1.2'; wanted a full hash .* the project has no repository"):
+    with pytest.raises(NoResultsError, match=r"'v1.2'; expected a full hash .* the project has no repository"):
         _load(sqlite_store, RECORDED / "nvbench.json", overrides=ImportOverrides(commit="v1.2"))
 
 
@@ -391,7 +391,7 @@ def test_a_skipped_member_of_an_archive_is_reported_by_its_name_there(sqlite_sto
         opened.writestr("../../evil.json", "{}")
     summary = _load(sqlite_store, archive)
     assert summary.files == 1
-    assert [line.rpartition(": ")[0].split(": wanted")[0].split(": no result")[0] for line in summary.set_aside] == [
+    assert [line.rpartition(": ")[0].split(": no result")[0] for line in summary.set_aside] == [
         f"{archive}: deep/notes.txt",
         f"{archive}: ../../evil.json",
     ]

@@ -131,6 +131,6 @@ def _from_json(text: str) -> Calibration:
     values: dict[str, Any] = json.loads(text)
     schema = values.pop("schema")
     if schema != _SCHEMA:
-        raise ValueError(f"schema {schema}, wanted {_SCHEMA}")
+        raise ValueError(f"schema {schema}, expected {_SCHEMA}")
     ceilings = tuple(Ceiling(**ceiling) for ceiling in values.pop("ceilings"))
     return Calibration(ceilings=ceilings, **values)
