@@ -221,9 +221,7 @@ def test_the_set_of_places_holds_the_true_one_in_nineteen_of_twenty() -> None:
             inside += change.first <= 60 <= change.last
             assert change.first <= change.index <= change.last
     assert detected >= 100
-    assert (
-        inside / detected >= 0.9
-    )  # 95 % at known levels; estimated ones and the selection of what is reported take some
+    assert inside / detected >= 0.9  # 95 % at known levels; estimated ones and the selection of changes take some
 
 
 def test_a_change_among_more_places_moves_with_all_its_places() -> None:

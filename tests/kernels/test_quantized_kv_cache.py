@@ -82,9 +82,7 @@ def test_four_bits_cannot_be_divided_again(device: str) -> None:
 
 @pytest.mark.parametrize("kind", CACHES)
 def test_a_cast_of_the_module_leaves_scales_alone(kind: type[Int8KVCache], device: str) -> None:
-    dtype = (
-        torch.float32 if device == "cpu" else torch.bfloat16
-    )  # the dtypes that attend over codes there are this and float16
+    dtype = torch.float32 if device == "cpu" else torch.bfloat16  # attends over codes there, as float16 does
     skip_without_bfloat16(device, dtype)
     cache = kind(2, 2, 70, 64, device=device)
     before = cache.key_scales.dtype
