@@ -111,7 +111,7 @@ def occupancy(
     if sm is None:
         return None
     warps = -(-threads // _WARP)
-    limits = {  # where two are equal, the first is told: a full SM is not short of registers
+    limits = {  # where two are equal, the first is named: a full SM is not short of registers
         "warps": sm.warps // warps if threads <= _MOST_THREADS_PER_BLOCK else 0,
         "registers": _blocks_by_registers(warps, registers),
         "shared memory": _blocks_by_shared_memory(sm, shared_bytes),

@@ -1,7 +1,7 @@
 """The process that runs dispatch.py: `python -m warpbench.host_overhead.child`, its Order on standard input.
 
-Into the journal it writes a run record, then a line as each visit starts and ends, so that whoever finds this process
-dead or silent knows what did it. The report is pytest-benchmark's own JSON.
+Into the journal it writes a run record, then a line as each visit starts and ends, so that its parent knows what it did
+when it died or fell silent. The report is pytest-benchmark's own JSON.
 """
 
 import gc
@@ -81,7 +81,7 @@ class _Journal:
             self._say(ended=_case(report.nodeid))
 
     def pytest_benchmark_generate_machine_info(self) -> dict[str, str]:
-        """Nothing: the run record tells more, and pytest-benchmark takes a second to find it out."""
+        """Nothing: the run record has more, and pytest-benchmark takes a second to find it out."""
         return {}
 
     def pytest_benchmark_generate_commit_info(self) -> dict[str, str]:
