@@ -31,7 +31,7 @@ comma := ,
 EXTRAS := kernels,bench$(if $(HAS_GPU),$(comma)gpu)
 # What the kernels are compiled for: this machine's GPUs if empty, or a list, `all` or `none` (kernels/README.md).
 export WARPWATCH_CUDA_ARCHS
-# The CUDA compiler from pip, where one is wanted and no toolkit is installed.
+# The CUDA compiler from pip, where one is needed and no toolkit is installed.
 WANTS_NVCC := $(filter-out none,$(or $(WARPWATCH_CUDA_ARCHS),$(HAS_GPU)))
 NVCC_FROM_PIP := $(if $(WANTS_NVCC),$(if $(or $(CUDA_HOME),$(shell command -v nvcc)),,$(VENV)/.nvcc))
 

@@ -37,7 +37,7 @@ class BuildKernels(build_ext):
 
     def copy_extensions_to_source(self) -> None:
         super().copy_extensions_to_source()
-        for ext in self.extensions:  # and the record that lies beside it
+        for ext in self.extensions:  # and the record next to it
             built = Path(self.build_lib, *ext.name.split(".")).with_suffix(".build.json")
             if built.exists():
                 package = ".".join(ext.name.split(".")[:-1])
@@ -59,7 +59,7 @@ class StableWheel(bdist_wheel):
 setup(
     name="warpwatch",
     version="0.1.0",
-    description="Per-commit performance of GPU kernels: measured, tracked, compared, and told",
+    description="Per-commit performance of GPU kernels: measured, tracked, compared, and reported",
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=packages(),
@@ -85,6 +85,7 @@ setup(
         "click>=8.1",
         "numpy>=1.26",
         "scipy>=1.13",  # quantiles of the beta distribution
+        "threadpoolctl>=3.1",  # small matrix products on one thread
         "json5>=0.9",  # asv.conf.json has comments
         "orjson>=3.11.6",
         "plotly>=6.9,<8",  # figures; 6.9 is of plotly.js 3.7, which pages load, and 7 knows the same of what we draw
@@ -128,7 +129,7 @@ setup(
             "aiosmtpd>=1.4",  # a mail server to send to
             "pytest-xdist>=3.6",
             "hypothesis>=6.100",
-            "schemathesis==4.32.5",  # what it asks changes with its version
+            "schemathesis==4.32.5",  # its requests change with its version
             "openapi-spec-validator>=0.7",
             "numpy<2.4",  # Triton's interpreter up to 3.6 loops to one-element arrays, which newer ones refuse
             "playwright>=1.50",

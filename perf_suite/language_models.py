@@ -1,6 +1,6 @@
 """The language models whose shapes the catalogue measures, as data. Importing it needs neither torch nor a kernel.
 
-It stands here and not beside the kernels because asv carries the catalogue over commits that have no such file.
+It is here and not next to the kernels because asv carries the catalogue over commits that have no such file.
 """
 
 from dataclasses import dataclass

@@ -18,7 +18,7 @@ def warpwatch_operator(name: str) -> Callable[..., torch.Tensor]:
     try:
         kernels = importlib.import_module("warpwatch.kernels")
         if kernels.extension_path() is None:
-            raise UnavailableError(f"the kernels are not built beside {kernels.__file__}")
+            raise UnavailableError(f"the kernels are not built next to {kernels.__file__}")
         operator: Callable[..., torch.Tensor] | None = getattr(kernels, name, None)
     except ModuleNotFoundError as missing:
         raise UnavailableError(f"this commit installs no warpwatch.kernels.{name} ({missing})") from missing

@@ -75,7 +75,7 @@ class AsvResults:
         return path
 
     def context(self, path: Path, *records: dict[str, Any]) -> None:
-        """Appends records to the context file beside a result file."""
+        """Appends records to the context file of a result file."""
         with path.with_name(path.stem + ".context.jsonl").open("a") as file:
             file.writelines(json.dumps(record) + "\n" for record in records)
 

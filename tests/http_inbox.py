@@ -1,4 +1,4 @@
-"""A real HTTP server on this machine that keeps what it is sent and answers as it is told."""
+"""A real HTTP server on this machine that stores the requests it receives and gives configured answers."""
 
 import json
 from collections.abc import Iterator

@@ -73,7 +73,7 @@ def _undisturbed(folder: Path, url: str) -> tuple[State, float]:
     process.join(_STUCK_S)
     takes = time.monotonic() - begun
     if process.exitcode:
-        raise click.ClickException(f"an import that nobody disturbed ended with {process.exitcode}")
+        raise click.ClickException(f"an undisturbed import ended with {process.exitcode}")
     return _state(url), takes
 
 

@@ -2,7 +2,7 @@
 
 `python -m tools.make_history FOLDER` writes 1,430 files, 260 MB; `--scale 0.1` a tenth of the
 commits and of the benchmarks. The same seed gives the same bytes. It has what real folders have: full-precision
-results beside statistics of five digits, samples for a part, several parameters, failed points, bare NaN, rows without
+results next to statistics of five digits, samples for a part, several parameters, failed points, bare NaN, rows without
 their empty columns, benchmarks that came later or are listed no more, steps, outliers, and noise that hangs together.
 """
 

@@ -40,7 +40,7 @@ class _Took:
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--database", metavar="URL", help="An empty one; by default SQLite beside the folder's copy.")
+@click.option("--database", metavar="URL", help="An empty one; by default SQLite next to the folder's copy.")
 @click.option("--later", type=int, default=5, show_default=True, help="Newest files, imported one by one at the end.")
 def main(folder: Path, database: str | None, later: int) -> None:
     """Import FOLDER, an asv results folder without other writers: first all but the newest files, then these."""

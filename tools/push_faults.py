@@ -1,7 +1,7 @@
 """`python -m tools.push_faults FOLDER`: kill pushers and dashboard at random while results arrive.
 
 Some results are new commits and some re-runs that asv writes over the file of an earlier run. Then the store must hold
-what one holds into which each version was imported by nobody disturbed: nothing lost, nothing twice.
+what one holds into which each version was imported undisturbed: nothing lost, nothing twice.
 """
 
 import json

@@ -206,7 +206,7 @@ def _settings(rule: LimitRule) -> str:
         if key == "blocks":
             settings.append("blocks" if value else "does not block")
         elif key == "owners":
-            settings.append(f"owned by {', '.join(value) or 'nobody'}")
+            settings.append(f"owned by {', '.join(value) or 'no one'}")
         else:
             settings.append(f"{key} {value:g}" if key == "threshold" else f"{key} {value}")
     return ", ".join(settings)

@@ -244,7 +244,7 @@ def cause_sentence(change: SeriesChange, metric: Metric) -> str:
     if share is None and change.gpus is not None:
         return "The difference between GPUs is subtracted, so the code is the likely cause."
     if share is None:
-        return "No reference benchmark ran, so machine and code cannot be told apart."
+        return "No reference benchmark ran, so machine and code cannot be distinguished."
     controls = _CONTROLS[share.control]
     if share.ci_high < 0:
         return f"{controls} changed in the opposite direction, so the machine is not the cause."

@@ -178,7 +178,7 @@ def read_result(text: bytes, file_name: str) -> ResultFile:
         )
     date_ms = as_integer(data.get("date"))
     if date_ms is None or not 0 <= date_ms <= LATEST_MS:
-        raise BrokenFileError(f"date is {str(data.get('date'))[:40]!r}; wanted milliseconds since 1970")
+        raise BrokenFileError(f"date is {str(data.get('date'))[:40]!r}; expected milliseconds since 1970")
     raw = data.get("params")
     params = raw if isinstance(raw, dict) else {}
     environment = str(data.get("env_name") or file_name.removesuffix(".json").partition("-")[2] or "unknown")
@@ -216,7 +216,7 @@ def _rows(data: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:
     """Each benchmark with the columns `_COLUMNS`, from either format."""
     names = data.get("result_columns")
     if isinstance(names, list) and len(names) > _MOST_COLUMNS:
-        raise BrokenFileError(f"{len(names)} result_columns; wanted at most {_MOST_COLUMNS}")
+        raise BrokenFileError(f"{len(names)} result_columns; expected at most {_MOST_COLUMNS}")
     column_of = {name: n for n, name in enumerate(names) if isinstance(name, str)} if isinstance(names, list) else {}
     width = len(names) if isinstance(names, list) else 0
     chosen = itemgetter(*(column_of.get(name, width) for name in _COLUMNS))

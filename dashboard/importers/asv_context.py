@@ -105,7 +105,7 @@ def _measurement(record: Mapping[str, Any], run: ContextRun) -> ContextMeasureme
 
 def _status(record: Mapping[str, Any]) -> Status:
     if record["status"] not in _WRITTEN:
-        raise ValueError(f"status {record['status']!r}; wanted one of {', '.join(sorted(_WRITTEN))}")
+        raise ValueError(f"status {record['status']!r}; expected one of {', '.join(sorted(_WRITTEN))}")
     status = Status(record["status"])
     if status is not Status.FAILED:
         return status

@@ -22,7 +22,7 @@ KNOWN = "asv, pytest-benchmark, NVBench and Google Benchmark"
 def refuse_if_no_json(start: bytes) -> None:
     """Raise UnknownFormatError if the first bytes of a file cannot begin a JSON object."""
     if not start.lstrip()[:1] == b"{":
-        raise UnknownFormatError(f"no result file: it begins with {start[:12]!r}; wanted JSON of {KNOWN}")
+        raise UnknownFormatError(f"no result file: it begins with {start[:12]!r}; expected JSON of {KNOWN}")
 
 
 def read_any(
@@ -46,7 +46,7 @@ def read_any(
     name = next((name for name, module in _FORMATS.items() if module.recognises(data)), None)
     if name is None:
         shown = ", ".join(repr(key)[:30] for key in list(data)[:6]) or "nothing"
-        raise UnknownFormatError(f"JSON of no known format (it has {shown}); wanted that of {KNOWN}")
+        raise UnknownFormatError(f"JSON of no known format (it has {shown}); expected that of {KNOWN}")
     try:
         return _FORMATS[name].read(data, overrides, read_sibling)
     except _MALFORMED as error:

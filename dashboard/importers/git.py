@@ -131,9 +131,9 @@ def file_at(repository: Path, commit: str, path: str, *, most: int) -> bytes | N
     kind, _, size = kind.partition(" ")
     if kind != "blob":
         actual = "a folder" if kind == "tree" else "a submodule" if kind in {"commit", "submodule"} else _LINKS[number]
-        raise GitError(f"{path} of {commit[:8]} is {actual}; wanted a file")
+        raise GitError(f"{path} of {commit[:8]} is {actual}; expected a file")
     if int(size) > most:
-        raise GitError(f"{path} of {commit[:8]} has {size} bytes; wanted {most} at most")
+        raise GitError(f"{path} of {commit[:8]} has {size} bytes; expected {most} at most")
     return _git(repository, "cat-file", "blob", number)
 
 

@@ -172,7 +172,7 @@ def _metrics(runs: Sequence[_Run], parameters: tuple[str, ...]) -> Iterator[tupl
     assert of_run is not None
     factor = _SECONDS.get(str(of_run.get("time_unit", "ns")))
     if factor is None:
-        raise BrokenFileError(f"{of_run['name']}: time_unit is {of_run['time_unit']!r}; wanted one of ns, us, ms, s")
+        raise BrokenFileError(f"{of_run['name']}: time_unit is {of_run['time_unit']!r}; expected one of ns, us, ms, s")
     columns = [("real_time", "latency", "seconds", factor), ("cpu_time", "cpu_time", "seconds", factor)]
     counters = [key for key, raw in of_run.items() if key not in _FIELDS and _is_number(raw)]
     if len(counters) > _MOST_COUNTERS:

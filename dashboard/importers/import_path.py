@@ -270,7 +270,7 @@ def _completed(overrides: ImportOverrides, repository: str | None) -> ImportOver
     if full is None and not is_full_hash(overrides.commit.lower()):
         why = f"{repository} has no such commit" if repository else "the project has no repository to look it up in"
         raise NoResultsError(
-            f"the commit is {overrides.commit!r}; wanted a full hash (git rev-parse HEAD), because {why}"
+            f"the commit is {overrides.commit!r}; expected a full hash (git rev-parse HEAD), because {why}"
         )
     commit = full or overrides.commit.lower()
     date_ms = overrides.date_ms

@@ -153,7 +153,7 @@ def check_commit(commit: str, what: str) -> str:
     lower = commit.lower()
     if not _HASH.fullmatch(lower):
         raise BrokenFileError(
-            f"{what} is {commit[:80]!a}; wanted a commit's hash, 7 to 64 hexadecimal digits (git rev-parse HEAD)"
+            f"{what} is {commit[:80]!a}; expected a commit's hash, 7 to 64 hexadecimal digits (git rev-parse HEAD)"
         )
     return lower
 
@@ -173,5 +173,6 @@ def milliseconds(text: str) -> int:
     try:
         date = datetime.fromisoformat(text.strip())
     except ValueError as error:
-        raise ValueError(f"{text!r} is no date; wanted ISO 8601 (git show -s --format=%cI) or seconds (%ct)") from error
+        expected = "ISO 8601 (git show -s --format=%cI) or seconds (%ct)"
+        raise ValueError(f"{text!r} is no date; expected {expected}") from error
     return int((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() * 1000)

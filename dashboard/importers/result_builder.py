@@ -83,7 +83,7 @@ class ResultBuilder:
             if not storable_name(name):
                 raise BrokenFileError(f"a name that cannot be stored: {name[:200]!a}")
         if not 0 <= date_ms <= LATEST_MS:
-            raise BrokenFileError(f"the commit's date is {date_ms} milliseconds after 1970; wanted a time until 9999")
+            raise BrokenFileError(f"the commit's date is {date_ms} milliseconds after 1970; expected a time until 9999")
         if started_ms is not None and not 0 <= started_ms <= LATEST_MS:
             started_ms = None
         return ResultFile(

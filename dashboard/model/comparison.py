@@ -191,7 +191,7 @@ class MachineDrift(Schema):
 class Outcome(StrEnum):
     """Result of all rows together, the worst first."""
 
-    REGRESSED = "regressed"  # a regression that nobody accepted; `is_blocking` says whether it blocks
+    REGRESSED = "regressed"  # a regression without an acceptance; `is_blocking` says whether it blocks
     FAILED = "failed"  # a series that decides has a number at base and none at head
     INCONCLUSIVE = "inconclusive"  # a series that decides is inconclusive, or nothing was compared
     ACCEPTED = "accepted"  # every regression was accepted

@@ -57,7 +57,7 @@ def detect(
     (`Peers.scale`): `short_changepoints`. Others of up to seven commits: neighbours are compared, and only large
     changes are found (11 % or more if samples scatter little). All others: `find_changes` on the commits' medians.
 
-    Runs of different GPUs are compared by the `chain` of their sessions alone (`gpu_history.py`). What it cannot tell,
+    Runs of different GPUs are compared by the `chain` of their sessions alone (`gpu_history.py`). What it leaves open,
     across its breaks and from a GPU's own long history, is found in each GPU's commits.
     """
     gpus = {run.gpu for runs in commits for run in runs}

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 Floats = NDArray[np.float64]
 
@@ -34,6 +35,10 @@ _SMOOTH, _GROUPS = 2.0, 0.5
 _TYPICAL = 0.002  # relative scatter, that these variances are of at least: a few calm references know little of others
 _ROUNDS = 8
 _LEAST_RATIO = 0.1  # of a latency that a leaner launch leaves
+
+# Matrices of 150 columns take BLAS's threads longer to share than to multiply: 52 pairs of sessions 3.7 CPU seconds on two
+# busy cores, 0.5 on one thread.
+_BLAS = ThreadpoolController()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,6 +95,7 @@ class SessionEffects:
         )
 
 
+@_BLAS.wrap(limits=1, user_api="blas")
 def session_effects(references: Latencies) -> SessionEffects | None:
     """The effects by at least `FEWEST` references; None with fewer.
 

@@ -1,7 +1,7 @@
 """Changes of series that only different GPUs of one model measured, tested against the scatter of unchanged series.
 
-`gpu_effects.py` says what unchanged code would show on the two GPUs. How far an unchanged series scatters around that
-is its own: its deviations in other pairs of sessions and those of series like it tell, by the moderated variances of
+`gpu_effects.py` estimates what unchanged code would show on the two GPUs. How far a series scatters around that is
+its own: estimated from the deviations of it and similar series in other pairs of sessions, by moderated variances as in
 `session_noise.py`. A series' variance is an inverse chi-square draw, so that its deviation is Student's t: heavy tails
 where little is known of the series, lighter ones with its history, never lighter than those of a single run.
 """

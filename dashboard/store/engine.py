@@ -205,7 +205,7 @@ def _parse(database: str) -> URL:
     if url.drivername in {"postgres", "postgresql"}:
         url = url.set(drivername="postgresql+psycopg")
     if url.get_backend_name() not in {"sqlite", "postgresql"}:
-        raise StoreError(f"{url.drivername} is not supported; wanted sqlite:///PATH or postgresql://HOST/NAME")
+        raise StoreError(f"{url.drivername} is not supported; expected sqlite:///PATH or postgresql://HOST/NAME")
     if url.get_backend_name() == "sqlite" and url.database in {None, "", ":memory:"}:
         raise StoreError("the history needs a file: sqlite:///PATH")
     return url

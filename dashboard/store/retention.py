@@ -41,7 +41,7 @@ class RetentionPolicy:
         for each in fields(self):
             value = getattr(self, each.name)
             if value is not None and (type(value) is not int or value < (2 if each.name == "thin_every" else 0)):
-                raise ValueError(f"{each.name} is {value!r}; wanted a whole number, at least 2 for thin_every, else 0")
+                raise ValueError(f"{each.name} is {value!r}; expected an integer, at least 2 for thin_every, else 0")
 
 
 @dataclass(slots=True, kw_only=True)

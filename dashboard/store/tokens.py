@@ -60,7 +60,7 @@ def create_token(
     """
     for text in (project, name):
         if not storable_name(text):
-            raise ValueError(f"{text[:80]!r} is not a name; wanted a text of at most {LONGEST_NAME} bytes")
+            raise ValueError(f"{text[:80]!r} is not a name; expected a text of at most {LONGEST_NAME} bytes")
     secret = _PREFIX + secrets.token_urlsafe(_BYTES)
     with store.write(project, of_project=True) as connection:
         project_id, _ = project_row(connection, project, None)

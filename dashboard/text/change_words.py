@@ -78,7 +78,7 @@ def agreement_words(line: KernelAtCommit) -> str:
     if reason:
         return f"pair only; history: {_HISTORY_KINDS[reason]}"
     if line.is_newest:
-        return "pair only; history: needs later commits or further runs to tell a lasting change"
+        return "pair only; history: needs later commits or further runs to confirm a lasting change"
     return "pair only; history: no lasting change of level here"
 
 

@@ -88,7 +88,7 @@ _TYPES = (
 def register_compression(app: Flask) -> None:
     """To be called before all else that looks at answers, so that their time is in it."""
     app.before_request(_begin)
-    app.after_request(_tell)
+    app.after_request(_add_timing)
     app.config["COMPRESS_MIMETYPES"] = list(_TYPES)
     app.config["COMPRESS_ALGORITHM"] = ["br", "gzip"]
     app.config["COMPRESS_ALGORITHM_STREAMING"] = ["br", "gzip"]  # files of ours
@@ -121,7 +121,7 @@ def _begin() -> None:
     g.began_s, g.worked_s = perf_counter(), thread_time()
 
 
-def _tell(response: Response) -> Response:
+def _add_timing(response: Response) -> Response:
     """The wall time in the thread that answers, the waiting for other threads in it, not what came before or after; and
     the processor time that the thread took of it.
 

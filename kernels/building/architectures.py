@@ -45,7 +45,7 @@ def parse(text: str | None) -> tuple[str, ...]:
         if not re.fullmatch(r"\d{2,3}[af]?", name) or _number(name) < 75:
             raise ValueError(
                 f"WARPWATCH_CUDA_ARCHS={text!r}: {name!r} is no architecture of 75 or newer; "
-                f"wanted {ALL!r}, {NONE!r} or a list such as {TRACKED!r}"
+                f"expected {ALL!r}, {NONE!r} or a list such as {TRACKED!r}"
             )
     return tuple(sorted(names, key=_number))
 

@@ -73,9 +73,9 @@ def _torch_version() -> str | None:
 
 def find_ninja() -> list[str]:
     """The command that runs ninja: this environment's, else the machine's. Raises RuntimeError without one."""
-    beside_python = Path(sys.executable).parent / "ninja"
-    if beside_python.is_file():
-        return [str(beside_python)]
+    next_to_python = Path(sys.executable).parent / "ninja"
+    if next_to_python.is_file():
+        return [str(next_to_python)]
     if on_path := shutil.which("ninja"):
         return [on_path]
     if importlib.util.find_spec("ninja"):

@@ -152,7 +152,7 @@ class PagedKVCache(nn.Module):
         total = sum(wanted.values())
         if total > len(self._free):
             raise RuntimeError(
-                f"PagedKVCache: {total} more pages are wanted and {len(self._free)} are free; release a sequence or "
+                f"PagedKVCache: {total} more pages are needed and {len(self._free)} are free; release a sequence or "
                 "make it with more pages"
             )
         for sequence, count in wanted.items():

@@ -121,13 +121,38 @@ def flash_attention_backward(
         )
         query_blocks, key_blocks = triton.cdiv(seq_q, config.owned), triton.cdiv(seq_kv, config.owned)
         _flash_attention_dq[(query_blocks * batch * heads_q,)](
-            q, k, v, d_out, lse, delta, dq, *strides, *shape, query_blocks, *numbers,
-            BLOCK_Q=config.owned, BLOCK_KV=config.step, **cut,
-        )  # fmt: skip
+            q,
+            k,
+            v,
+            d_out,
+            lse,
+            delta,
+            dq,
+            *strides,
+            *shape,
+            query_blocks,
+            *numbers,
+            BLOCK_Q=config.owned,
+            BLOCK_KV=config.step,
+            **cut,
+        )
         _flash_attention_dkdv[(key_blocks * batch * heads_kv,)](
-            q, k, v, d_out, lse, delta, dk, dv, *strides, *shape, key_blocks, *numbers,
-            BLOCK_Q=config.step, BLOCK_KV=config.owned, **cut,
-        )  # fmt: skip
+            q,
+            k,
+            v,
+            d_out,
+            lse,
+            delta,
+            dk,
+            dv,
+            *strides,
+            *shape,
+            key_blocks,
+            *numbers,
+            BLOCK_Q=config.step,
+            BLOCK_KV=config.owned,
+            **cut,
+        )
     return dq, dk, dv
 
 

@@ -18,7 +18,7 @@ from .flash_attention import flash_attention
 if TYPE_CHECKING:
     from warpbench.draw import Draw
 
-# Results are means over thousands of values, small beside the weights' and values' own rounding; as in flash_attention.
+# Results are means over thousands of values, small against the rounding of weights and values; as in flash_attention.
 _TOLERANCE = {"fp16": 2e-3, "bf16": 1.6e-2, "fp32": 1e-5}
 
 

@@ -286,9 +286,19 @@ def _marlin_of_sglang(
 
     def run() -> torch.Tensor:
         return gptq_marlin_gemm(
-            x, None, weight, of_groups, None, None, none, none, workspace, scalar_types.uint4b8, *shape,
+            x,
+            None,
+            weight,
+            of_groups,
+            None,
+            None,
+            none,
+            none,
+            workspace,
+            scalar_types.uint4b8,
+            *shape,
             use_fp32_reduce=True,
-        )  # fmt: skip
+        )
 
     return Prepared(run=run, backend=f"Marlin of {library('sglang')}")
 

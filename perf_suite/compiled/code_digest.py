@@ -1,4 +1,4 @@
-"""One hash of everything of ours that an implementation runs, to tell whether two commits run the same code.
+"""One hash of everything of ours that an implementation runs, to decide whether two commits run the same code.
 
 Machine code alone would not do: which kernel is launched, with how many blocks, is decided by the host. So the hash
 covers the kernels' machine code for the GPU at hand, the host code of launchers, binding and framework, and the Python
@@ -55,7 +55,7 @@ def code_digest(implementation: str, operator: str, compute_capability: str | No
     """sha256 of what an implementation of an operator runs on a GPU such as "9.0", or (None) on the CPU.
 
     Equal where comments, paths or line numbers changed alone. None where the implementation is not ours, or where
-    this commit's build does not tell all of it. Reads the library once, however often it is called.
+    this commit's build does not record all of it. Reads the library once, however often it is called.
     """
     on_gpu = compute_capability is not None
     try:
@@ -99,7 +99,7 @@ def _python_sha256(module: Path) -> str:
 
 
 def _alone_sha256(module: Path) -> str:
-    return python_code_sha256(module, module)  # itself as the package: what it imports is listed beside it
+    return python_code_sha256(module, module)  # itself as the package: what it imports is listed separately
 
 
 def _host_code(operator: str, *, on_gpu: bool) -> Iterator[str]:
@@ -163,8 +163,8 @@ def _ptx(path: Path, stamp: int) -> tuple[str, ...]:
 
 if __name__ == "__main__":  # CAPABILITY OPERATOR:IMPLEMENTATION...: their digests as JSON
     _capability, *_pairs = sys.argv[1:]
-    _told = {}
+    _digests = {}
     for _pair in _pairs:
         _operator, _, _implementation = _pair.partition(":")
-        _told[_pair] = code_digest(_implementation, _operator, _capability or None)
-    print(json.dumps(_told))
+        _digests[_pair] = code_digest(_implementation, _operator, _capability or None)
+    print(json.dumps(_digests))

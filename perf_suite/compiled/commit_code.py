@@ -29,7 +29,7 @@ def _host_code() -> list[str]:
 
 
 def _python_code() -> list[str]:
-    """The operators' Python and the Triton twins; each module alone, since what it imports is listed beside it."""
+    """The operators' Python and the Triton twins; each module alone, since what it imports is listed separately."""
     folder = kernels_folder()
     modules = [path for path in sorted(folder.rglob("*.py")) if path.relative_to(folder).parts[0] != _NOT_RUN]
     return [f"{path.relative_to(folder)} {python_code_sha256(path, path)}" for path in modules]

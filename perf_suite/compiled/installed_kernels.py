@@ -1,4 +1,4 @@
-"""Where the kernels of the commit under test are, and what its build tells. No torch here."""
+"""Where the kernels of the commit under test are, and what its build recorded. No torch here."""
 
 import importlib
 import json
@@ -43,12 +43,12 @@ def compiled_sources() -> Mapping[str, CompiledSource]:
     record = path.with_name(path.name.partition(".")[0] + ".build.json")
     if not record.exists():
         raise NoKernelsError(f"the build of this commit leaves no {record.name}")
-    told = json.loads(record.read_text())
-    if told["schema"] != _BUILD_RECORD_SCHEMA:
-        raise NoKernelsError(f"{record.name} has schema {told['schema']}; this suite reads {_BUILD_RECORD_SCHEMA}")
+    recorded = json.loads(record.read_text())
+    if recorded["schema"] != _BUILD_RECORD_SCHEMA:
+        raise NoKernelsError(f"{record.name} has schema {recorded['schema']}; this suite reads {_BUILD_RECORD_SCHEMA}")
     return {
         source: CompiledSource(compile_s=facts["compile_s"], host_sha256=facts["host_sha256"])
-        for source, facts in told["sources"].items()
+        for source, facts in recorded["sources"].items()
     }
 
 

@@ -106,7 +106,7 @@ def read_twins(benchmark: str) -> ReadCode:
 
 
 def _chosen(benchmark: str) -> Chosen | None:
-    """What asv was asked for of a benchmark; None if nobody says, which is everything."""
+    """The selection of a benchmark that asv runs; None without a selection, which is everything."""
     selection = selection_wanted()
     return None if selection is None else selection.chosen.get(benchmark, {})
 

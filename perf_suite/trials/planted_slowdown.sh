@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Can this machine tell a kernel that is 2 % slower from its base?  Needs git, asv, and for the first step a CUDA compiler.
+# Can this machine detect a kernel that is 2 % slower than its base?   Needs git, asv, and for the first step a CUDA compiler.
 #
 #   planted_slowdown.sh prepare WORK [PATCH]      clones this commit, plants the patch, builds both; needs no GPU
 #   planted_slowdown.sh record WORK RUNS.tar.gz   measures: five runs of the base, then TRIES pairs of base and planted
@@ -36,7 +36,7 @@ prepare() { # WORK [PATCH]
   git clean --quiet -dfx # what the builds left
 }
 
-commit() { # its name, arguments of git commit; a minute apart, for whoever orders commits by date
+commit() { # its name, arguments of git commit; a minute apart, for tools that order commits by date
   local name=$1 at
   at=$(($(git log -1 --format=%ct) + 60))
   GIT_COMMITTER_DATE="@$at" git -c user.name=trial -c user.email=trial@localhost \

@@ -78,7 +78,7 @@ def text_of(root: Path, commit: str) -> tuple[bytes, bytes]:
     return trained_on, b"".join(texts[last::HELD_OUT_EVERY])
 
 
-def train(setting: Setting, text: bytes, tell: Callable[[str], None] = lambda _: None) -> LlamaForCausalLM:
+def train(setting: Setting, text: bytes, report: Callable[[str], None] = lambda _: None) -> LlamaForCausalLM:
     """A Llama of bytes, trained on random windows of the text by AdamW with a cosine schedule."""
     torch.manual_seed(setting.seed)
     model = LlamaForCausalLM(
@@ -113,7 +113,7 @@ def train(setting: Setting, text: bytes, tell: Callable[[str], None] = lambda _:
         optimizer.step()
         schedule.step()
         if step % 25 == 24:
-            tell(f"step {step + 1} of {setting.steps}: {loss.item() / math.log(2):.3f} bits a byte")
+            report(f"step {step + 1} of {setting.steps}: {loss.item() / math.log(2):.3f} bits a byte")
     return model.eval()
 
 
@@ -152,7 +152,7 @@ def compare(model: nn.Module, setting: Setting, held_out: bytes) -> list[Quality
 def window_losses(model: nn.Module, setting: Setting, held_out: bytes) -> torch.Tensor:
     """Nats a byte in each of the held-out text's first windows, in float64; they do not overlap.
 
-    Each byte is told by those before it in its window. Raises ValueError for a text of fewer than two windows.
+    Each byte is predicted from those before it in its window. Raises ValueError for a text of fewer than two windows.
     """
     data = torch.frombuffer(bytearray(held_out), dtype=torch.uint8).long()
     if len(data) <= 2 * setting.context:
@@ -161,11 +161,11 @@ def window_losses(model: nn.Module, setting: Setting, held_out: bytes) -> torch.
     return torch.cat([_losses(model, part).double().mean(-1) for part in windows.split(setting.batch)])
 
 
-def _weight_bits(model: nn.Module, bits: int, bits_beside: int, group_size: int | None = None) -> float:
+def _weight_bits(model: nn.Module, bits: int, overhead_bits: int, group_size: int | None = None) -> float:
     """Bits a weight, those of each group's, or of each output's, scale and zero point with them."""
     weights = [layer.weight for layer in _linears(model)]
     groups = sum(weight.shape[0] * (1 if group_size is None else weight.shape[1] // group_size) for weight in weights)
-    return bits + bits_beside * groups / sum(weight.numel() for weight in weights)
+    return bits + overhead_bits * groups / sum(weight.numel() for weight in weights)
 
 
 def _linears(model: nn.Module) -> list[nn.Linear]:
@@ -204,7 +204,7 @@ def main() -> None:
         model = train(Setting(steps=0), trained_on)
         model.load_state_dict(torch.load(arguments.model))
     else:
-        model = train(setting, trained_on, tell=lambda line: print(line, flush=True))
+        model = train(setting, trained_on, report=lambda line: print(line, flush=True))
         if arguments.model:
             torch.save(model.state_dict(), arguments.model)
     found = compare(model, setting, held_out)

@@ -66,7 +66,7 @@ def hub(tmp_path, monkeypatch):
 
 @pytest.fixture
 def pauses(monkeypatch):
-    """The pauses between requests that failed, which nobody waits for."""
+    """The pauses between requests that failed, which the tests do not wait for."""
     made = []
     monkeypatch.setattr("tenacity.nap.time.sleep", made.append)
     return made

@@ -1,7 +1,7 @@
 """GitHub's REST API as far as the workflows use it, before a real git repository, on this machine.
 
 Bodies are held to GitHub's published schema, as githubkit generates it; a key that the schema does not have is refused.
-What needs a commit asks git for it.
+Answers that need a commit read it from git.
 """
 
 import base64
@@ -300,10 +300,10 @@ class _Handler(BaseHTTPRequestHandler):
                 _hold_to(schema, body)
                 failure = self.server.failure(f"{self.command} {path}")
                 if failure and not self.server.fails_after_work:
-                    raise RefusedError(failure, "told to")
+                    raise RefusedError(failure, "as configured")
                 done = answer(self.server, found, parse_qs(address.query), body)
                 if failure:
-                    raise RefusedError(failure, "told to")
+                    raise RefusedError(failure, "as configured")
                 return done
         raise RefusedError(404, "Not Found")
 

@@ -49,7 +49,7 @@ def history(tmp_path: Path) -> History:
     return History(tmp_path, GOOD + BAD)
 
 
-def test_a_regression_is_told_once_with_commit_size_and_command(history: History, inbox: Inbox) -> None:
+def test_a_regression_is_reported_once_with_commit_size_and_command(history: History, inbox: Inbox) -> None:
     first = history.alert("--to", inbox.url, "--dashboard", "https://perf.example.org")
     assert (first.returncode, first.stdout) == (0, "1 new, 1 sent, 0 not delivered\n")
     (message,) = inbox.received
@@ -84,7 +84,7 @@ def test_what_was_not_taken_is_sent_at_the_next_call_under_the_same_key(history:
 
 @pytest.mark.parametrize("status", [302, 307])
 def test_a_webhook_that_sends_on_has_not_taken_the_message(history: History, inbox: Inbox, status: int) -> None:
-    """To a login page, say, or to an address within: the page answers 200, and nobody got the alert."""
+    """To a login page, say, or to an address within: the page answers 200, and no recipient got the alert."""
     with listening() as other:
         inbox.answer, inbox.moved_to = status, f"{other.url}/login?next=s3cr3t"
         done = history.alert("--to", f"{inbox.url}/hook")
@@ -108,7 +108,7 @@ def test_apprise_delivers_where_an_address_is_not_a_webhook(history: History, in
     assert "Reproduce: `warpwatch gate" in message["message"]
 
 
-def test_an_address_nobody_knows_is_refused_before_anything_is_recorded(history: History, inbox: Inbox) -> None:
+def test_an_unknown_address_is_refused_before_anything_is_recorded(history: History, inbox: Inbox) -> None:
     refused = history.alert("--to", "pigeon://loft")
     assert refused.returncode == 2
     assert "cannot send to 'pigeon'" in refused.stderr
@@ -136,20 +136,20 @@ def test_a_retired_destination_does_not_fail_later_alerts(history: History, inbo
     assert (inbox_later.returncode, inbox_later.stdout) == (1, "0 new, 0 sent, 1 not delivered\n")
 
 
-def test_nowhere_to_send_to_is_said(history: History) -> None:
+def test_a_missing_destination_is_reported(history: History) -> None:
     done = history.alert(WARPWATCH_ALERT_TO="")
     assert done.returncode == 2
     assert "give --to URL" in done.stderr
 
 
-def test_a_dry_run_tells_and_records_nothing(history: History, inbox: Inbox) -> None:
+def test_a_dry_run_prints_the_message_and_records_nothing(history: History, inbox: Inbox) -> None:
     dry = history.alert("--dry-run")
     assert dry.returncode == 0
     assert hash_of(10)[:8] in dry.stdout
     assert history.alert("--to", inbox.url).stdout == "1 new, 1 sent, 0 not delivered\n"
 
 
-def test_a_change_below_the_threshold_is_not_told(tmp_path: Path, inbox: Inbox) -> None:
+def test_a_change_below_the_threshold_is_not_reported(tmp_path: Path, inbox: Inbox) -> None:
     history = History(tmp_path, [*GOOD, *(1.3 * value for value in GOOD)])
     for threshold, found in (("0.5", "0 new, 0 sent"), ("0.2", "1 new, 1 sent")):
         (tmp_path / "warpwatch.toml").write_text(f"[alerts]\nthreshold = {threshold}\n")

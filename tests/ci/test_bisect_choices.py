@@ -207,7 +207,7 @@ def test_the_next_alert_is_the_worst_of_this_machine_that_spans_several_commits(
             rows[name] = results.row([value], started_at=number + 1, spread=0.002)
         results.commit(number, rows, commit=hashes[number])
     results.load(store, repository=git.folder)
-    assert next_alert(store, "demo", "box", git.folder) is None  # nobody was alerted
+    assert next_alert(store, "demo", "box", git.folder) is None  # no alert was sent
     for group in new_regressions(store, "demo"):
         open_regression_alert(store, group, messages={}, now_ms=1)
     alert = next_alert(store, "demo", "box", git.folder)

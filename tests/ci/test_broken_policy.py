@@ -16,7 +16,7 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
     "a wrong type": ("gate = 3\n", "[gate] input should be"),
     "a key twice": ("[gate]\nruns = 3\nruns = 4\n", "is not TOML"),
     "binary": (b"[gate]\nbench = '\xff\xfe'\n", "is not UTF-8"),
-    "huge": ("#" * (2**20 + 1), "wanted 1048576 at most"),
+    "huge": ("#" * (2**20 + 1), "expected 1048576 at most"),
     "nested without end": ("a = " + "[" * 100_000, "is not TOML"),
     "a number of 5,000 digits": ("[gate]\nruns = " + "9" * 5000, "is not TOML"),
     "an invalid regular expression": ('[gate]\nbench = "("\n', "is not a regular expression"),
@@ -51,7 +51,7 @@ def _commit(folder: Path) -> str:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda path: (path.mkdir(), (path / "x").write_text("")), "is a folder; wanted a file"),
+        (lambda path: (path.mkdir(), (path / "x").write_text("")), "is a folder; expected a file"),
         (lambda path: path.symlink_to("nowhere"), "is a link to a missing file"),
         (lambda path: path.symlink_to("/etc/hostname"), "is a link out of the repository"),
         (lambda path: path.symlink_to(path.name), "is a link to itself"),

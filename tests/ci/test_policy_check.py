@@ -74,7 +74,7 @@ def test_the_last_rule_that_states_a_key_counts_for_that_key_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("match", "speaks"),
+    ("match", "applies"),
     [
         ('kernel = "ro?e"', True),
         ('kernel = ["sum", "rope"]', True),
@@ -87,12 +87,12 @@ def test_the_last_rule_that_states_a_key_counts_for_that_key_alone() -> None:
         ('parameters = {page = "*"}', False),  # it has none
     ],
 )
-def test_a_rule_applies_to_series_that_match_every_key(match: str, speaks: bool) -> None:
+def test_a_rule_applies_to_series_that_match_every_key(match: str, applies: bool) -> None:
     rule = parse_policy(f"[[rule]]\n{match}\nblocks = false", "-").rule[0]
-    assert rule.matches(_series(workload="w1", implementation="warpwatch"), WORKLOAD) is speaks
+    assert rule.matches(_series(workload="w1", implementation="warpwatch"), WORKLOAD) is applies
 
 
-def _told(done: Any) -> dict[str, Any]:
+def _stated(done: Any) -> dict[str, Any]:
     assert done.stdout, done.stderr
     return {
         f"{row['series']['benchmark']} {row['series']['parameters']['dtype']}": row
@@ -115,7 +115,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> JudgedRepository:
 
 def test_a_floor_only_excuses_small_absolute_changes(repository: JudgedRepository) -> None:
     done = repository.check("--format", "json")
-    rows = _told(done)
+    rows = _stated(done)
     assert done.returncode == 1
     assert rows["rope.Rope.track_latency fp16"]["verdict"] == "regressed"
     assert rows["rope.Rope.track_latency fp32"]["verdict"] == "unchanged"
@@ -137,7 +137,7 @@ def test_a_non_blocking_regression_is_reported_and_does_not_fail(repository: Jud
     assert "no regression that blocks" in done.stdout
     assert "does not block" in done.stdout
     assert "2 regressed (2 not blocking), 1 unchanged" in done.stdout
-    row = _told(repository.check("--policy", str(policy), "--format", "json"))["rope.Rope.track_latency fp16"]
+    row = _stated(repository.check("--policy", str(policy), "--format", "json"))["rope.Rope.track_latency fp16"]
     assert (row["blocks"], row["owners"]) == (False, ["@ann"])
 
 

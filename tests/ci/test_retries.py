@@ -18,7 +18,7 @@ def test_pauses_double_up_to_the_longest_and_differ() -> None:
 @pytest.mark.parametrize(
     ("wait_s", "first_s", "least"), [(None, 0.0, 1), (77, 0.0, 77), (1e9, 0.0, 3600), (None, 60, 60)]
 )
-def test_a_longer_pause_that_the_server_asks_for_counts(wait_s: float | None, first_s: float, least: float) -> None:
+def test_a_longer_pause_requested_by_the_server_counts(wait_s: float | None, first_s: float, least: float) -> None:
     pause = BACKOFF.pause_s(1, UnavailableError("busy", wait_s, first_s=first_s))
     assert least <= pause <= 1.5 * least
 

@@ -1,4 +1,4 @@
-"""Writes results of a suite of kernels on GPUs: asv's files and the context beside them, with controls and cards."""
+"""Writes results of a suite of kernels on GPUs: asv's files and their context files, with controls and GPUs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -10,7 +10,7 @@ from warpwatch.dashboard.store.policy import acceptances, record_acceptances
 from warpwatch.dashboard.store.project_writer import ProjectWriter
 
 
-def test_what_is_said_again_is_kept_once_as_it_was_said_first(store: Store) -> None:
+def test_a_repeated_acceptance_is_stored_once_as_first_stated(store: Store) -> None:
     ProjectWriter(store, "demo", repository=None, listed={})
     first = Acceptance(pattern="a*", reason="first", by="ann", at=datetime(2026, 1, 1, tzinfo=UTC), source="comment 1")
     again = Acceptance(pattern="a*", reason="again", by="ann", at=datetime(2026, 1, 2, tzinfo=UTC), source="comment 1")
@@ -24,6 +24,6 @@ def test_what_is_said_again_is_kept_once_as_it_was_said_first(store: Store) -> N
 
 @pytest.mark.parametrize("wrong", [{"reason": " "}, {"by": "a\0b"}, {"pattern": "x" * 3000}])
 def test_an_acceptance_without_a_reason_or_a_name_is_none(wrong: dict[str, str]) -> None:
-    told = {"pattern": "a*", "reason": "b", "by": "c", "source": "d"} | wrong
+    fields = {"pattern": "a*", "reason": "b", "by": "c", "source": "d"} | wrong
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        Acceptance(at=datetime(2026, 1, 1, tzinfo=UTC), **told)
+        Acceptance(at=datetime(2026, 1, 1, tzinfo=UTC), **fields)

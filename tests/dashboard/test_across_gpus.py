@@ -55,7 +55,7 @@ def test_a_change_across_gpus_is_a_verdict_with_its_references(sqlite_store: Sto
     assert all(row.across_gpus is None for row in alike.rows)
 
 
-def test_too_few_references_are_said_with_what_to_measure(sqlite_store: Store, asv: Any) -> None:
+def test_too_few_references_are_reported_with_what_to_measure(sqlite_store: Store, asv: Any) -> None:
     found = _history(asv, sqlite_store, 5)
     assert {row.verdict for row in found.rows} == {Verdict.INCONCLUSIVE}
     assert {row.reason for row in found.rows} == {

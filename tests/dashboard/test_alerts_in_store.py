@@ -279,7 +279,7 @@ def test_a_look_sees_one_moment(store: Store, regressed: Any, monkeypatch: pytes
     assert after.changes[group.regressions[0].series.key]
 
 
-def test_a_resolved_alert_is_read_only_where_the_detector_still_tells_its_change(store: Store, regressed: Any) -> None:
+def test_a_resolved_alert_is_read_only_where_the_detector_still_finds_its_change(store: Store, regressed: Any) -> None:
     def known() -> list[AlertState]:
         return [
             alert.state for alert in alert_snapshot(store, "demo", recent_days=30, max_false_discovery_rate=0.05).alerts

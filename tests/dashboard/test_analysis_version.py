@@ -27,7 +27,7 @@ from warpwatch.dashboard.statistics.gpu_history import SessionChain
 from warpwatch.dashboard.statistics.slow_decline import slow_decline
 from warpwatch.dashboard.store import Store, queries, schema
 
-# Of each version the digest of its answers. Where yours differs, what is told of people's histories has changed: raise
+# Of each version the digest of its answers. Where yours differs, the findings in people's histories have changed: raise
 # ANALYSIS_VERSION and add a line. Never change a line: stores that were analysed so would keep their old findings.
 ANSWERS = {
     1: "6090f860788578c5",
@@ -39,7 +39,7 @@ ANSWERS = {
 
 
 def _histories() -> Iterator[tuple[str, str, float | None, list[list[float]]]]:
-    """Name, unit, the machine's noise where it is told, and values by commit: of what each rule is for."""
+    """Name, unit, the machine's noise where it is known, and values by commit: a history for each rule."""
     dice, normal = random.Random(7), NormalDist()
 
     def noise(scale: float) -> float:
@@ -72,24 +72,24 @@ def _rounded(*numbers: float) -> list[str]:
     return [f"{number:.4g}" if abs(number) > 1e-9 else "0" for number in numbers]
 
 
-def _told() -> list[Any]:
+def _detected() -> list[Any]:
     found: list[Any] = []
     for name, unit, machine_noise, values in _histories():
         commits = [
             [RunValue(value=each, q25=each * 0.999, q75=each * 1.001, sample_count=10, gpu=None) for each in its]
             for its in values
         ]
-        told = detect(commits, metric(name, unit), machine_noise)
-        for change in told.changes:
+        detection = detect(commits, metric(name, unit), machine_noise)
+        for change in detection.changes:
             numbers = _rounded(change.before, change.after, change.magnitude, change.ci_low, change.ci_high)
             found.append([name, change.index, change.first, change.last, *numbers, round(change.p_adjusted, 4)])
-        for each in told.episodes:
+        for each in detection.episodes:
             numbers = _rounded(each.before, each.after, each.magnitude)
             found.append([name, each.kind.value, each.first, each.last, *numbers])
     return found
 
 
-def _told_of_several_gpus() -> list[Any]:
+def _detected_on_several_gpus() -> list[Any]:
     """What is found in the sessions of four GPUs: a step, a transient, a small step, a break."""
     dice = random.Random(11)
     found: list[Any] = []
@@ -112,12 +112,12 @@ def _told_of_several_gpus() -> list[Any]:
             references=np.full(count, 50),
         )
         runs = [[RunValue(value=value, gpu=gpu)] for value, gpu in zip(values.tolist(), chain.gpus, strict=True)]
-        told = detect(runs, metric("latency", "s"), None, chain)
-        for change in told.changes:
+        detection = detect(runs, metric("latency", "s"), None, chain)
+        for change in detection.changes:
             numbers = _rounded(change.before, change.after, change.magnitude, change.ci_low, change.ci_high)
             adjusted = None if change.adjusted is None else astuple(change.adjusted)
             found.append([change.index, change.first, change.last, *numbers, adjusted])
-        found += [[each.kind.value, each.first, each.last, *_rounded(each.magnitude)] for each in told.episodes]
+        found += [[each.kind.value, each.first, each.last, *_rounded(each.magnitude)] for each in detection.episodes]
     return found
 
 
@@ -129,29 +129,33 @@ def _slow_declines() -> list[Any]:
     for scale in (0.002, 0.01, 0.03):
         levels = [1.005 ** (n // 18) * math.exp(scale * normal.inv_cdf(dice.uniform(1e-9, 1))) for n in range(200)]
         for better in Better:
-            told = slow_decline(dates, np.array(levels), [100], better)
-            found.append(None if told is None else [told.first, *_rounded(told.magnitude, told.ci_low, told.ci_high)])
+            decline = slow_decline(dates, np.array(levels), [100], better)
+            found.append(
+                None
+                if decline is None
+                else [decline.first, *_rounded(decline.magnitude, decline.ci_low, decline.ci_high)]
+            )
     return found
 
 
-def _judged(store: Store, asv: AsvResults) -> list[Any]:
-    """What is said of a machine on which a kernel, then the machine, and then both moved."""
+def _classified(store: Store, asv: AsvResults) -> list[Any]:
+    """The findings on a machine on which a kernel, then the machine, and then both moved."""
     history = Suite(asv, workloads=("w1", "w2", "w3"), scatter=0.004)
     for number in range(90):
         machine = 1.05 ** ((number >= 40) + (number >= 65))
         kernel = (1.08 if number >= 20 else 1.0) * (1.02 if number >= 65 else 1.0)
         history.commit(number, dict.fromkeys(history.levels, machine) | {"warpwatch": machine * kernel})
     asv.load(store)
-    told = _said(store)
+    before = _recorded(store)
     with store.write("demo") as connection:  # the same, had chance alone shown as much in one series of five
         connection.execute(update(schema.changepoint).values(p_adjusted=0.2))
         connection.execute(update(schema.machine).values(findings=schema.machine.c.findings + 1))
     classify_machines(store)
-    return told + _said(store)
+    return before + _recorded(store)
 
 
 def _confirmed(store: Store, asv: AsvResults) -> list[Any]:
-    """What is said of a young step that further runs of both commits confirm, and of one that they do not."""
+    """The findings for a young step that further runs of both commits confirm, and of one that they do not."""
     names = [str(n) for n in range(8)]
     asv.benchmark("suite.time_it", size=names)
     dice = random.Random(5)
@@ -169,7 +173,7 @@ def _confirmed(store: Store, asv: AsvResults) -> list[Any]:
     ]
 
 
-def _said(store: Store) -> list[Any]:
+def _recorded(store: Store) -> list[Any]:
     found: list[Any] = []
     for series in sorted(queries.find_series(store, "demo").series, key=lambda one: one.key):
         its = stored_history(store, series.key)
@@ -183,12 +187,12 @@ def _said(store: Store) -> list[Any]:
 
 
 def test_the_answers_change_only_with_the_version(sqlite_store: Store, asv: AsvResults) -> None:
-    told, judged = [*_told(), *_told_of_several_gpus()], _judged(sqlite_store, asv)
+    detected, classified = [*_detected(), *_detected_on_several_gpus()], _classified(sqlite_store, asv)
     confirmed = _confirmed(sqlite_store, AsvResults(asv.folder.parent / "confirmed"))
     assert [each[:3] for each in confirmed] == [["suite.time_it(0)", "step", True]]
-    assert len(told) > 30
-    assert {each[1] for each in judged} >= {"step", "machine state", "not significant"}
-    digest = hashlib.sha256(json.dumps([told, judged, confirmed, _slow_declines()]).encode()).hexdigest()[:16]
+    assert len(detected) > 30
+    assert {each[1] for each in classified} >= {"step", "machine state", "not significant"}
+    digest = hashlib.sha256(json.dumps([detected, classified, confirmed, _slow_declines()]).encode()).hexdigest()[:16]
     assert max(ANSWERS) == ANALYSIS_VERSION
     assert digest == ANSWERS[ANALYSIS_VERSION], "other answers than this version's: raise ANALYSIS_VERSION"
     assert len(set(ANSWERS.values())) == len(ANSWERS)

@@ -18,49 +18,53 @@ runs = st.lists(st.tuples(st.integers(0, 10**7).map(float), st.integers(0, 5)), 
 
 
 def test_a_machine_that_measures_every_week_is_overdue_after_three() -> None:
-    told = arrival(
+    expectation = arrival(
         [(week * 7 * DAY_S + minute * 60, f"{week} {minute // 5}") for week in range(6) for minute in range(20)]
     )
-    assert told is not None
-    assert told.usual_pause_s == pytest.approx(7 * DAY_S, rel=0.01)
-    assert not told.is_overdue(told.newest_s + 20 * DAY_S)
-    assert told.is_overdue(told.newest_s + 21.1 * DAY_S)
+    assert expectation is not None
+    assert expectation.usual_pause_s == pytest.approx(7 * DAY_S, rel=0.01)
+    assert not expectation.is_overdue(expectation.newest_s + 20 * DAY_S)
+    assert expectation.is_overdue(expectation.newest_s + 21.1 * DAY_S)
 
 
 def test_a_machine_that_measures_every_few_hours_has_two_days() -> None:
-    told = arrival([(number * 4 * HOUR_S, number) for number in range(30)])
-    assert told is not None
-    assert told.patience_s == LEAST_PATIENCE_S
+    expectation = arrival([(number * 4 * HOUR_S, number) for number in range(30)])
+    assert expectation is not None
+    assert expectation.patience_s == LEAST_PATIENCE_S
     assert arrival([]) is None
 
 
 @given(runs)
 def test_the_longest_pause_is_the_longest_whatever_the_order(measured: list[tuple[float, int]]) -> None:
-    told = arrival(measured)
-    assert told is not None
+    expectation = arrival(measured)
+    assert expectation is not None
     # A slow, obvious twin: walk the runs, a visit ends where the commit changes.
     ordered, starts = sorted(measured, key=lambda run: run[0]), [sorted(measured, key=lambda run: run[0])[0][0]]
     for before, after in itertools.pairwise(ordered):
         if after[1] != before[1]:
             starts.append(after[0])
     pauses = [b - a for a, b in itertools.pairwise(starts)]
-    assert told.visits == len(starts)
-    assert told.newest_s == max(at for at, _ in measured)
-    assert (told.longest.length_s if told.longest else None) == (max(pauses) if pauses else None)
+    assert expectation.visits == len(starts)
+    assert expectation.newest_s == max(at for at, _ in measured)
+    assert (expectation.longest.length_s if expectation.longest else None) == (max(pauses) if pauses else None)
     usual = sorted(pause for pause in pauses[-50:] if pause >= SESSION_GAP_S)
     if usual:
-        assert usual[0] <= (told.usual_pause_s or 0.0) <= usual[-1]
+        assert usual[0] <= (expectation.usual_pause_s or 0.0) <= usual[-1]
     else:
-        assert told.usual_pause_s is None
-    assert not told.is_overdue(told.newest_s + LEAST_PATIENCE_S)
+        assert expectation.usual_pause_s is None
+    assert not expectation.is_overdue(expectation.newest_s + LEAST_PATIENCE_S)
 
 
 @given(runs, st.integers(-(10**6), 10**6))
 def test_nothing_but_the_moments_shifts_with_the_clock(measured: list[tuple[float, int]], by: int) -> None:
-    told, later = arrival(measured), arrival([(at + by, commit) for at, commit in measured])
-    assert told is not None
+    earlier, later = arrival(measured), arrival([(at + by, commit) for at, commit in measured])
+    assert earlier is not None
     assert later is not None
-    assert (later.newest_s, later.visits, later.usual_pause_s) == (told.newest_s + by, told.visits, told.usual_pause_s)
+    assert (later.newest_s, later.visits, later.usual_pause_s) == (
+        earlier.newest_s + by,
+        earlier.visits,
+        earlier.usual_pause_s,
+    )
 
 
 def test_a_series_that_its_machine_leaves_out_has_stopped(store: Store, asv: Any) -> None:

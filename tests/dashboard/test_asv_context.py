@@ -1,4 +1,4 @@
-"""The context file beside an asv result is read line by line; a bad line costs itself alone."""
+"""The context file of an asv result is read line by line; a bad line costs itself alone."""
 
 import json
 from typing import Any
@@ -71,7 +71,7 @@ def test_a_bad_line_is_named_and_the_rest_is_read() -> None:
         (None, Status.FAILED),
     ],
 )
-def test_a_record_that_does_not_say_how_it_failed_is_read_by_the_gates_own_sentence(
+def test_a_record_without_a_kind_of_failure_is_read_by_the_gates_own_sentence(
     reason: str | None, status: Status
 ) -> None:
     context = read_context(_text(RUN, MEASUREMENT | {"status": "failed", "reason": reason}))
@@ -87,7 +87,7 @@ def test_a_record_of_an_unknown_kind_is_passed_over() -> None:
     assert read_context(_text(RUN, {"record": "weather", "sky": "blue"})).problems == ()
 
 
-def test_a_profile_wants_its_bytes() -> None:
+def test_a_profile_requires_its_bytes() -> None:
     kernel = {"name": "k", "duration_s": 1e-3, "dram_bytes": 1e6, "l2_bytes": 2e6, "l1_bytes": 3e6}
     profile = {
         "record": "profile",

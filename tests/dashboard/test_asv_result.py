@@ -143,7 +143,7 @@ def test_two_runs_have_two_marks_and_one_run_has_one() -> None:
         (b'{"commit_hash": "abababab", "results": {}, "date": "then"}', "date"),
     ],
 )
-def test_a_broken_file_says_what_is_wrong(text: bytes, said: str) -> None:
+def test_the_error_of_a_broken_file_names_the_fault(text: bytes, said: str) -> None:
     with pytest.raises(BrokenFileError, match=said):
         read_result(text, "ab-env.json")
 

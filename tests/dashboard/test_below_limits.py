@@ -1,4 +1,4 @@
-"""Steps below the limits that a project states: kept and shown, and nobody is called to them."""
+"""Steps below the limits that a project states: stored and shown, and no alert is sent."""
 
 from datetime import UTC, datetime
 
@@ -95,7 +95,7 @@ def test_steps_that_are_not_significant_follow_the_thresholds_too(moved: Store) 
     _state(moved, threshold=0.5)
     assert new_regressions(moved, "demo", max_false_discovery_rate=0.2) == ()
     listed = queries.triage_items(moved, "demo", ALL)
-    assert (listed.items, listed.below_limits) == ((), 0)  # whoever doubts a step need not leave it out
+    assert (listed.items, listed.below_limits) == ((), 0)  # a step of doubtful significance is filtered too
 
 
 def test_a_floor_is_a_limit_too_and_what_states_none_counts_from_nothing_on(moved: Store) -> None:

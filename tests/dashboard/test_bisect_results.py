@@ -17,7 +17,7 @@ FIRST_BAD = 30
 
 @pytest.fixture
 def alerted(store: Store, asv: AsvResults) -> AsvResults:
-    """Ten good commits, thirty that nobody measured, ten bad ones, and an open alert of that."""
+    """Ten good commits, thirty that were not measured, ten bad ones, and an open alert of that."""
     asv.benchmark(NAME)
     _measure(asv, store, *range(10), *range(40, 50))
     assert open_regression_alert(store, new_regressions(store, "demo")[0], messages={}, now_ms=5) is not None
@@ -44,7 +44,7 @@ def _bisected(store: Store, *, confidence: str = "99.4 %", culprit: int | None =
     )
 
 
-def test_the_card_tells_the_culprit_and_stays_one(store: Store, alerted: AsvResults) -> None:
+def test_the_item_names_the_culprit_and_stays_one(store: Store, alerted: AsvResults) -> None:
     assert _item(store).commit.hash == hash_of(40)
     # More good ones than a changepoint may wander by itself.
     _measure(alerted, store, 15, 20, 22, 24, 25, 26, 27, 28, 29, FIRST_BAD, 35)
@@ -84,7 +84,7 @@ def test_what_a_person_stated_stays(store: Store, alerted: AsvResults) -> None:
     assert (alert.events[-1].kind, alert.events[-1].note) == (EventKind.NOTED, "99.4 % sure")
 
 
-def test_a_bisect_that_found_nothing_is_noted_and_accuses_nobody(store: Store, alerted: AsvResults) -> None:
+def test_a_bisect_that_found_nothing_is_noted_and_blames_no_commit(store: Store, alerted: AsvResults) -> None:
     (alert,) = record_bisect(store, "demo", _bisected(store, culprit=None), now_ms=7)
     item = _item(store)
     assert item.alert is not None

@@ -65,15 +65,15 @@ def test_a_write_invalidates_its_own_project_and_only_if_it_changes_a_row(
         _add(store, name)
     computed: list[str] = []
 
-    def ask() -> None:
+    def read() -> None:
         for project in "ab":
             store.cached(project, "x", lambda name=project: computed.append(name))
 
-    ask()
+    read()
     computed.clear()
     with store.write("a", of_project=True) as connection:
         write(connection)
-    ask()
+    read()
     assert computed == invalidated
 
 
@@ -199,7 +199,7 @@ def test_writes_of_other_processes_are_seen_by_the_one_that_reads(store: Store, 
     assert seen() == (1, 1, [True])
 
 
-def test_what_nobody_asked_for_lately_goes_first() -> None:
+def test_the_least_recently_used_entry_is_evicted_first() -> None:
     cache = Cache(2000)
     made: list[str] = []
 
@@ -211,7 +211,7 @@ def test_what_nobody_asked_for_lately_goes_first() -> None:
     assert made == ["a", "b", "c", "b"]
 
 
-def test_threads_that_want_the_same_wait_for_one_and_others_do_not() -> None:
+def test_threads_with_the_same_key_wait_for_one_and_others_do_not() -> None:
     cache = Cache()
     begun, goes_on = threading.Event(), threading.Event()
     made: list[str] = []

@@ -157,7 +157,7 @@ def _share(low: float, high: float, control: Control = Control.OTHERS) -> Contro
         (_share(0.7, 0.9, Control.CANARIES), "The canaries on this machine moved too: about 80 % of the change is the"),
         (_share(0.1, 0.3, Control.BASELINES), "The baselines on this machine moved too, but by less: about 20 %"),
         (_share(0.3, 0.9), "Unclear: other benchmarks on this machine moved too; about 60 % of the change is"),
-        (None, "No reference benchmark ran, so machine and code cannot be told apart."),
+        (None, "No reference benchmark ran, so machine and code cannot be distinguished."),
     ],
 )
 def test_the_cause_is_one_plain_sentence(share: ControlShare | None, sentence: str) -> None:
@@ -189,7 +189,7 @@ def test_exact_values_confirmed_steps_and_adjusted_values_need_no_control() -> N
         ({"q_value": None}, "not yet classified"),
     ],
 )
-def test_certainty_is_said_in_words(more: dict[str, Any], words: str) -> None:
+def test_certainty_is_stated_in_words(more: dict[str, Any], words: str) -> None:
     assert certainty(_change(1.0, 1.1, **more), LATENCY) == words
 
 

@@ -73,7 +73,7 @@ def test_false_alarms_in_normal_noise_are_rare() -> None:
     assert sum(bool(changepoints(_noisy(seed, [(200, 1.0)]))) for seed in range(300)) <= 3
 
 
-def test_changes_below_what_matters_are_not_told() -> None:
+def test_changes_below_the_threshold_are_not_reported() -> None:
     values = _noisy(3, [(100, 1.0), (100, 1.006)], cv=0.0005)
     assert changepoints(values, smallest_change=0.01) == ()
     assert [c.index for c in changepoints(values, smallest_change=0.001)] == [100]
@@ -106,7 +106,7 @@ def test_the_noise_of_normal_values_is_their_deviation_and_steps_do_not_raise_it
 
 
 def _rate(make: Callable[[np.random.Generator], FloatArray], count: int = 60) -> float:
-    """Changes told per series of pure noise."""
+    """Changes reported per series of pure noise."""
     return sum(len(changepoints(make(np.random.default_rng(seed)).tolist())) for seed in range(count)) / count
 
 
@@ -182,12 +182,12 @@ def test_a_noise_with_an_edge_hides_less_than_a_normal_one() -> None:
 
 def test_a_level_that_returns_within_a_dozen_values_was_an_excursion() -> None:
     calm = _noisy(7, [(120, 1.0)])
-    for length, told in ((12, 0), (30, 2)):
+    for length, count in ((12, 0), (30, 2)):
         values = [value * (1.1 if 60 <= place < 60 + length else 1.0) for place, value in enumerate(calm)]
-        assert len(changepoints(values)) == told
+        assert len(changepoints(values)) == count
 
 
-def test_an_excursion_is_no_part_of_the_level_beside_it() -> None:
+def test_an_excursion_is_no_part_of_the_adjacent_level() -> None:
     values = _noisy(7, [(40, 1.0), (60, 1.2)])
     values[25:35] = [value * 1.5 for value in values[25:35]]
     (change,) = changepoints(values)
@@ -196,32 +196,32 @@ def test_an_excursion_is_no_part_of_the_level_beside_it() -> None:
 
 
 def test_a_start_that_ends_in_strays_was_the_machine_being_set_up() -> None:
-    """Sixteen values three noises lower, a burst, then rest; without the burst the same step is told."""
+    """Sixteen values three noises lower, a burst, then rest; without the burst the same step is reported."""
     calm = _noisy(11, [(16, 0.97), (100, 1.0)])
     burst = [value * (1.3 if 20 <= place < 26 or place == 16 else 1.0) for place, value in enumerate(calm)]
     assert [c.index for c in changepoints(calm)] == pytest.approx([16], abs=2)
     assert changepoints(burst) == ()
 
 
-def test_a_level_at_the_end_is_told_once_it_has_lasted() -> None:
+def test_a_level_at_the_end_is_reported_once_it_has_lasted() -> None:
     values = _noisy(8, [(80, 1.0), (40, 1.08)])
-    first_told = next(count for count in range(80, 121) if changepoints(values[:count]))
-    assert 80 + 4 <= first_told <= 80 + 10
+    first_reported = next(count for count in range(80, 121) if changepoints(values[:count]))
+    assert 80 + 4 <= first_reported <= 80 + 10
 
 
 def test_the_set_of_places_holds_the_true_one_in_nineteen_of_twenty() -> None:
-    """Steps of one and a half noises; the set is a twentieth of the series or less where it is told."""
-    inside = told = 0
+    """Steps of one and a half noises; the set is a twentieth of the series or less where it is reported."""
+    inside = detected = 0
     for seed in range(120):
         rng = np.random.default_rng(seed)
         values = 1 + 0.01 * rng.standard_normal(120)
         values[60:] += 0.015
         for change in changepoints(values.tolist()):
-            told += 1
+            detected += 1
             inside += change.first <= 60 <= change.last
             assert change.first <= change.index <= change.last
-    assert told >= 100
-    assert inside / told >= 0.9  # 95 % at known levels; estimated ones and the choice of what is told take some
+    assert detected >= 100
+    assert inside / detected >= 0.9  # 95 % at known levels; estimated ones and the selection of changes take some
 
 
 def test_a_change_among_more_places_moves_with_all_its_places() -> None:
@@ -242,10 +242,10 @@ def test_a_change_among_more_places_moves_with_all_its_places() -> None:
         [5e-324] * 20 + [1.0] * 20,
     ],
 )
-def test_everything_told_is_finite_however_far_values_lie_apart(values: list[float]) -> None:
+def test_every_reported_figure_is_finite_however_far_values_lie_apart(values: list[float]) -> None:
     for change in changepoints(values):
-        told = [change.before, change.after, change.magnitude, change.ci_low, change.ci_high, change.p_value]
-        assert np.isfinite(told).all()
+        figures = [change.before, change.after, change.magnitude, change.ci_low, change.ci_high, change.p_value]
+        assert np.isfinite(figures).all()
 
 
 def test_a_short_history_of_large_steps_has_them_all() -> None:

@@ -48,8 +48,8 @@ def _columns(rows: list[tuple[float, ...]], reasons: tuple[str, ...] = ("it cras
 def _same(one: Columns, other: Columns) -> None:
     for name in set(ARRAYS) - {"reason"}:
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
-    told = [[(None, *each.reasons)[n] for n in each.reason.tolist()] for each in (one, other)]
-    assert told[0] == told[1]
+    reasons = [[(None, *each.reasons)[n] for n in each.reason.tolist()] for each in (one, other)]
+    assert reasons[0] == reasons[1]
 
 
 @given(_rows)

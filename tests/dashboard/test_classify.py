@@ -53,7 +53,7 @@ def test_what_all_canaries_did_too_is_the_machines_and_no_regression(store: Stor
     assert {row.verdict for row in queries.overview(store, "demo")} == {Verdict.UNCHANGED}
 
 
-def test_a_commits_step_is_told_with_controls_that_stood_still(store: Store, asv: Any) -> None:
+def test_a_commits_step_is_reported_with_controls_that_stood_still(store: Store, asv: Any) -> None:
     _suite(asv, {"warpwatch": 1.06})
     asv.load(store)
     (change,) = _changes(store, "w1 warpwatch")
@@ -67,7 +67,7 @@ def test_a_commits_step_is_told_with_controls_that_stood_still(store: Store, asv
     assert len(group.regressions) == 3
 
 
-def test_both_at_once_are_told_apart(sqlite_store: Store, asv: Any) -> None:
+def test_both_at_once_are_separated(sqlite_store: Store, asv: Any) -> None:
     _suite(asv, {name: 1.05 * (1.10 if name == "warpwatch" else 1.0) for name in ALL})
     asv.load(sqlite_store)
     (change,) = _changes(sqlite_store, "w1 warpwatch")
@@ -120,10 +120,10 @@ def plain(asv: Any) -> Callable[..., Any]:
     return write
 
 
-def test_without_controls_what_nearly_all_series_did_is_told_once_with_their_share(
+def test_without_controls_what_nearly_all_series_did_is_reported_once_with_their_share(
     store: Store, plain: Callable[..., Any]
 ) -> None:
-    """It may be the machine, or a flag of the compiler: nobody here can tell, so nothing is kept back."""
+    """It may be the machine, or a flag of the compiler: neither can be excluded, so nothing is suppressed."""
     plain(lambda number: 1.08).load(store)
     (series, *_) = queries.find_series(store, "demo", search="suite0 time_0").series
     (change,) = _changes(store, "suite0 time_0")

@@ -1,4 +1,4 @@
-"""A commit that nobody measured, as its machine code is that of one before: said in words, no alarm, no failure."""
+"""A commit that was not measured, as its machine code is that of an earlier one: neither an alarm nor a failure."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ def test_the_overview_keeps_the_last_number_and_raises_no_alarm(sqlite_store: St
     (row,) = queries.overview(sqlite_store, "demo")
     assert (row.status, row.reason, row.commit.position) == (Status.UNCHANGED, WHY, 4)
     assert row.value == pytest.approx(1e-4, rel=0.01)
-    assert row.verdict is Verdict.INCONCLUSIVE  # three commits with a number are too few to tell, as before
+    assert row.verdict is Verdict.INCONCLUSIVE  # three commits with a number are too few for a verdict, as before
     assert row.baseline is None  # the rival's number is of another run
     assert queries.regressions(sqlite_store, "demo") == ()
     text = report_table(queries.report(sqlite_store))
@@ -65,7 +65,7 @@ def test_a_series_that_was_never_measured_is_missing_not_failed(sqlite_store: St
 
 
 @pytest.mark.parametrize(("base", "head"), [(2, 3), (3, 4), (2, 4)])
-def test_a_check_of_equal_code_is_unchanged_and_says_that_nobody_measured(
+def test_a_check_of_equal_code_is_unchanged_and_states_that_it_was_not_measured(
     sqlite_store: Store, suite: Suite, base: int, head: int
 ) -> None:
     suite.commit(4, code=OLD, status="unchanged", reason=WHY)

@@ -37,7 +37,7 @@ def test_import_says_what_it_did_and_again_that_nothing_is_new(
     assert "0 new points from 0 files, 2 files unchanged" in again.stdout
 
 
-def test_import_tells_a_file_set_aside_by_status_three(
+def test_import_reports_a_rejected_file_by_status_three(
     warpwatch: Callable[..., Any], timed_history: Callable[..., Any]
 ) -> None:
     results = timed_history([1.0, 2.0])
@@ -55,7 +55,7 @@ def test_import_of_nothing_is_an_error_with_a_reason(warpwatch: Callable[..., An
     assert "has no readable result of asv, pytest-benchmark, NVBench and Google Benchmark" in done.stderr
 
 
-def test_import_takes_what_the_file_does_not_say(warpwatch: Callable[..., Any]) -> None:
+def test_import_takes_options_for_facts_missing_in_the_file(warpwatch: Callable[..., Any]) -> None:
     file = Path(__file__).parent / "importers" / "recorded" / "nvbench.json"
     without = warpwatch("import", file, "--project", "demo")
     assert without.returncode == 3
@@ -112,7 +112,9 @@ def test_check_ends_in_what_became_of_the_series(
     assert "…" not in done.stdout.replace(" … ", "")  # only a terminal cuts lines
 
 
-def test_check_of_a_noisy_pair_could_not_tell(warpwatch: Callable[..., Any], timed_history: Callable[..., Any]) -> None:
+def test_check_of_a_noisy_pair_is_inconclusive(
+    warpwatch: Callable[..., Any], timed_history: Callable[..., Any]
+) -> None:
     results = timed_history([1.0, 1.3, 0.8, 1.1, 0.9, 1.25, 1.0, 0.75, 1.2, 0.95, 1.0, 1.05])
     done = _check(warpwatch, results.folder, "0000000a", "0000000b")
     assert done.returncode == 2
@@ -120,7 +122,7 @@ def test_check_of_a_noisy_pair_could_not_tell(warpwatch: Callable[..., Any], tim
     assert " by history)" in done.stdout
 
 
-def test_check_tells_a_failure_at_head_by_its_reason(warpwatch: Callable[..., Any], asv: Any) -> None:
+def test_check_reports_a_failure_at_head_with_its_reason(warpwatch: Callable[..., Any], asv: Any) -> None:
     asv.commit(1, {BENCH: asv.row([1.0], started_at=1)})
     asv.commit(2, {BENCH: asv.row([None], started_at=2)})
     done = _check(warpwatch, asv.folder, "00000001", "00000002")
@@ -180,7 +182,7 @@ def test_check_as_markdown_puts_the_verdict_first(
         (["0000000b", "0000000b", "--project", "other"], "no project 'other'"),
     ],
 )
-def test_check_of_what_is_not_there_could_not_tell_and_says_why(
+def test_check_of_unknown_commits_is_inconclusive_and_says_why(
     warpwatch: Callable[..., Any], timed_history: Callable[..., Any], arguments: list[str], said: str
 ) -> None:
     done = _check(warpwatch, timed_history(QUIET).folder, *arguments)

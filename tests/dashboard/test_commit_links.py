@@ -32,7 +32,7 @@ NOW = datetime.now(UTC).replace(microsecond=0)
         ("C:\\work\\github", None),
     ],
 )
-def test_a_repositorys_address_tells_where_its_commits_are_read(remote: str, address: str | None) -> None:
+def test_commit_links_follow_from_the_repositorys_address(remote: str, address: str | None) -> None:
     assert commit_url_of(remote) == address
 
 

@@ -1,4 +1,4 @@
-"""Two commits compared: what is said of real changes, of none, and of too little data."""
+"""Two commits compared: the verdicts for real changes, for none, and for too little data."""
 
 import math
 import statistics
@@ -64,13 +64,13 @@ def test_a_noisy_series_is_inconclusive_and_says_how_many_runs_it_needs() -> Non
     assert _verdict(enough) is Verdict.UNCHANGED
 
 
-def test_two_single_runs_without_history_cannot_tell_three_percent() -> None:
+def test_two_single_runs_without_history_do_not_resolve_three_percent() -> None:
     """However tight the samples are: nothing says how the next process would differ."""
     comparison = compare(_runs(1.0, scatter=0.001), _runs(1.03, scatter=0.001), history_noise=None, threshold=0.02)
     assert _verdict(comparison) is Verdict.INCONCLUSIVE
 
 
-def test_two_single_runs_without_history_can_tell_a_doubling() -> None:
+def test_two_single_runs_without_history_resolve_a_doubling() -> None:
     comparison = compare(_runs(1.0, scatter=0.05), _runs(2.0, scatter=0.05), history_noise=None, threshold=0.02)
     assert _verdict(comparison) is Verdict.REGRESSED
 
@@ -196,7 +196,7 @@ def test_what_differs_between_runs_of_a_commit_is_not_exact() -> None:
 
 
 def test_exact_series_make_no_family_larger() -> None:
-    """A change at the edge of the family's certainty stays one with a hundred counted series beside it."""
+    """A change at the edge of the family's certainty stays one with a hundred counted series in the same family."""
     edge = compare(_runs(1.0), _runs(1.025), history_noise=Noise(scale=0.0065), threshold=0.02)
     counted = [compare_exact(_runs(3.0), _runs(3.0))] * 100
     assert edge is not None

@@ -197,7 +197,7 @@ def test_every_status_of_the_suite_is_one_of_the_dashboard() -> None:
     assert {status.value for status in written.Status} == {status.value for status in set(Status) - {Status.WRONG}}
 
 
-def test_a_wrong_result_is_told_from_the_other_ways_to_fail() -> None:
+def test_a_wrong_result_is_distinguished_from_other_failures() -> None:
     def read(failure: written.Failure | None) -> Status:
         run = _records()[0]
         failed = written.MeasurementRecord(
@@ -220,7 +220,7 @@ def test_a_wrong_result_is_told_from_the_other_ways_to_fail() -> None:
     assert read(None) is Status.FAILED
 
 
-def test_what_the_suite_wrote_is_what_the_report_says(sqlite_store: Store, asv: Any) -> None:
+def test_the_report_states_what_the_suite_wrote(sqlite_store: Store, asv: Any) -> None:
     params = [["'w1'"], ["'warpwatch'", "'eager'"]]
     asv.benchmark(f"{SUITE}.track_latency", workload=params[0], implementation=params[1])
     row = asv.row([2e-3, 3e-3], params, started_at=1_750_007_000_000, spread=0.01)

@@ -1,4 +1,4 @@
-"""Canaries tell the machine's movement from a kernel's, and are never blamed themselves."""
+"""Canaries separate the machine's shift from a kernel's, and are never blamed themselves."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def _verdicts(found: Comparison) -> set[Verdict]:
     return {row.verdict for row in found.rows}
 
 
-def test_a_machine_that_slowed_is_told_by_its_canaries_and_taken_off(store: Store, asv: Any) -> None:
+def test_a_machine_that_slowed_is_detected_by_its_canaries_and_taken_off(store: Store, asv: Any) -> None:
     _history(asv, {"warpwatch": 1.05, "eager": 1.05, TRIAD: 1.05, MATMUL: 1.05})
     found = _check(store, asv)
     (drift,) = found.drifts
@@ -61,7 +61,9 @@ def test_a_canary_that_moves_alone_withholds_the_verdicts_that_it_may_explain(sq
 
 
 @pytest.mark.parametrize(("own", "verdict"), [(1.4, Verdict.REGRESSED), (0.7, Verdict.IMPROVED)])
-def test_a_change_that_no_canary_explains_is_told(sqlite_store: Store, asv: Any, own: float, verdict: Verdict) -> None:
+def test_a_change_that_no_canary_explains_is_reported(
+    sqlite_store: Store, asv: Any, own: float, verdict: Verdict
+) -> None:
     _history(asv, {"warpwatch": own, MATMUL: 1.06})
     assert _verdicts(_check(sqlite_store, asv)) == {verdict}
 
@@ -81,25 +83,25 @@ def test_a_canary_that_moves_is_never_a_regression_an_alert_or_a_row(store: Stor
     }
 
 
-def test_canaries_of_runs_that_asv_was_not_asked_for_them_come_from_the_context(store: Store, asv: Any) -> None:
+def test_canaries_that_asv_did_not_run_come_from_the_context(store: Store, asv: Any) -> None:
     history = Suite(asv)
     for number in range(4):
         history.commit(number, asked_for_canaries=number != 1)
     asv.load(store)
     (canary, _) = queries.canaries(store, "demo")["box"]
-    told = stored_history(store, canary.series.key)
-    assert told is not None
-    assert [(point.run, point.q25 is not None) for point in told.points] == [
+    stored = stored_history(store, canary.series.key)
+    assert stored is not None
+    assert [(point.run, point.q25 is not None) for point in stored.points] == [
         ("run-0-0", True),
         ("run-1-0", False),
         ("run-2-0", True),
         ("run-3-0", True),
     ]
-    assert told.series.listed
+    assert stored.series.listed
     (ours,) = queries.overview(store, "demo")
-    beside = stored_history(store, ours.series.key)
-    assert beside is not None
-    assert [len(each.points) for each in beside.canaries] == [4, 4]
+    ours_history = stored_history(store, ours.series.key)
+    assert ours_history is not None
+    assert [len(each.points) for each in ours_history.canaries] == [4, 4]
     again = asv.load(store)
     assert again.points == 0
 

@@ -16,8 +16,8 @@ from warpwatch.dashboard.web.app import create_app
 
 def _damage(path: Path) -> None:
     """Everything behind the first page, as a failing disk leaves it."""
-    for beside in path.parent.glob(f"{path.name}-*"):
-        beside.unlink()
+    for companion in path.parent.glob(f"{path.name}-*"):
+        companion.unlink()
     size = path.stat().st_size
     with path.open("r+b") as file:
         file.seek(4096)
@@ -70,7 +70,7 @@ def test_commands_say_so_in_a_sentence(make: object, command: list[str], tmp_pat
     assert "Traceback" not in done.stderr
 
 
-def test_a_database_that_is_away_is_said_as_well(tmp_path: Path) -> None:
+def test_an_unavailable_database_is_reported_as_well(tmp_path: Path) -> None:
     environment = {"WARPWATCH_DATABASE": "postgresql://127.0.0.1:1/none"}
     done = run_command("serve", "--port", "0", folder=tmp_path, environment=environment)
     assert done.returncode != 0

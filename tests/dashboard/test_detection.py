@@ -21,12 +21,12 @@ def _commits(values: list[float], scatter: float = 0.01) -> list[list[RunValue]]
     return [[RunValue(value=v, q25=v * (1 - scatter / 2), q75=v * (1 + scatter / 2), sample_count=50)] for v in values]
 
 
-def test_a_register_more_is_told_at_once() -> None:
+def test_a_register_more_is_reported_at_once() -> None:
     (found,) = detect(_commits([96.0] * 5 + [128.0], 0.0), REGISTERS).changes
     assert (found.index, found.before, found.after) == (5, 96.0, 128.0)
 
 
-def test_what_is_exact_has_no_noise_so_that_each_change_is_told_at_once_and_none_where_nothing_changed() -> None:
+def test_every_change_of_an_exact_quantity_is_reported_at_once_and_none_where_nothing_changed() -> None:
     launches = metric("kernels_launched", "launches")
     assert [found.index for found in detect(_commits([3.0, 4.0, 3.0], 0.0), launches).changes] == [1, 2]
     assert [found.index for found in detect(_commits([100.0, 101.0], 0.0), launches).changes] == [1]
@@ -35,7 +35,7 @@ def test_what_is_exact_has_no_noise_so_that_each_change_is_told_at_once_and_none
     assert [(found.magnitude, found.ci_low, found.ci_high) for found in shares] == [(-0.25, -0.25, -0.25)]
 
 
-def test_memory_that_grows_by_an_allocators_rounding_is_not_told() -> None:
+def test_memory_that_grows_by_an_allocators_rounding_is_not_reported() -> None:
     memory = metric("peak_memory", "bytes")
     assert detect(_commits([1e9, 1e9 + 512], 0.0), memory).changes == ()
     assert [found.index for found in detect(_commits([0.0, 512.0], 0.0), memory).changes] == [1]
@@ -46,12 +46,12 @@ def test_a_constant_time_has_no_change_and_a_step_out_of_it_has_one() -> None:
     assert [found.index for found in detect(_commits([1e-3] * 10 + [1.02e-3] * 10, 0.0), TIME).changes] == [10]
 
 
-def test_spilling_from_nothing_is_told() -> None:
+def test_spilling_from_nothing_is_reported() -> None:
     (found,) = detect(_commits([0.0] * 5 + [64.0], 0.0), BYTES).changes
     assert (found.index, found.magnitude) == (5, 1.0)
 
 
-def test_bytes_that_move_at_every_commit_are_not_told_as_counts() -> None:
+def test_bytes_that_move_at_every_commit_are_not_treated_as_counts() -> None:
     rng = np.random.default_rng(2)
     assert detect(_commits([float(1_000_000 + rng.integers(5000)) for _ in range(40)], 0.0), BYTES).changes == ()
 
@@ -70,7 +70,7 @@ def test_a_short_history_of_a_quiet_machine_raises_nothing(count: int, seed: int
 
 @pytest.mark.parametrize("before", [4, 6, 10, 20])
 @pytest.mark.parametrize("after", [4, 6, 10])
-def test_a_large_step_is_told_in_a_history_of_any_length(before: int, after: int) -> None:
+def test_a_large_step_is_reported_in_a_history_of_any_length(before: int, after: int) -> None:
     rng = np.random.default_rng(before * after)
     values = [level * (1 + 0.01 * rng.standard_normal()) for level in [1e-3] * before + [1.6e-3] * after]
     assert [found.index for found in detect(_commits(values), TIME).changes] == [before]
@@ -115,12 +115,12 @@ def test_a_newest_commit_without_a_number_is_invalid_or_missing() -> None:
     assert _summary([1.0, None], failed=False).verdict is Verdict.MISSING
 
 
-def test_one_commit_says_nothing_about_change() -> None:
+def test_one_commit_shows_no_change() -> None:
     summary = _summary([1.0])
     assert (summary.verdict, summary.change, summary.sparkline) == (Verdict.INCONCLUSIVE, None, (1.0,))
 
 
-def test_two_equal_counts_tell_that_nothing_changed() -> None:
+def test_two_equal_counts_show_that_nothing_changed() -> None:
     """Measured quantities need four commits, exact ones two."""
     assert _summary([48.0, 48.0], "registers").verdict is Verdict.UNCHANGED
     assert _summary([48.0], "registers").verdict is Verdict.INCONCLUSIVE

@@ -1,4 +1,4 @@
-"""What a series shows beside its steps: named by kind, found where it was planted, and no commit accused of it."""
+"""Episodes: classified by kind, found where they were planted, and blamed on no commit."""
 
 import numpy as np
 import pytest
@@ -14,17 +14,17 @@ def _quiet(count: int = 200, seed: int = 1) -> Floats:
     return np.asarray(np.exp(np.random.default_rng(seed).normal(0, 0.005, count)))
 
 
-def _kinds(told: Detection) -> set[ChangeKind]:
-    return {each.kind for each in told.episodes}
+def _kinds(detection: Detection) -> set[ChangeKind]:
+    return {each.kind for each in detection.episodes}
 
 
 @given(place=integers(20, 170), length=integers(1, 8), height=sampled_from([0.8, 1.2, 1.5]))
 def test_a_spike_that_returned_is_a_transient_where_it_was(place: int, length: int, height: float) -> None:
     values = _quiet()
     values[place : place + length] *= height
-    told = find_changes(values.tolist())
-    assert told.changes == ()
-    (episode,) = [each for each in told.episodes if each.kind is ChangeKind.TRANSIENT]
+    detection = find_changes(values.tolist())
+    assert detection.changes == ()
+    (episode,) = [each for each in detection.episodes if each.kind is ChangeKind.TRANSIENT]
     assert (episode.first, episode.last) == (place, place + length - 1)
     assert episode.magnitude == pytest.approx(height - 1, abs=0.03)
     assert episode.ci_low < episode.magnitude < episode.ci_high
@@ -35,25 +35,25 @@ def test_a_step_is_no_transient_and_neither_are_values_that_have_not_returned_ye
     values = _quiet()
     values[100:] *= 1.2
     values[198:] *= 1.5
-    told = find_changes(values.tolist())
-    assert [change.index for change in told.changes] == [100]
-    assert told.episodes == ()
+    detection = find_changes(values.tolist())
+    assert [change.index for change in detection.changes] == [100]
+    assert detection.episodes == ()
 
 
-def test_stays_in_the_rarer_of_two_states_are_told_stay_by_stay() -> None:
+def test_stays_in_the_rarer_of_two_states_are_reported_one_by_one() -> None:
     values = _quiet()
     stays = [(30, 45), (70, 80), (110, 135), (150, 165)]
     for start, end in stays:
         values[start:end] *= 1.06
-    told = find_changes(values.tolist())
-    assert told.changes == ()
-    states = [each for each in told.episodes if each.kind is ChangeKind.MACHINE_STATE]
+    detection = find_changes(values.tolist())
+    assert detection.changes == ()
+    states = [each for each in detection.episodes if each.kind is ChangeKind.MACHINE_STATE]
     assert [(each.first, each.last + 1) for each in states] == pytest.approx(np.array(stays), abs=2)
     assert all(each.magnitude == pytest.approx(0.06, abs=0.01) for each in states)
     assert all(each.before == pytest.approx(1.0, abs=0.005) for each in states)
 
 
-def test_where_the_upper_state_is_the_usual_one_the_stays_below_are_told() -> None:
+def test_where_the_upper_state_is_the_usual_one_the_stays_below_are_reported() -> None:
     values = _quiet() * 1.06
     for start, end in [(30, 45), (70, 80), (110, 135), (150, 165)]:
         values[start:end] /= 1.06
@@ -63,11 +63,11 @@ def test_where_the_upper_state_is_the_usual_one_the_stays_below_are_told() -> No
     assert all(each.after == pytest.approx(1.0, abs=0.005) for each in states)
 
 
-def test_a_slow_drift_is_told_with_its_span_and_accuses_no_commit() -> None:
+def test_a_slow_drift_is_reported_with_its_span_and_blames_no_commit() -> None:
     values = _quiet(300) * np.exp(np.linspace(0, 0.1, 300))
-    told = find_changes(values.tolist())
-    assert told.changes == ()
-    (drift,) = told.episodes
+    detection = find_changes(values.tolist())
+    assert detection.changes == ()
+    (drift,) = detection.episodes
     assert drift.kind is ChangeKind.DRIFT
     assert drift.magnitude == pytest.approx(0.105, abs=0.02)
     assert drift.last - drift.first > 250
@@ -85,7 +85,7 @@ def test_episodes_do_not_depend_on_the_unit(scale: float) -> None:
     assert [each.magnitude for each in one] == pytest.approx([each.magnitude for each in other])
 
 
-def test_what_is_smaller_than_asked_for_is_not_told() -> None:
+def test_episodes_below_the_threshold_are_not_reported() -> None:
     values = _quiet()
     values[50:53] *= 1.08
     assert _kinds(find_changes(values.tolist())) == {ChangeKind.TRANSIENT}
@@ -103,14 +103,14 @@ def test_a_constant_series_and_one_too_short_show_nothing() -> None:
     assert find_changes([1.0] * 50) == find_changes([1.0, 5.0, 1.0]) == Detection()
 
 
-def test_what_overshot_a_step_is_told_beside_it() -> None:
+def test_an_overshoot_is_reported_in_addition_to_its_step() -> None:
     """ApptronikApolloFlat's time to compile (mjwarp): twelve commits at three times the level that it came to."""
     values = _quiet()
     values[100:] *= 1.5
     values[100:112] *= 2
-    told = find_changes(values.tolist())
-    assert [change.index for change in told.changes] == [100]
-    (episode,) = told.episodes
+    detection = find_changes(values.tolist())
+    assert [change.index for change in detection.changes] == [100]
+    (episode,) = detection.episodes
     assert (episode.kind, episode.first, episode.last) == (ChangeKind.TRANSIENT, 100, 111)
     assert episode.magnitude == pytest.approx(1.0, abs=0.03)
     assert episode.before == pytest.approx(1.5, rel=0.01)
@@ -120,6 +120,6 @@ def test_values_on_the_way_from_one_level_to_the_next_are_no_transient() -> None
     values = _quiet()
     values[100:] *= 2
     values[98:100] *= 1.5
-    told = find_changes(values.tolist())
-    assert len(told.changes) == 1
-    assert told.episodes == ()
+    detection = find_changes(values.tolist())
+    assert len(detection.changes) == 1
+    assert detection.episodes == ()

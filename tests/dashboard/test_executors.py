@@ -83,7 +83,7 @@ def _is_alive(pid: int) -> bool:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
         return False
-    return state != "Z"  # ended, and nobody has asked how
+    return state != "Z"  # ended, and its parent has not read its status
 
 
 def _findings(store: Store) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What was found, as files: every kind of change with what the pages tell of it."""
+"""Exported changes: every kind, with the facts that the pages show."""
 
 import csv
 import io
@@ -22,7 +22,7 @@ def _exported(store: Store, *options: str) -> str:
     return done.stdout
 
 
-def test_csv_json_and_parquet_say_the_same_of_every_kind(store: Store, asv: Any, tmp_path: Path) -> None:
+def test_csv_json_and_parquet_agree_on_every_kind(store: Store, asv: Any, tmp_path: Path) -> None:
     history = Suite(asv)
     for number in range(60):
         moved = dict.fromkeys(history.levels, 1.06 if number >= 40 else 1.0)

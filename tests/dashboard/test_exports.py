@@ -92,7 +92,7 @@ def test_what_is_no_number_has_its_status_and_reason_and_no_value(recorded: Stor
     ]
 
 
-def test_only_what_was_asked_for_is_written(recorded: Store) -> None:
+def test_only_the_selected_series_are_written(recorded: Store) -> None:
     assert len(_csv(recorded)) == 2 * 5 + 4 + 2
     assert {row["machine"] for row in _csv(recorded, machine="other")} == {"other"}
     assert {row["unit"] for row in _csv(recorded, metric="bandwidth")} == {"GB/s"}
@@ -103,7 +103,7 @@ def test_only_what_was_asked_for_is_written(recorded: Store) -> None:
     assert list(queries.measurements(recorded, "nobody's")) == []
 
 
-def test_json_parquet_and_the_data_frame_say_what_the_csv_says(recorded: Store, tmp_path: Path) -> None:
+def test_json_parquet_and_the_data_frame_agree_with_the_csv(recorded: Store, tmp_path: Path) -> None:
     rows = _csv(recorded)
     out = io.StringIO()
     assert write_json(queries.measurements(recorded, "demo"), out) == len(rows)

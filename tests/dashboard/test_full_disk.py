@@ -93,7 +93,9 @@ def _is_made_whole(asv: AsvResults, database: str, tmp_path: Path) -> bool:
         fresh.close()
 
 
-def test_a_full_disk_is_told_and_costs_nothing_that_was_in(small_disk: Path, first: AsvResults, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_costs_nothing_that_was_in(
+    small_disk: Path, first: AsvResults, tmp_path: Path
+) -> None:
     database = str(small_disk / "history.db")
     assert _import(first.folder, database).returncode == 0
     _fill(first)
@@ -110,7 +112,7 @@ def test_a_full_disk_is_told_and_costs_nothing_that_was_in(small_disk: Path, fir
     assert _is_made_whole(first, database, tmp_path)
 
 
-def test_a_full_disk_under_postgresql_is_told_and_costs_nothing_that_was_in(
+def test_a_full_disk_under_postgresql_is_reported_and_costs_nothing_that_was_in(
     small_tablespace: tuple[str, Path], first: AsvResults, tmp_path: Path
 ) -> None:
     database, disk = small_tablespace
@@ -131,7 +133,7 @@ def test_a_full_disk_under_postgresql_is_told_and_costs_nothing_that_was_in(
     assert _is_made_whole(first, database, tmp_path)
 
 
-def test_a_limit_on_the_size_of_files_is_told_too(first: AsvResults, tmp_path: Path) -> None:
+def test_a_limit_on_the_size_of_files_is_reported_too(first: AsvResults, tmp_path: Path) -> None:
     database = str(tmp_path / "history.db")
     assert _import(first.folder, database).returncode == 0
     _fill(first)
@@ -150,7 +152,7 @@ def test_a_limit_on_the_size_of_files_is_told_too(first: AsvResults, tmp_path: P
     assert _is_made_whole(first, database, tmp_path)
 
 
-def test_a_disk_too_full_to_make_a_store_is_told(small_disk: Path, first: AsvResults) -> None:
+def test_a_disk_too_full_to_create_a_store_is_reported(small_disk: Path, first: AsvResults) -> None:
     (small_disk / "filler").write_bytes(b"\1" * (_ROOM // 4096 * 4096 - 40_960))
     done = _import(first.folder, str(small_disk / "history.db"))
     assert done.returncode == 2

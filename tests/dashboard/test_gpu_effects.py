@@ -54,7 +54,7 @@ def _some(latencies: Latencies, places: slice, factor: float = 1.0) -> Latencies
     )
 
 
-def test_parts_of_a_latency_are_told_apart() -> None:
+def test_parts_of_a_latency_are_separated() -> None:
     effects = _estimated(_latencies(np.random.default_rng(1)))
     one = Latencies(
         base_s=np.array([2e-4, 2e-4]),
@@ -124,7 +124,7 @@ def test_the_unit_of_scale_of_all_latencies_at_head_is_an_effect_and_no_deviatio
     assert slower.left_out.deviation == pytest.approx(plain.left_out.deviation, abs=0.0015)
 
 
-def test_too_few_references_tell_nothing() -> None:
+def test_too_few_references_give_no_estimate() -> None:
     assert session_effects(_latencies(np.random.default_rng(5), FEWEST - 1)) is None
     assert session_effects(_latencies(np.random.default_rng(5), FEWEST)) is not None
 

@@ -31,7 +31,7 @@ from warpwatch.dashboard.store import Store, queries, schema
 from warpwatch.dashboard.text.labels import inconclusive_reason, state_detail
 from warpwatch.dashboard.web.app import create_app
 
-SCATTER, ERROR = 0.005, 0.001  # of an unchanged series; of what the references tell
+SCATTER, ERROR = 0.005, 0.001  # of an unchanged series; of the references' estimate
 FAMILY = 100
 A, B, C, D = (f"GPU-{letter}" for letter in "abcd")
 
@@ -116,7 +116,7 @@ def test_one_commit_between_two_equal_levels_is_a_transient() -> None:
     assert (episode.kind, episode.first, episode.last) == (ChangeKind.TRANSIENT, 3, 3)
 
 
-def test_nothing_is_told_across_a_break() -> None:
+def test_nothing_is_reported_across_a_break() -> None:
     chain = _chain([1, 1, 0.7, 0.7], [A, B, C, D], breaks=[2])
     assert detect_across_gpus(chain, smallest_change=0.01).changes == ()
     assert chain.broken_commits == [2]
@@ -276,7 +276,7 @@ def _attention(store: Store) -> list[OverviewEntry]:
     ]
 
 
-def test_the_recorded_history_tells_what_hopper_attention_gained(recorded: Store) -> None:
+def test_the_recorded_history_shows_what_hopper_attention_gained(recorded: Store) -> None:
     entries = _attention(recorded)
     assert len(entries) == 24
     steps = {}

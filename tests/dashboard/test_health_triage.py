@@ -82,7 +82,7 @@ def test_one_that_is_over_is_not_decided_about_and_a_program_gives_way_to_a_pers
         triage(silent, "demo", seen(alert), Decision(note="late"), **WHO)
 
 
-def test_nobody_says_that_it_is_over_and_it_has_no_commit(silent: Store) -> None:
+def test_a_person_cannot_resolve_it_and_it_has_no_commit(silent: Store) -> None:
     for wrong in (Decision(state=AlertState.RESOLVED), Decision(move=1)):
         with pytest.raises(ValueError, match="resolves by itself"):
             triage(silent, "demo", seen(the_alert(silent)), wrong, **WHO)

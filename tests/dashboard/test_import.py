@@ -78,7 +78,7 @@ def test_the_old_file_coming_back_adds_nothing(store: Store, asv: Any) -> None:
 
 
 def test_a_count_in_a_resaved_file_is_not_a_second_value(store: Store, asv: Any) -> None:
-    """Counts are equal in every run, so their values cannot tell that an entry is in already."""
+    """Counts are equal in every run, so their values do not show that an entry is in already."""
     name = "suite.Code.track_registers"
     registers = asv.row([96], started_at=10)
     asv.commit(1, {name: registers})
@@ -305,7 +305,7 @@ def test_the_repository_is_remembered_for_later_imports(store: Store, asv: Any, 
     assert [point.commit.subject for point in _points(store)] == ["change 1 | with a bar", "change 3 | with a bar"]
 
 
-def test_a_commit_the_repository_lost_stands_where_its_date_says(store: Store, asv: Any, repository: Path) -> None:
+def test_a_commit_the_repository_lost_is_placed_by_its_date(store: Store, asv: Any, repository: Path) -> None:
     hashes = _git(repository, "log", "--reverse", "--format=%H").splitlines()
     for number in (0, 1, 4):
         asv.commit(number, {BENCH: asv.row([float(number)], started_at=number + 1)}, commit=hashes[number])

@@ -1,4 +1,4 @@
-"""The context file beside asv's: which run a value came from, and what stands around it."""
+"""The context file next to asv's: which run a value came from, and its context."""
 
 from collections.abc import Callable
 from typing import Any
@@ -162,12 +162,12 @@ def test_other_metrics_of_overwritten_runs_are_taken_from_the_context_too(
     )
     asv.context(path, _run("r2", 5), _measured("r2", "warpwatch", 0.002), _measured("r2", "eager", 0.003))
     asv.load(sqlite_store)
-    told = {}
+    by_metric = {}
     for found in queries.find_series(sqlite_store, "demo", search="warpwatch").series:
         history = stored_history(sqlite_store, found.key)
         assert history is not None
-        told[found.metric.name] = [(point.run, point.value) for point in history.points]
-    assert told == {
+        by_metric[found.metric.name] = [(point.run, point.value) for point in history.points]
+    assert by_metric == {
         "latency": [("r1", 0.0021), ("r2", 0.002)],
         "kernels_launched": [("r1", 3), ("r2", 2)],
         "warm_latency": [("r2", 0.001)],
@@ -248,7 +248,7 @@ def test_a_rival_is_known_as_one_where_the_machine_cannot_run_the_workload(sqlit
     assert all(len(line) <= 100 for line in text.splitlines())
 
 
-def test_a_value_that_no_run_speaks_of_is_its_suites_and_a_run_without_values_is_none(
+def test_a_value_without_a_run_record_is_its_suites_and_a_run_without_values_is_none(
     sqlite_store: Store, asv: Any
 ) -> None:
     params = [["'w1'", "'gpu'"], PARAMS[1]]
@@ -272,7 +272,7 @@ def test_a_value_that_no_run_speaks_of_is_its_suites_and_a_run_without_values_is
     assert [(point.run, point.status) for point in history.points] == [("r1", Status.UNAVAILABLE)]
 
 
-def test_a_twin_of_ours_stands_beside_the_rivals(sqlite_store: Store, asv: Any) -> None:
+def test_a_twin_of_ours_is_listed_with_the_baselines(sqlite_store: Store, asv: Any) -> None:
     implementations = ["'warpwatch'", "'eager'", "'triton'"]
     asv.benchmark(f"{SUITE}.track_latency", workload=["'w1'"], implementation=implementations)
     row = asv.row([0.002, 0.003, 0.0025], [["'w1'"], implementations], started_at=START + 3_700_000)

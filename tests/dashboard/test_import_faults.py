@@ -82,7 +82,7 @@ def _state(database: str) -> State:
 
 @pytest.fixture
 def whole(results: AsvResults, tmp_path: Path) -> State:
-    """What an import that nobody disturbs leaves."""
+    """What an undisturbed import stores."""
     store = Store(str(tmp_path / "whole.db"))
     results.load(store)
     state = state_of(store)

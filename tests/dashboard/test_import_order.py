@@ -65,7 +65,7 @@ def _stored(store: Store) -> dict[str, list[Any]]:
         hashes = dict(connection.execute(select(commit.c.id, commit.c.hash)).all())
         keys = dict(connection.execute(select(series.c.id, series.c.key)).all())
 
-        def told(name: str, value: Any) -> Any:
+        def resolved(name: str, value: Any) -> Any:
             if name == "posterior":
                 return [(hashes[number], share) for number, share in value]
             if name.endswith("commit_id"):
@@ -77,7 +77,7 @@ def _stored(store: Store) -> dict[str, list[Any]]:
         for table in (schema.changepoint, schema.episode, schema.summary):
             rows = connection.execute(select(table)).mappings().all()
             found[table.name] = sorted(
-                (keys[row["series_id"]], *((name, told(name, row[name])) for name in row if not _is_number(name)))
+                (keys[row["series_id"]], *((name, resolved(name, row[name])) for name in row if not _is_number(name)))
                 for row in rows
             )
         return found

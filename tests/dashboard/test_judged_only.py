@@ -1,4 +1,4 @@
-"""Between the analysis of series and the judgement of their machine nobody is told of a regression that is none."""
+"""Between the analysis of series and the classification on their machine no false regression is reported."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def _verdicts(store: Store) -> set[Verdict]:
     return {row.verdict for row in queries.overview(store, "demo") if row.series.implementation == "warpwatch"}
 
 
-def test_what_is_found_is_told_as_a_regression_only_once_it_is_judged(
+def test_a_changepoint_is_a_regression_only_once_it_is_classified(
     store: Store, asv: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _suite(asv, {"warpwatch": 1.06}, 0, 40)
@@ -72,7 +72,7 @@ def test_what_is_found_is_told_as_a_regression_only_once_it_is_judged(
 
 
 @pytest.mark.parametrize("moved", [{"warpwatch": 1.06}, dict.fromkeys(("warpwatch", "eager", TRIAD, MATMUL), 1.06)])
-def test_what_was_said_of_a_change_stands_until_it_is_judged_again(
+def test_a_classification_holds_until_the_next_one(
     store: Store, asv: Any, monkeypatch: pytest.MonkeyPatch, moved: dict[str, float]
 ) -> None:
     _suite(asv, moved, 0, 34)
@@ -92,7 +92,7 @@ def test_what_was_said_of_a_change_stands_until_it_is_judged_again(
     fresh.close()
 
 
-def test_pages_say_that_an_analysis_is_due_or_a_judgement(
+def test_pages_state_that_an_analysis_or_a_classification_is_due(
     sqlite_store: Store, asv: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _suite(asv, {"warpwatch": 1.06}, 0, 40)

@@ -56,7 +56,7 @@ def test_a_kernels_host_overhead_is_a_row_of_it_and_no_workload(store: Store, as
     assert (line.workloads, len(line.rows), line.others, line.is_complete) == (2, 3, (("host overhead", 1),), True)
 
 
-def test_steps_of_a_level_add_up_over_the_time_that_is_asked(store: Store, asv: Any) -> None:
+def test_steps_of_a_level_add_up_over_the_requested_time(store: Store, asv: Any) -> None:
     history = Suite(asv)
     for number in range(40):
         factor = 1.1 if number >= 30 else 1.25 if number >= 15 else 1.0
@@ -96,7 +96,7 @@ def test_a_new_gpu_without_references_has_no_verdict_and_a_young_history_is_too_
     assert (line.state, standing.gpu, standing.gpu_commits) == (RowState.FEW_REFERENCES, "GPU-bbbbbbbb-2", 1)
 
 
-def test_what_wants_attention_names_the_line_and_what_was_never_there_is_apart(store: Store, asv: Any) -> None:
+def test_lines_that_need_attention_are_named_and_absent_ones_are_apart(store: Store, asv: Any) -> None:
     history = Suite(asv)
     for number in range(8):
         history.commit(number)

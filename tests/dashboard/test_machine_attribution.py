@@ -20,20 +20,20 @@ from warpwatch.dashboard.statistics.machine_attribution import (
 
 
 @given(integers(0, 10_000))
-def test_a_controls_shift_is_the_difference_of_medians_beside_the_range(seed: int) -> None:
+def test_a_controls_shift_is_the_difference_of_medians_around_the_range(seed: int) -> None:
     rng = np.random.default_rng(seed)
     levels = rng.normal(0, 1, (3, 30))
     levels[rng.random((3, 30)) < 0.3] = np.nan
     before, after = 12, 15
     found = control_shifts(levels, np.array([before]), np.array([after]))
-    for row, told in zip(levels, found.value[0], strict=True):
+    for row, shift in zip(levels, found.value[0], strict=True):
         old, new = row[before - WINDOW : before], row[after : after + WINDOW]
         old, new = old[~np.isnan(old)], new[~np.isnan(new)]
         expected = np.median(new) - np.median(old) if len(old) and len(new) else math.nan
-        assert told == pytest.approx(expected, nan_ok=True)
+        assert shift == pytest.approx(expected, nan_ok=True)
 
 
-def test_a_control_that_was_not_measured_on_one_side_tells_nothing() -> None:
+def test_a_control_that_was_not_measured_on_one_side_is_ignored() -> None:
     levels = np.array([[1.0] * 5 + [np.nan] * 5])
     assert np.isnan(control_shifts(levels, np.array([5, 0]), np.array([5, 0])).value).all()
 
@@ -50,12 +50,12 @@ def test_the_machines_part_covers_how_far_controls_differ() -> None:
 
 
 @given(lists(floats(-1, 1), min_size=1, max_size=30))
-def test_the_machines_part_lies_between_the_tenths_of_its_controls(told: list[float]) -> None:
-    (part,) = machine_shifts(np.array([told]), np.full((1, len(told)), 0.01))
-    edges = (0.1, 0.9) if len(told) >= 5 else (0, 1)
-    reach = 1.96 * 0.01 / math.sqrt(len(told))
-    low, high = np.quantile(told, edges)
-    assert (part.value, part.ci_low, part.ci_high) == pytest.approx((np.median(told), low - reach, high + reach))
+def test_the_machines_part_lies_between_the_tenths_of_its_controls(shifts: list[float]) -> None:
+    (part,) = machine_shifts(np.array([shifts]), np.full((1, len(shifts)), 0.01))
+    edges = (0.1, 0.9) if len(shifts) >= 5 else (0, 1)
+    reach = 1.96 * 0.01 / math.sqrt(len(shifts))
+    low, high = np.quantile(shifts, edges)
+    assert (part.value, part.ci_low, part.ci_high) == pytest.approx((np.median(shifts), low - reach, high + reach))
 
 
 @given(floats(0.01, 1), floats(-1, 1))
@@ -79,7 +79,7 @@ def test_share_and_remainder_do_not_depend_on_the_direction(change: float, part:
         ((-0.1, -0.11, -0.09), False),
     ],
 )
-def test_a_change_is_the_machines_if_it_surely_did_half_and_nothing_is_left_to_tell(
+def test_a_change_is_the_machines_if_it_surely_did_half_and_no_significant_rest_is_left(
     part: tuple[float, float, float], machines: bool
 ) -> None:
     own = Shift(value=0.1, ci_low=0.098, ci_high=0.102)
@@ -124,8 +124,8 @@ def test_the_chance_of_the_best_place_is_that_of_series_without_a_change() -> No
         z = (walk[:-1] - k / count * walk[-1]) / np.sqrt(k * (count - k) / count)
         best.append(0.5 * float(np.abs(z).max()) ** 2)
     for share_of_them in (0.1, 0.02):
-        told = selection_adjusted_p_value(float(np.quantile(best, 1 - share_of_them)), count)
-        assert share_of_them * 0.8 < told < share_of_them * 2.5
+        p_value = selection_adjusted_p_value(float(np.quantile(best, 1 - share_of_them)), count)
+        assert share_of_them * 0.8 < p_value < share_of_them * 2.5
 
 
 @given(floats(0, 1e6), integers(0, 10_000))

@@ -99,7 +99,7 @@ def test_controls_that_scatter_more_never_make_a_verdict_more_certain(
 
 
 @given(seeds, st.integers(3, 15), st.floats(0.5, 2.0))
-def test_the_change_that_is_asked_about_is_not_its_own_noise(seed: int, commits: int, step: float) -> None:
+def test_the_compared_change_is_not_its_own_noise(seed: int, commits: int, step: float) -> None:
     own, *others = _histories(np.random.default_rng(seed), 8, commits)
     peers, span = [_control(levels) for levels in others], (commits - 2, commits - 1)
     flat = _noise([*own[:-1], own[-2]], peers, span)
@@ -109,7 +109,7 @@ def test_the_change_that_is_asked_about_is_not_its_own_noise(seed: int, commits:
     assert moved.scale == pytest.approx(flat.scale)
 
 
-def test_a_long_history_speaks_alone_and_the_machine_fades_before() -> None:
+def test_a_long_history_counts_alone_and_the_machine_fades_before() -> None:
     rng = np.random.default_rng(3)
     controls = [_control(levels) for levels in _histories(rng, 10, 15, scale=0.05)]
     own = _histories(rng, 1, 16, scale=0.002)[0]
@@ -121,7 +121,7 @@ def test_a_long_history_speaks_alone_and_the_machine_fades_before() -> None:
     assert sources[-2:] == [NoiseSource.HISTORY] * 2
 
 
-def test_fewer_than_five_of_similar_latency_tell_nothing_and_controls_go_first() -> None:
+def test_fewer_than_five_of_similar_latency_give_no_noise_and_controls_go_first() -> None:
     near = [Peer(level=1e-5, scale=0.01, is_control=True)] * 4
     far = [Peer(level=1e-3, scale=0.01, is_control=True)] * 9
     watched = [Peer(level=1e-5, scale=0.2, is_control=False)] * 9
@@ -200,12 +200,14 @@ def test_the_same_kernels_measured_twice_on_an_h200_raise_nothing(h200: Store) -
     assert found.count(Verdict.UNCHANGED) > len(found.rows) / 2
 
 
-def test_attention_made_faster_on_an_h200_is_told(h200: Store) -> None:
+def test_attention_made_faster_on_an_h200_is_detected(h200: Store) -> None:
     found = _check(h200, "27c0a241", "4d95a140")
-    told = {(row.series.implementation, row.series.workload) for row in found.rows if row.verdict is Verdict.IMPROVED}
+    improved = {
+        (row.series.implementation, row.series.workload) for row in found.rows if row.verdict is Verdict.IMPROVED
+    }
     causal = "cuda-fp16-b1-h32-s{}-d128-causal"
-    assert {("warpwatch", causal.format(2048)), ("warpwatch", causal.format(4096))} <= told
-    assert {name for name, _ in told} == {"warpwatch"}
+    assert {("warpwatch", causal.format(2048)), ("warpwatch", causal.format(4096))} <= improved
+    assert {name for name, _ in improved} == {"warpwatch"}
     assert found.count(Verdict.REGRESSED) == 0
 
 

@@ -1,4 +1,4 @@
-"""What the store tells of a machine: limits, cards, canaries, equal code measured twice, profiles."""
+"""What the store returns about a machine: limits, GPUs, canaries, equal code measured twice, profiles."""
 
 from typing import Any
 
@@ -108,7 +108,7 @@ def test_a_share_is_of_the_ceilings_of_the_card_that_measured_it(store: Store, a
     assert row.speed_of_light.of_ceiling == pytest.approx(row.speed_of_light.of_peak * 4.8 / 4.37)
 
 
-def test_a_machines_cards_are_told_newest_first(store: Store, asv: Any) -> None:
+def test_a_machines_gpus_are_listed_newest_first(store: Store, asv: Any) -> None:
     history = Suite(asv)
     for number, card in enumerate(("GPU-one", "GPU-two", "GPU-two")):
         history.commit(number, card=card)
@@ -117,7 +117,7 @@ def test_a_machines_cards_are_told_newest_first(store: Store, asv: Any) -> None:
     assert [(card.uuid, card.runs) for card in machine.gpus] == [("GPU-two", 2), ("GPU-one", 1)]
 
 
-def test_a_canary_tells_its_last_movement_and_its_visits(store: Store, asv: Any) -> None:
+def test_a_canary_has_its_last_movement_and_its_visits(store: Store, asv: Any) -> None:
     history = Suite(asv)
     for number in range(20):
         history.commit(number, {TRIAD: 1.1 if number >= 10 else 1.0}, visits=(1.0, 1.002, 0.999, 1.004))

@@ -1,4 +1,4 @@
-"""A unit tells the direction; a benchmark's name tells the metric."""
+"""The unit determines the direction; a benchmark's name determines the metric."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from warpwatch.dashboard.model.metric import Better, MetricRole, metric, metric_
         ("fps", Better.HIGHER),
     ],
 )
-def test_the_unit_tells_which_way_is_better(unit: str, better: Better) -> None:
+def test_the_unit_determines_which_direction_is_better(unit: str, better: Better) -> None:
     assert metric("m", unit).better is better
 
 
@@ -54,7 +54,7 @@ def test_the_method_names_the_metric(method: str, kind: str | None, name: str) -
         (None, "'step.forward'", "unit"),
     ],
 )
-def test_a_parameter_may_tell_the_unit_that_asv_does_not(declared: str | None, parameter: str, unit: str) -> None:
+def test_a_parameter_may_state_the_unit_that_asv_does_not(declared: str | None, parameter: str, unit: str) -> None:
     assert unit_of("benchmark.Aloha.track_metric", declared, [parameter]) == unit
 
 

@@ -1,4 +1,4 @@
-"""What would settle a change: the fewest commits that tell most, and a command that measures them."""
+"""The next measurement for a change: the few most informative commits, and a command that measures them."""
 
 import shlex
 from dataclasses import replace
@@ -66,7 +66,7 @@ def _change(posterior: dict[int, float], index: int) -> SeriesChange:
 SETTLED = _change({10: 0.999}, 10)
 
 
-def test_a_change_between_two_neighbours_wants_nothing() -> None:
+def test_a_change_between_two_neighbours_needs_no_measurement() -> None:
     assert measure_again(SERIES, SETTLED) is None
 
 
@@ -83,13 +83,15 @@ def test_of_a_range_those_commits_are_measured_that_may_be_of_either_level() -> 
     assert words[-1] == "HASHFILE:-"
 
 
-@pytest.mark.parametrize(("posterior", "told"), [({10: 0.6, 11: 0.38}, [10]), ({9: 0.02, 10: 0.9, 11: 0.04}, [])])
-def test_commits_that_are_surely_of_one_level_tell_nothing(posterior: dict[int, float], told: list[int]) -> None:
+@pytest.mark.parametrize(("posterior", "positions"), [({10: 0.6, 11: 0.38}, [10]), ({9: 0.02, 10: 0.9, 11: 0.04}, [])])
+def test_commits_that_are_surely_of_one_level_are_not_measured(
+    posterior: dict[int, float], positions: list[int]
+) -> None:
     wanted = measure_again(SERIES, _change(posterior, 10))
-    assert [commit.position for commit in wanted.commits] == told if wanted else told == []
+    assert [commit.position for commit in wanted.commits] == positions if wanted else positions == []
 
 
-def test_commits_in_between_that_nobody_measured_are_measured_at_equal_distances() -> None:
+def test_unmeasured_commits_in_between_are_measured_at_equal_distances() -> None:
     gap = replace(SETTLED, commit=replace(COMMITS[10], unmeasured_before=12))
     wanted = measure_again(SERIES, gap)
     assert wanted is not None
@@ -131,12 +133,12 @@ def test_a_change_that_is_not_significant_or_the_machines_is_measured_at_both_en
     assert wanted.reason.endswith("Measure both ends of the change in one session.")
 
 
-def test_what_another_tool_measured_is_told_without_a_command() -> None:
+def test_results_of_another_tool_come_without_a_command() -> None:
     series = replace(SERIES, is_from_asv=False)
     wanted = measure_again(series, _change(dict.fromkeys(range(8, 16), 0.12), 10))
     assert wanted is not None
     assert wanted.command is None
 
 
-def test_what_is_no_commits_wants_nothing() -> None:
+def test_a_change_of_no_commit_needs_no_measurement() -> None:
     assert measure_again(SERIES, replace(SETTLED, kind=ChangeKind.MACHINE_STATE, q_value=0.9)) is None

@@ -37,7 +37,7 @@ def test_the_example_notebook_runs_from_top_to_bottom(
 
 
 def test_the_example_notebook_is_kept_without_outputs() -> None:
-    """They would be of a store that nobody else has, and grow old."""
+    """They would be of a store that others do not have, and become outdated."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code":

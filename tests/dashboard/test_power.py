@@ -1,4 +1,4 @@
-"""How likely more runs tell what is open: against simulations that go on measuring, and at the edges."""
+"""How likely more runs decide an open comparison: against simulations that go on measuring, and at the edges."""
 
 import math
 
@@ -35,7 +35,7 @@ def _seen(change: float, *, noise: float, runs: int, threshold: float = 0.02) ->
         (0.6, 0.2, False),
     ],
 )
-def test_the_chance_is_how_often_going_on_tells(change: float, noise: float, is_settled: bool) -> None:
+def test_conditional_power_is_how_often_further_runs_decide(change: float, noise: float, is_settled: bool) -> None:
     """Two runs of each were seen; eight more are drawn: around all that the two leave open where ten settle what
     matters, and around what the two showed where ten do not.
     """
@@ -45,25 +45,25 @@ def test_the_chance_is_how_often_going_on_tells(change: float, noise: float, is_
     true = math.log1p(change) + (rng.normal(0, noise * math.sqrt(2 / 2), times) if is_settled else 0.0)
     more = true + rng.normal(0, noise * math.sqrt(2 / 8), times)
     estimates = (2 * math.log1p(change) + 8 * more) / 10
-    told = 0
+    decided = 0
     for estimate in estimates:
         later = _seen(math.expm1(estimate), noise=noise, runs=10)
         verdict = family_verdicts([later], [Better.LOWER], threshold=0.02, family_error=LEVEL)[0]
-        told += verdict is not Verdict.INCONCLUSIVE
-    assert conditional_power(seen, runs=10, threshold=0.02, level=LEVEL) == pytest.approx(told / times, abs=0.03)
+        decided += verdict is not Verdict.INCONCLUSIVE
+    assert conditional_power(seen, runs=10, threshold=0.02, level=LEVEL) == pytest.approx(decided / times, abs=0.03)
 
 
-def test_required_runs_are_those_at_which_the_same_estimate_is_told() -> None:
+def test_required_runs_are_those_at_which_the_same_estimate_is_decided() -> None:
     for change, noise in ((0.0, 0.05), (0.03, 0.02), (0.1, 0.1)):
         wanted = required_runs(_seen(change, noise=noise, runs=2), threshold=0.02, level=LEVEL)
-        told = [
+        verdicts = [
             family_verdicts(
                 [_seen(change, noise=noise, runs=runs)], [Better.LOWER], threshold=0.02, family_error=LEVEL
             )[0]
             for runs in (wanted - 1, wanted)
         ]
-        assert told[0] is Verdict.INCONCLUSIVE
-        assert told[1] is not Verdict.INCONCLUSIVE
+        assert verdicts[0] is Verdict.INCONCLUSIVE
+        assert verdicts[1] is not Verdict.INCONCLUSIVE
 
 
 def test_no_further_run_has_no_chance() -> None:
@@ -86,7 +86,7 @@ def test_of_a_short_call_the_floor_is_what_counts() -> None:
 
 
 @pytest.mark.parametrize(("head", "verdict"), [(40.0, Verdict.UNCHANGED), (64.0, Verdict.REGRESSED)])
-def test_from_zero_the_floor_alone_tells(head: float, verdict: Verdict) -> None:
+def test_from_zero_the_floor_alone_decides(head: float, verdict: Verdict) -> None:
     limits = Limits(threshold=0.02, floor=50.0)
     seen = compare_exact([RunValue(value=0.0)], [RunValue(value=head)])
     assert family_verdicts([seen], [Better.LOWER], threshold=[limits.min_relative_change(0.0, head)])[0] is verdict

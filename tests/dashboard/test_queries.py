@@ -16,7 +16,7 @@ BENCH = "suite.Bench.track_latency"
 STEPPED = [1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0] + [1.5, 1.51, 1.49, 1.5, 1.51] * 2
 
 
-def test_a_regression_is_on_every_page_that_tells_of_it(store: Store, timed_history: Callable[..., Any]) -> None:
+def test_a_regression_is_on_every_page_that_lists_it(store: Store, timed_history: Callable[..., Any]) -> None:
     timed_history(STEPPED).load(store)
     (row,) = queries.overview(store, "demo")
     assert (row.verdict, row.change_is_step) == (Verdict.REGRESSED, True)

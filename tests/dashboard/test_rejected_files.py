@@ -1,4 +1,4 @@
-"""What an import could not take is told on the machines' page, to those who may do something about it."""
+"""Files that an import rejected are listed on the machines' page, for users who may act on them."""
 
 import json
 from pathlib import Path
@@ -20,27 +20,27 @@ def _import(folder: Path, database: str) -> int:
 
 def _page(database: str, **access: str) -> str:
     app = create_app(Settings(database=database, access=AccessSettings(**access)))  # type: ignore[arg-type]
-    told = local_client(app).get("/demo/machines").text
+    page = local_client(app).get("/demo/machines").text
     app.extensions["store"].close()
-    return told
+    return page
 
 
-def test_a_file_is_told_with_its_reason_until_it_goes_in(asv: AsvResults, database: str) -> None:
+def test_a_rejected_file_is_listed_with_its_reason_until_it_is_imported(asv: AsvResults, database: str) -> None:
     asv.benchmark("suite.Time.time_it")
     asv.commit(1, {"suite.Time.time_it": asv.row([1e-3])})
     broken = asv.commit(2, {"suite.Time.time_it": asv.row([1e-3])})
     whole = broken.read_text()
     broken.write_text(whole[:-20])
     assert _import(asv.folder, database) == 3
-    told = _page(database, served_on="127.0.0.1")
-    assert broken.name in told
-    assert "not JSON" in told or "JSON" in told
-    assert str(asv.folder) in told
-    # A stranger is not told what the server's folders are called.
-    told = _page(database)
-    assert "1 file could not be read" in told
-    assert str(asv.folder) not in told
-    assert broken.name not in told
+    page = _page(database, served_on="127.0.0.1")
+    assert broken.name in page
+    assert "not JSON" in page or "JSON" in page
+    assert str(asv.folder) in page
+    # An anonymous reader does not learn the names of the server's folders.
+    page = _page(database)
+    assert "1 file could not be read" in page
+    assert str(asv.folder) not in page
+    assert broken.name not in page
     broken.write_text(json.dumps(json.loads(whole)))
     assert _import(asv.folder, database) == 0
     assert "Rejected files" not in _page(database, served_on="127.0.0.1")

@@ -1,4 +1,4 @@
-"""Files that are hostile, gigantic or in a hurry: what cannot be read is told, and the rest goes in."""
+"""Files that are hostile, gigantic or in a hurry: what cannot be read is reported, and the rest is imported."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def test_a_hostile_file_is_set_aside_and_the_rest_goes_in(store: Store, asv: Any
         [[1.0], [["a\x00b"]]],
         [[1.0], [["\ud800"]]],
         [[1.0], {"a": 1}],
-        [[[1.0, 2.0]], []],  # a list where a number is wanted: kept as invalid
+        [[[1.0, 2.0]], []],  # a list where a number is expected: kept as invalid
         [[1.0], [], "1", 1e300, "NaN", [1], [2], ["x"], [{}], [1e300], [10**40], [["x", None, 1.5]]],
     ],
 )
@@ -76,7 +76,7 @@ def test_a_gigantic_file_is_set_aside_unread(store: Store, asv: Any, monkeypatch
     assert "the limit of one file" in summary.set_aside[0]
 
 
-def test_files_that_nobody_touched_are_not_opened_again(
+def test_unchanged_files_are_not_opened_again(
     sqlite_store: Store, timed_history: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = timed_history([1.0, 2.0, 3.0])

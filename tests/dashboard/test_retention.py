@@ -129,12 +129,12 @@ def test_series_that_are_listed_no_more_go_when_they_are_old(history: Store) -> 
     assert len(_values(history, "Bench")) == COMMITS
 
 
-def test_a_dry_run_tells_what_would_go_and_changes_nothing(history: Store) -> None:
+def test_a_dry_run_lists_what_would_be_deleted_and_changes_nothing(history: Store) -> None:
     before, samples = _values(history, "Bench"), _samples(history)
     policy = RetentionPolicy(samples_days=1, thin_after_days=1, thin_every=5, unlisted_days=1)
-    told = compact(history, "demo", policy, dry_run=True)
+    planned = compact(history, "demo", policy, dry_run=True)
     assert (_values(history, "Bench"), _samples(history), len(_values(history, "Gone"))) == (before, samples, 10)
-    assert compact(history, "demo", policy) == told
+    assert compact(history, "demo", policy) == planned
 
 
 def test_what_was_thinned_does_not_come_back_with_the_next_import(history: Store, asv: Any) -> None:

@@ -11,14 +11,14 @@ LABELLED = Path(__file__).resolve().parents[3] / "shared" / "data" / "changepoin
 labelled = pytest.mark.skipif(not LABELLED.is_dir(), reason="the labelled histories are not on this machine")
 
 
-def test_a_told_change_counts_for_one_true_one_within_five_points() -> None:
+def test_a_reported_change_counts_for_one_true_one_within_five_points() -> None:
     assert hits([50], [45, 52]) == 1
     assert hits([50, 54], [52]) == 1
     assert hits([50, 100], [44, 105]) == 1
     assert f1([{"cps": [10, 60]}, {"cps": []}], [[11], [30]]) == (0.5, 0.5, 0.5)
 
 
-def test_a_replay_counts_each_false_report_once_and_tells_the_delay() -> None:
+def test_a_replay_counts_each_false_report_once_and_measures_the_delay() -> None:
     wave = [0.0, 0.01, -0.01, 0.005, -0.005]
     values = [1.0 + 0.3 * (place >= 60) + wave[place % 5] for place in range(90)]
     false, delays, points = replay({"values": values, "cps": [60]})

@@ -78,7 +78,7 @@ def test_a_slip_of_the_hand_is_offered_the_word_that_is_there(filled: Store) -> 
     assert queries.search(filled, "grope attention", project="kernels").suggestion is None
 
 
-def test_no_more_than_asked_are_given_and_all_are_counted(filled: Store) -> None:
+def test_no_more_than_the_limit_are_returned_and_all_are_counted(filled: Store) -> None:
     (series,) = (each for each in queries.search(filled, "r", limit=2).kinds if each.kind is HitKind.SERIES)
     assert (len(series.hits), series.total) == (2, 10)
 

@@ -150,7 +150,7 @@ def test_the_kind_of_noise_is_recognised() -> None:
 
 @given(seeds)
 @settings(max_examples=20)
-def test_two_states_are_told_from_a_step(seed: int) -> None:
+def test_two_states_are_distinguished_from_a_step(seed: int) -> None:
     """States eight noises apart for a dozen values at a time, a step of 25 noises; both are read to the value."""
     rng = np.random.default_rng(seed)
     states = np.resize(np.repeat([0, 1], 12), 240)

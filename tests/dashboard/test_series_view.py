@@ -69,7 +69,7 @@ def test_what_is_looked_at_closely_is_drawn_whole(store: Store, timed_history: C
     assert shown.window[0].hash == hash_of(100)
 
 
-def test_unmeasured_points_are_counted_and_the_newest_told(store: Store, asv: AsvResults) -> None:
+def test_unmeasured_points_are_counted_and_the_newest_named(store: Store, asv: AsvResults) -> None:
     asv.benchmark("suite.Bench.time_it")
     for number in range(15):
         asv.commit(number, {"suite.Bench.time_it": asv.row([1.0] if number < 3 else None, started_at=number + 1)})
@@ -189,7 +189,7 @@ def test_tags_are_releases_at_the_first_measured_commit_and_follow_the_repositor
     assert kept == {(RELEASES, "v2.0"), ("Ada", "mine")}
 
 
-def test_a_point_is_told_with_the_one_before(store: Store, asv: AsvResults) -> None:
+def test_a_point_is_compared_with_the_one_before(store: Store, asv: AsvResults) -> None:
     asv.benchmark("suite.Bench.time_it")
     for number, samples in enumerate([[1.0, 1.1, 0.9], [2.0, 2.2, 1.8], None, [4.0, 4.1, 3.9]]):
         values: Any = [samples[0]] if samples else None
@@ -210,7 +210,7 @@ def test_a_point_is_told_with_the_one_before(store: Store, asv: AsvResults) -> N
     assert queries.point_facts(store, _key(store), "nonsense") is None
 
 
-def test_series_of_the_project_come_beside_and_others_do_not(store: Store, asv: AsvResults) -> None:
+def test_series_of_the_project_are_overlaid_and_others_are_not(store: Store, asv: AsvResults) -> None:
     for name in ("suite.Bench.time_it", "suite.Other.time_it"):
         asv.benchmark(name)
     asv.commit(0, {"suite.Bench.time_it": asv.row([1.0]), "suite.Other.time_it": asv.row([2.0])})

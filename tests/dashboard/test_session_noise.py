@@ -1,4 +1,4 @@
-"""What re-runs tell of noise: the fit, false alarms and power, five real runs of one commit, and a check's use."""
+"""Noise estimated from re-runs: the fit, false alarms and power, five real runs of one commit, and a check's use."""
 
 import gzip
 import itertools
@@ -79,23 +79,23 @@ def test_a_launch_of_microseconds_is_lent_more_noise_than_one_of_a_millisecond()
 
 @given(seeds, st.integers(5, 30), st.sampled_from([2.0**-20, 2.0**10]))
 @settings(max_examples=25)
-def test_the_unit_does_not_matter_and_a_noisier_series_is_told_more_noise(seed: int, count: int, factor: float) -> None:
+def test_the_unit_does_not_matter_and_a_noisier_series_has_more_noise(seed: int, count: int, factor: float) -> None:
     values = 1e-4 * np.exp(0.003 * np.random.default_rng(seed).standard_normal((count + 1, 4)))
     one, other = ([rerun_scatter([row]) for row in scale * values] for scale in (1.0, factor))
-    told = [
+    noises = [
         rerun_noise(1e-4 * scale, each[0], [x for x in each[1:] if x is not None])
         for scale, each in ((1.0, one), (factor, other))
     ]
-    assert told[0] is not None
-    assert told[1] is not None
-    assert (told[1].scale, told[1].df) == (pytest.approx(told[0].scale), told[0].df)
+    assert noises[0] is not None
+    assert noises[1] is not None
+    assert (noises[1].scale, noises[1].df) == (pytest.approx(noises[0].scale), noises[0].df)
     wide = rerun_scatter([1e-4 * (values[0] / 1e-4) ** 3])
     louder = rerun_noise(1e-4, wide, [x for x in one[1:] if x is not None])
     assert louder is not None
-    assert louder.scale > told[0].scale
+    assert louder.scale > noises[0].scale
 
 
-def test_too_little_that_was_run_again_tells_nothing() -> None:
+def test_too_few_re_runs_give_no_noise() -> None:
     assert rerun_scatter([[1.0], [1.1]]) is None
     own = rerun_scatter([[1.0, 1.01, 1.02]])
     assert own is not None
@@ -116,13 +116,13 @@ def test_a_family_that_did_not_change_raises_no_alarm(tails: str, runs: int, aga
     assert alarms == 0
 
 
-def test_three_runs_of_each_tell_two_per_cent_and_that_nothing_changed() -> None:
+def test_three_runs_of_each_resolve_two_per_cent_and_that_nothing_changed() -> None:
     rng = np.random.default_rng(4)
     changes = np.array([0.02] * 20 + [0.0] * 180)
-    told = _judged(*_machine(rng, "normal", changes, 3, 0), 0.01)
-    assert told[:20].count(Verdict.REGRESSED) >= 12
-    assert told[20:].count(Verdict.UNCHANGED) >= 170
-    assert not CHANGED & set(told[20:])
+    verdicts = _judged(*_machine(rng, "normal", changes, 3, 0), 0.01)
+    assert verdicts[:20].count(Verdict.REGRESSED) >= 12
+    assert verdicts[20:].count(Verdict.UNCHANGED) >= 170
+    assert not CHANGED & set(verdicts[20:])
 
 
 def _five_runs() -> NDArray[np.float64]:
@@ -143,7 +143,7 @@ def _five_runs() -> NDArray[np.float64]:
 
 
 @pytest.mark.parametrize(("threshold", "unchanged"), [(0.01, 0.84), (0.02, 0.99)])
-def test_of_five_runs_of_one_commit_no_two_are_told_apart(threshold: float, unchanged: float) -> None:
+def test_of_five_runs_of_one_commit_no_two_differ_significantly(threshold: float, unchanged: float) -> None:
     """Each two as two commits, the other three as re-runs; rivals are judged as if they were ours."""
     values = _five_runs()
     assert values.shape == (217, 5)
@@ -156,15 +156,15 @@ def test_of_five_runs_of_one_commit_no_two_are_told_apart(threshold: float, unch
 
 
 @pytest.mark.parametrize("planted", [1.0, 1.02])
-def test_a_change_planted_in_real_runs_is_told_alone(planted: float) -> None:
+def test_a_change_planted_in_real_runs_is_the_only_one_reported(planted: float) -> None:
     """Three runs against two of one commit, a few calm series made 2 % slower."""
     values = _five_runs()
     calm = np.flatnonzero((values[:, 0] > 5e-5) & (values.std(axis=1) < 0.001 * values.mean(axis=1)))[::10]
     assert len(calm) > 3
     head = values[:, 3:].copy()
     head[calm] *= planted
-    told = _judged(values[:, :3], head, values[:, :0], 0.01)
-    moved = {number for number, verdict in enumerate(told) if verdict in CHANGED}
+    verdicts = _judged(values[:, :3], head, values[:, :0], 0.01)
+    moved = {number for number, verdict in enumerate(verdicts) if verdict in CHANGED}
     assert moved == (set() if planted == 1.0 else moved & set(calm))
     assert len(moved) >= (0 if planted == 1.0 else len(calm) / 2)
 
@@ -173,7 +173,7 @@ def test_a_change_planted_in_real_runs_is_told_alone(planted: float) -> None:
 
 
 def _store(store: Store, asv: Any, change: float, *, later: int = 0, again: int = 5) -> Comparison:
-    levels = {"warpwatch": 1e-4, "eager": 1e-2, TRIAD: 1e-4, MATMUL: 2e-4}  # rivals too slow to tell of ours
+    levels = {"warpwatch": 1e-4, "eager": 1e-2, TRIAD: 1e-4, MATMUL: 2e-4}  # baselines too slow to inform about ours
     history = Suite(asv, workloads=OTHERS, levels=levels, scatter=0.0)
     for run in range(again):
         history.commit(0, {"warpwatch": 1 + 0.001 * (run % 3)}, code="a" * 64, hour=run)
@@ -193,7 +193,7 @@ def _only(found: Comparison) -> tuple[set[Verdict], set[NoiseSource]]:
 
 
 @pytest.mark.parametrize(("change", "verdict"), [(1.03, Verdict.REGRESSED), (1.001, Verdict.UNCHANGED)])
-def test_re_runs_of_another_commit_tell_the_noise_of_two_runs(
+def test_re_runs_of_another_commit_give_the_noise_of_two_runs(
     sqlite_store: Store, asv: Any, change: float, verdict: Verdict
 ) -> None:
     assert _only(_store(sqlite_store, asv, change)) == ({verdict}, {NoiseSource.RERUNS})
@@ -203,12 +203,12 @@ def test_without_re_runs_the_noise_is_assumed(sqlite_store: Store, asv: Any) -> 
     assert _only(_store(sqlite_store, asv, 1.03, again=1)) == ({Verdict.INCONCLUSIVE}, {NoiseSource.ASSUMED})
 
 
-def test_re_runs_do_not_tell_the_noise_between_days(sqlite_store: Store, asv: Any) -> None:
+def test_re_runs_do_not_give_the_noise_between_days(sqlite_store: Store, asv: Any) -> None:
     assert _only(_store(sqlite_store, asv, 1.03, later=24)) == ({Verdict.INCONCLUSIVE}, {NoiseSource.ASSUMED})
 
 
-def test_of_runs_on_two_days_those_beside_each_other_are_compared(sqlite_store: Store, asv: Any) -> None:
-    """Base was measured a day before, 5 % off; the gate measures it again beside head."""
+def test_of_runs_on_two_days_those_of_one_session_are_compared(sqlite_store: Store, asv: Any) -> None:
+    """Base was measured a day before, 5 % off; the gate measures it again in head's session."""
     history = Suite(asv, workloads=OTHERS, scatter=0.0)
     history.commit(0, {"warpwatch": 1.05})
     asv.load(sqlite_store)
@@ -222,7 +222,7 @@ def test_of_runs_on_two_days_those_beside_each_other_are_compared(sqlite_store: 
     assert {(row.base, row.estimate and row.estimate.base_runs) for row in found.rows} == {(1e-4, 1)}
 
 
-def test_runs_of_equal_code_are_re_runs_unless_they_are_asked_about(sqlite_store: Store, asv: Any) -> None:
+def test_runs_of_equal_code_are_re_runs_unless_they_are_compared(sqlite_store: Store, asv: Any) -> None:
     history = Suite(asv, workloads=OTHERS, scatter=0.0)
     for number in range(4):
         history.commit(number, {"warpwatch": 1 + 0.01 * number}, code="a" * 64)

@@ -70,7 +70,7 @@ def _answers(address: tuple[str, int]) -> bool:
     [b"", b"G", HEAD, b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nx"],
     ids=["nothing", "a byte", "half a head", "a body's first byte"],
 )
-def test_more_slow_connections_than_there_is_room_for_lock_nobody_out(sent: bytes, serve: Serve) -> None:
+def test_more_slow_connections_than_there_is_room_for_lock_no_client_out(sent: bytes, serve: Serve) -> None:
     address = serve(connections=40, head_s=3600.0)
     with ExitStack() as stack:
         slow = [_connect(stack, address, sent) for _ in range(60)]

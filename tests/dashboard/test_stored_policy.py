@@ -21,7 +21,7 @@ RULES = [
 ]
 
 
-def _stated(**told: object) -> StatedLimits:
+def _stated(**overrides: object) -> StatedLimits:
     given = {
         "threshold": 0.03,
         "floor": "0.1 us",
@@ -30,7 +30,7 @@ def _stated(**told: object) -> StatedLimits:
         "commit": "a" * 40,
         "committed": NOW - timedelta(days=1),
     }
-    return StatedLimits.model_validate(given | told)
+    return StatedLimits.model_validate(given | overrides)
 
 
 def _series(benchmark: str, parameters: dict[str, str]) -> Series:

@@ -1,4 +1,4 @@
-"""The metrics of one measurement: one row on the overview, the rest beside it, and alarms from what is judged."""
+"""The metrics of one measurement: one row on the overview with the rest on it, and alarms from those with verdicts."""
 
 from typing import Any
 
@@ -64,9 +64,7 @@ def test_a_workload_has_one_row_with_its_latency_and_its_page_leads_to_the_rest(
     assert set(names[:4]) == {"latency", "warm_latency", "peak_memory", "kernels_launched"}
 
 
-def test_a_launch_and_a_byte_more_are_regressions_beside_a_latency_that_stood_still(
-    sqlite_store: Store, asv: Any
-) -> None:
+def test_a_launch_and_a_byte_more_are_regressions_where_latency_stood_still(sqlite_store: Store, asv: Any) -> None:
     _write(asv, [{}] * 4 + [{"kernels_launched": 2.0, "peak_memory": 4096.0}])  # one commit suffices
     asv.load(sqlite_store)
     (row,) = queries.overview(sqlite_store, "demo")

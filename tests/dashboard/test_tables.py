@@ -46,5 +46,5 @@ def test_names_that_are_formulas_are_texts_in_every_csv_and_as_they_are_in_json(
         rows = list(csv.DictReader(io.StringIO(done.stdout)))
         assert {row["benchmark"] for row in rows} == {f"'{FORMULA}"}
         assert {row["machine"] for row in rows} <= {"'@box", ""}
-    told = CliRunner().invoke(export, ["--format", "json", "--database", url]).stdout
-    assert {row["benchmark"] for row in json.loads(told)["rows"]} == {FORMULA}
+    output = CliRunner().invoke(export, ["--format", "json", "--database", url]).stdout
+    assert {row["benchmark"] for row in json.loads(output)["rows"]} == {FORMULA}

@@ -139,7 +139,7 @@ def test_no_second_alert_opens_for_a_change_that_belongs_to_one(
     assert claim_next(store, destinations=["http://hook"], worker="w", now_ms=8) is None
 
 
-def test_whose_it_is_its_link_and_its_notes_are_kept_and_taken_off(store: Store, regressed: AsvResults) -> None:
+def test_assignee_link_and_notes_are_stored_and_removed(store: Store, regressed: AsvResults) -> None:
     first = Decision(assignee="Bo", link="https://example.org/issues/7", note="mine")
     triage(store, "demo", [the_item(store).seen], first, **WHO)
     alert = the_item(store).alert
@@ -180,7 +180,7 @@ def test_the_later_of_two_reads_what_the_other_did(store: Store, regressed: AsvR
     assert all(event.author == "Ada" for event in item.alert.events)
 
 
-def test_of_many_who_decide_at_once_one_does(store: Store, regressed: AsvResults) -> None:
+def test_of_many_concurrent_decisions_one_is_stored(store: Store, regressed: AsvResults) -> None:
     seen = the_item(store).seen
     done: list[str] = []
 
@@ -271,7 +271,7 @@ def test_many_cards_are_decided_together_or_not_at_all(store: Store, several: As
     assert len(regression_alerts(store, "demo")) == 3
 
 
-def test_a_moved_commit_stands_beside_the_detectors_and_outlives_an_analysis(
+def test_a_moved_commit_is_shown_with_the_detectors_and_outlives_an_analysis(
     store: Store, regressed: AsvResults, timed_history: Callable[..., Any]
 ) -> None:
     triage(store, "demo", [the_item(store).seen], Decision(move=-1, note="the revert shows it"), **WHO)
@@ -310,7 +310,7 @@ def test_a_commit_is_moved_to_measured_ones_alone(store: Store, asv: AsvResults)
     assert the_item(store).alert.events[-1].note is None  # type: ignore[union-attr]
 
 
-def test_what_the_detector_tells_no_more_stays_on_the_card_of_its_alert(
+def test_a_change_no_longer_detected_stays_on_the_item_of_its_alert(
     store: Store, regressed: AsvResults, timed_history: Callable[..., Any]
 ) -> None:
     triage(store, "demo", [the_item(store).seen], ACKNOWLEDGE, **WHO)
@@ -336,7 +336,7 @@ def test_states_set_elsewhere_count_as_changes(store: Store, regressed: AsvResul
         triage(store, "demo", [seen], ACKNOWLEDGE, **WHO)
 
 
-def test_retention_keeps_what_people_said(store: Store, several: AsvResults) -> None:
+def test_retention_keeps_commits_that_people_named(store: Store, several: AsvResults) -> None:
     seen = [item.seen for item in queries.triage_items(store, "demo", TriageFilter()).items]
     triage(store, "demo", seen, Decision(move=-1), **WHO)
     said = {alert.stated.commit.hash for alert in regression_alerts(store, "demo") if alert.stated}
@@ -363,7 +363,7 @@ def test_only_addresses_of_the_web_are_links(link: str) -> None:
     assert is_web_address("https://example.org/a?b=c#d")
 
 
-def test_text_that_no_database_takes_or_nobody_reads_is_refused() -> None:
+def test_text_that_no_database_takes_or_is_too_long_is_refused() -> None:
     for wrong in ({"note": "a\0b"}, {"note": "x" * 10_001}, {"assignee": "half \ud800"}, {"assignee": "x" * 501}):
         with pytest.raises(ValueError, match="longer than"):
             Decision(**wrong)  # type: ignore[arg-type]

@@ -35,7 +35,7 @@ def test_another_card_is_no_regression(store: Store, moved_house: Suite) -> None
     assert (row.verdict, row.change_is_step) == (Verdict.UNCHANGED, False)
 
 
-def test_a_check_across_cards_could_not_tell_and_says_why(sqlite_store: Store, moved_house: Suite) -> None:
+def test_a_check_across_gpus_is_inconclusive_and_says_why(sqlite_store: Store, moved_house: Suite) -> None:
     moved_house.asv.load(sqlite_store)
     base, head = (queries.find_commit(sqlite_store, "demo", f"{number:08x}") for number in (9, 10))
     assert base is not None
@@ -65,7 +65,7 @@ def test_of_a_commit_measured_on_both_cards_the_runs_of_the_shared_one_count(sql
     assert (row.verdict, row.estimate and row.estimate.head_runs) == (Verdict.UNCHANGED, 1)
 
 
-def test_a_step_on_one_card_is_told_though_another_measured_between(store: Store, asv: Any) -> None:
+def test_a_step_on_one_gpu_is_reported_though_another_measured_between(store: Store, asv: Any) -> None:
     history = Suite(asv)
     for number in range(24):
         slow = {"warpwatch": 1.2} if number >= 12 else {}

@@ -69,9 +69,9 @@ def test_a_critical_value_is_where_the_tail_is_the_level(level: float, df: int) 
 @given(noises, st.sampled_from([1, 2, 3, 5]), st.integers(1, 3000))
 def test_a_change_at_the_bar_is_just_what_the_check_rejects(noise: Noise, runs: int, family: int) -> None:
     """The twin: the comparison itself, asked for its p at the change that the formula starts from."""
-    told = detectable_change(noise, inside=0.0, runs=runs, family=family, threshold=1e-9)
+    smallest = detectable_change(noise, inside=0.0, runs=runs, family=family, threshold=1e-9)
     error = max(noise.scale, 0.0005) * math.sqrt(2 / runs)
-    bar = math.log1p(told) - 0.8416212 * error
+    bar = math.log1p(smallest) - 0.8416212 * error
     sides = [[RunValue(value=each)] * runs for each in (1.0, math.exp(bar))]
     is_rerun = noise.source is NoiseSource.RERUNS
     compared = compare(
@@ -86,30 +86,30 @@ def test_a_change_at_the_bar_is_just_what_the_check_rejects(noise: Noise, runs: 
 
 
 @given(noises, st.floats(0.001, 0.1))
-def test_more_runs_and_smaller_families_tell_smaller_changes(noise: Noise, threshold: float) -> None:
-    def told(runs: int, family: int) -> float:
+def test_more_runs_and_smaller_families_detect_smaller_changes(noise: Noise, threshold: float) -> None:
+    def smallest(runs: int, family: int) -> float:
         return detectable_change(noise, inside=0.0, runs=runs, family=family, threshold=threshold)
 
-    assert told(1, 100) >= told(3, 100) >= told(5, 100) >= threshold
-    assert told(1, 1) <= told(1, 10) <= told(1, 1000)
+    assert smallest(1, 100) >= smallest(3, 100) >= smallest(5, 100) >= threshold
+    assert smallest(1, 1) <= smallest(1, 10) <= smallest(1, 1000)
 
 
-def test_noise_that_hardly_anything_is_known_of_tells_nothing_and_breaks_nothing() -> None:
+def test_noise_with_hardly_any_evidence_detects_nothing_and_breaks_nothing() -> None:
     noise = Noise(scale=0.1, source=NoiseSource.RERUNS, df=1)
-    told = detectable_change(noise, inside=0.0, runs=1, family=379, threshold=0.02)
-    assert 1e6 < told < math.inf
+    smallest = detectable_change(noise, inside=0.0, runs=1, family=379, threshold=0.02)
+    assert 1e6 < smallest < math.inf
 
 
-def test_four_of_five_changes_of_that_size_are_told() -> None:
+def test_four_of_five_changes_of_that_size_are_detected() -> None:
     random = np.random.default_rng(20)
     noise = Noise(scale=0.004)
     change = detectable_change(noise, inside=0.0, runs=1, family=1, threshold=0.01)
-    told = 0
+    detected = 0
     for _ in range(2000):
         base, head = np.exp(random.normal(0, 0.004, 2)) * (1.0, 1 + change)
         compared = compare([RunValue(value=base)], [RunValue(value=head)], history_noise=noise, threshold=0.01)
-        told += family_verdicts([compared], [Better.LOWER], threshold=0.01) == (Verdict.REGRESSED,)
-    assert told / 2000 == pytest.approx(POWER, abs=0.03)
+        detected += family_verdicts([compared], [Better.LOWER], threshold=0.01) == (Verdict.REGRESSED,)
+    assert detected / 2000 == pytest.approx(POWER, abs=0.03)
 
 
 @given(st.lists(st.lists(st.floats(-1, 1), min_size=20, max_size=20), min_size=1, max_size=6))
@@ -125,12 +125,12 @@ def test_equal_code_of_a_calm_machine_raises_no_alarm_and_a_jump_does(store: Sto
     asv.load(store)
     found = queries.machine_history(store, "demo", "box")
     assert found is not None
-    told = trust(found, threshold=0.02)
-    assert told.later_sessions is None  # an hour lies between two runs
-    assert told.same_session is not None
+    figures = trust(found, threshold=0.02)
+    assert figures.later_sessions is None  # an hour lies between two runs
+    assert figures.same_session is not None
     # Of ours every commit against the next, by equal code; rivals and canaries have no two runs of a commit.
-    assert (told.same_session.alarms.count, told.same_session.alarms.of) == (0, 8 * 19)
-    assert (told.same_session.families.count, told.same_session.families.of) == (0, 19)
+    assert (figures.same_session.alarms.count, figures.same_session.alarms.of) == (0, 8 * 19)
+    assert (figures.same_session.families.count, figures.same_session.families.of) == (0, 19)
     history.commit(20, {"warpwatch": 1.2}, code=CODE)
     asv.load(store)
     moved = queries.machine_history(store, "demo", "box")
@@ -170,10 +170,10 @@ def test_runs_of_two_cards_are_no_pair_and_runs_of_one_commit_are(store: Store, 
     asv.load(store)
     found = queries.machine_history(store, "demo", "box")
     assert found is not None
-    told = trust(found, threshold=0.02).same_session
-    assert told is not None
-    assert told.families.of == 2  # the second run against the first, the third against the second
-    assert told.alarms.of == 4 * 2  # ours, the rival and two canaries: three runs are two pairs
+    figures = trust(found, threshold=0.02).same_session
+    assert figures is not None
+    assert figures.families.of == 2  # the second run against the first, the third against the second
+    assert figures.alarms.of == 4 * 2  # ours, the rival and two canaries: three runs are two pairs
     assert queries.machine_history(store, "demo", "nobody") is None
     assert queries.machine_history(store, "nobody", "box") is None
 
@@ -185,11 +185,11 @@ def test_the_smallest_change_rests_on_the_history_of_each_series(store: Store, a
     asv.load(store)
     found = queries.machine_history(store, "demo", "box")
     assert found is not None
-    told = trust(found, threshold=0.02)
-    (ours,) = told.detectable
+    figures = trust(found, threshold=0.02)
+    (ours,) = figures.detectable
     levels = next(each.value for each in found.series if each.series.is_ours)
     assert ours.level == pytest.approx(median(levels.tolist()))
-    assert (ours.source, ours.commits, told.family) == (NoiseSource.HISTORY, 30, 1)
+    assert (ours.source, ours.commits, figures.family) == (NoiseSource.HISTORY, 30, 1)
     assert ours.noise == pytest.approx(noise_scale(np.log(levels)))
     noise = Noise(scale=ours.noise)
     expected = [detectable_change(noise, inside=0.0, runs=runs, family=1, threshold=0.02) for runs in RUNS]
@@ -209,7 +209,7 @@ def test_outcomes_name_their_reasons_without_the_numbers_in_them(store: Store, a
     assert (found.missing_commits, found.unmeasured_commits) == (0, None)
 
 
-def test_conditions_and_software_are_told_run_by_run_and_stretch_by_stretch(store: Store, asv: Any) -> None:
+def test_conditions_are_listed_by_run_and_software_by_period(store: Store, asv: Any) -> None:
     history = Suite(asv)
     versions = (("580.1", "2.11"), ("580.1", "2.11"), ("590.2", "2.11"), ("590.2", "2.12"))
     for number, (driver, torch) in enumerate(versions):
@@ -226,7 +226,7 @@ def test_conditions_and_software_are_told_run_by_run_and_stretch_by_stretch(stor
     assert queries.conditions(store, "demo", "nobody") == ()
 
 
-def test_a_run_tells_its_clock_heat_and_what_held_it_back(store: Store, asv: Any) -> None:
+def test_a_run_records_clock_temperature_and_throttling(store: Store, asv: Any) -> None:
     history = Suite(asv)
     path = history.commit(0)
     run = {

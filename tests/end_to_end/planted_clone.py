@@ -16,7 +16,7 @@ ROPE = r"rope\.Rope\."  # asv's --bench
 _SOURCE = Path("kernels/csrc/rope/rope_cpu.cpp")
 _SOUND = "    turn_row(static_cast<const Element*>(p.x)"
 # The same row 32 times over: the result is right and late, as a careless refactoring is. Eight times would be 1.6 times
-# as slow where angles are computed, which a noisy machine cannot tell from less than twice.
+# as slow where angles are computed, which a noisy machine cannot distinguish from less than twice.
 _SLOW = "    for (int again = 0; again < 32; ++again) turn_row(static_cast<const Element*>(p.x)"
 
 

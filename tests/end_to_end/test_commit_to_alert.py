@@ -1,5 +1,5 @@
 """From a commit to an alert, with nothing simulated: a clone of this repository in which one commit makes a CPU kernel
-slower, every commit built and measured by asv, imported, judged by `warpwatch check`, and told by `warpwatch alert`
+slower, every commit built and measured by asv, imported, compared by `warpwatch check`, and sent by `warpwatch alert`
 to an HTTP server that listens on this machine."""
 
 import json
@@ -14,8 +14,8 @@ from tests.http_inbox import Inbox, listening
 GOOD_COMMITS, BAD_COMMITS = 4, 3
 # These are CPU latencies on a shared machine; a GPU's default of 2 % would be noise here.
 THRESHOLD = "0.5"
-COULD_NOT_TELL = 2
-MOST_RUNS = 4  # of the two commits that a check could not tell apart: a machine with other work may need some
+INCONCLUSIVE = 2
+MOST_RUNS = 4  # of two commits whose check is inconclusive: a machine with other work may need some
 
 pytestmark = [pytest.mark.timing, pytest.mark.timeout(2400)]
 
@@ -45,9 +45,9 @@ def test_check_names_the_planted_slowdown_and_nothing_else(measured: PlantedClon
     sound = measured.commits[GOOD_COMMITS - 1]
     code, comparisons = _moved(measured, sound, measured.planted)
     for _ in range(MOST_RUNS - 1):
-        if code != COULD_NOT_TELL:
+        if code != INCONCLUSIVE:
             break
-        _measure(measured, (sound, measured.planted))  # as such a check asks for
+        _measure(measured, (sound, measured.planted))  # as an inconclusive check requests
         code, comparisons = _moved(measured, sound, measured.planted)
     regressed = [row for row in comparisons if row["verdict"] == "regressed"]
     assert code == 1, comparisons
@@ -58,7 +58,7 @@ def test_check_names_the_planted_slowdown_and_nothing_else(measured: PlantedClon
 
 
 def test_two_measurements_of_the_same_code_raise_nothing(measured: PlantedClone) -> None:
-    # A machine shared with other work may not be able to tell, at a GPU's threshold least of all; it must not accuse.
+    # A machine shared with other work may remain inconclusive, most of all at a GPU's threshold; it must not accuse.
     for threshold in (THRESHOLD, "0.02"):
         code, comparisons = _moved(
             measured, measured.commits[GOOD_COMMITS - 3], measured.commits[GOOD_COMMITS - 1], threshold
@@ -77,10 +77,10 @@ def _send_twice(measured: PlantedClone, inbox: Inbox, policy: Path) -> None:
     words = ("alert", "--to", inbox.url, "--project", "demo", "--config", str(policy))
     first = measured.warpwatch(*words)
     assert first.returncode == 0, first.stdout + first.stderr
-    # A shared machine may also be told that it cannot be trusted.
-    told = [message for message in inbox.received if message["event"] == "regression"]
-    assert [message["first_bad_commit"]["hash"] for message in told] == [measured.planted]
-    named = {(row["benchmark"], row["parameters"]["implementation"]) for row in told[0]["regressions"]}
+    # A shared machine may also cause an alert that it is not trustworthy.
+    regressions = [message for message in inbox.received if message["event"] == "regression"]
+    assert [message["first_bad_commit"]["hash"] for message in regressions] == [measured.planted]
+    named = {(row["benchmark"], row["parameters"]["implementation"]) for row in regressions[0]["regressions"]}
     assert named == {("benchmarks.rope.Rope.track_latency", "warpwatch")}
 
     first_received = len(inbox.received)

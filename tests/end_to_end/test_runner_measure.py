@@ -59,9 +59,9 @@ def test_a_timer_measures_what_came_and_the_newest_again(
         """When each commit's value was measured, in milliseconds."""
         found = {}
         for path in (checkout / ".asv/results/box").glob("*-*.json"):
-            told = json.loads(path.read_text())
-            row = dict(zip(told["result_columns"], told["results"]["tiny.track_one"], strict=False))
-            found[told["commit_hash"]] = row["started_at"]
+            result = json.loads(path.read_text())
+            row = dict(zip(result["result_columns"], result["results"]["tiny.track_one"], strict=False))
+            found[result["commit_hash"]] = row["started_at"]
         return found
 
     done = measure()

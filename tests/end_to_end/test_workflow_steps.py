@@ -73,11 +73,11 @@ def gate(project, tmp_path, bench):
 def test_a_regression_leaves_the_machine_as_one_file(project, tmp_path):
     done = gate(project, tmp_path, bench="")
     assert done.returncode == 0, done.stdout + done.stderr
-    told = read_artefact(tmp_path / "gate-gpu-t4.json")
-    assert told.outcome is Outcome.REGRESSED
-    assert told.family_error == 0.005  # 1 % of two machines together
-    assert [told.base.hash, told.head.hash] == git(project, "rev-parse", "HEAD~1", "HEAD").split()
-    assert [row.estimate.change for row in told.rows if row.estimate] == [pytest.approx(0.4)] * 2
+    artefact = read_artefact(tmp_path / "gate-gpu-t4.json")
+    assert artefact.outcome is Outcome.REGRESSED
+    assert artefact.family_error == 0.005  # 1 % of two machines together
+    assert [artefact.base.hash, artefact.head.hash] == git(project, "rev-parse", "HEAD~1", "HEAD").split()
+    assert [row.estimate.change for row in artefact.rows if row.estimate] == [pytest.approx(0.4)] * 2
 
 
 def test_a_gate_judges_this_machine_alone_though_another_measured_the_commits_since(project, tmp_path):
@@ -98,10 +98,10 @@ def test_a_gate_judges_this_machine_alone_though_another_measured_the_commits_si
     warpwatch("import", str(results), "--project", "kernels", "--repository", str(project), "--database", database)
     done = gate(project, tmp_path, bench="")
     assert done.returncode == 0, done.stdout + done.stderr
-    told = read_artefact(tmp_path / "gate-gpu-t4.json")
-    assert told.outcome is Outcome.REGRESSED
-    assert told.machine != "elsewhere"
-    assert len(told.rows) == 2
+    artefact = read_artefact(tmp_path / "gate-gpu-t4.json")
+    assert artefact.outcome is Outcome.REGRESSED
+    assert artefact.machine != "elsewhere"
+    assert len(artefact.rows) == 2
 
 
 def test_a_commit_that_cannot_be_measured_fails_the_job_by_leaving_nothing(project, tmp_path):

@@ -61,7 +61,7 @@ class Recorded:
                 self._ceilings = record["ceilings"] or self._ceilings
 
     def figure(self, kind: str, first: str, second: str) -> str:
-        """What the comment asks for, in the document's form. Raises ValueError for a kind that there is not."""
+        """The figure that the comment names, in the document's form. Raises ValueError for a kind that there is not."""
         ours = self._measured.get((first, "warpwatch"))
         if kind == "speed":
             return _ratio(self._measured.get((first, second)), ours, "latency_s")

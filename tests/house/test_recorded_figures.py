@@ -1,4 +1,4 @@
-"""Every figure of the documents is that of the recorded run they name, and asks for rows that there are."""
+"""Every figure of the documents is that of the recorded run they name, and names rows that exist."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_figures_are_those_of_the_run(document: str) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_figures_ask_for_rows_of_the_catalogue(document: str) -> None:
+def test_figures_name_rows_of_the_catalogue(document: str) -> None:
     asked = 0
     for cell in CELL.finditer((HOUSE / document).read_text()):
         others = (cell["second"],) if cell["kind"] == "gain" else ()

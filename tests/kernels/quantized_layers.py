@@ -48,13 +48,13 @@ def assert_replays(layer: Layer, operands: Operands, assert_multiplied: Callable
 def assert_runs_on_the_current_stream(layer: Layer, operands: Operands, assert_multiplied: Callable[..., None]) -> None:
     """That a call waits for what the current stream still writes."""
     x, *others = operands
-    wanted = x.clone()
+    expected = x.clone()
     x.zero_()
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         torch.cuda._sleep(20_000_000)  # some 10 ms: a launch on another stream would read the zeros
-        x.copy_(wanted)
+        x.copy_(expected)
         out = layer(x, *others)
     stream.synchronize()
     assert_multiplied(out, x, *others)

@@ -1,4 +1,4 @@
-"""Every operator at shapes that nobody chose: sizes, heads, strides and offsets as hypothesis draws them.
+"""Every operator at random shapes: sizes, heads, strides and offsets as hypothesis draws them.
 
 Bounds and inputs are those of each operator's own tests. WARPWATCH_EXAMPLES draws more than a run of the suite does.
 """
@@ -51,7 +51,7 @@ def dtypes(device: str, *, fp32_on_a_gpu: bool = True) -> st.SearchStrategy[torc
 
 def lengths(device: str) -> st.SearchStrategy[int]:
     """Short ones, the neighbours of powers of two, and any up to some thousand on a GPU and three hundred on a CPU."""
-    edges = [size + beside for size in (16, 32, 64, 128, 256, 512) for beside in (-1, 0, 1)]
+    edges = [size + offset for size in (16, 32, 64, 128, 256, 512) for offset in (-1, 0, 1)]
     return st.one_of(st.integers(1, 40), st.sampled_from(edges), st.integers(1, 3000 if device == "cuda" else 300))
 
 

@@ -9,8 +9,8 @@ import pytest
 from warpwatch.kernels.building import architectures
 
 
-def codes(source: str, wanted: str) -> set[str]:
-    flags = architectures.gencode(PurePath(source), architectures.parse(wanted))
+def codes(source: str, expected: str) -> set[str]:
+    flags = architectures.gencode(PurePath(source), architectures.parse(expected))
     return {flag.rpartition("code=")[2] for flag in flags}
 
 
@@ -46,7 +46,7 @@ def test_without_a_wish_the_gpus_of_this_machine_count(
 
 
 @pytest.mark.parametrize(
-    ("wanted", "sm75", "sm80", "hbm", "sm90a", "all_of_them"),
+    ("expected", "sm75", "sm80", "hbm", "sm90a", "all_of_them"),
     [
         ("75", {"sm_75", "compute_75"}, set(), set(), set(), {"sm_75", "compute_75"}),
         ("80", set(), {"sm_80", "compute_80"}, {"sm_80", "compute_80"}, set(), {"sm_80", "compute_80"}),
@@ -59,25 +59,25 @@ def test_without_a_wish_the_gpus_of_this_machine_count(
     ],
 )
 def test_a_subset_builds_what_it_needs_and_no_more(
-    wanted: str, sm75: set[str], sm80: set[str], hbm: set[str], sm90a: set[str], all_of_them: set[str]
+    expected: str, sm75: set[str], sm80: set[str], hbm: set[str], sm90a: set[str], all_of_them: set[str]
 ) -> None:
-    assert codes("op_sm75.cu", wanted) == sm75
-    assert codes("op_sm80.cu", wanted) == sm80
-    assert codes("op_hbm.cu", wanted) == hbm
-    assert codes("op_sm90a.cu", wanted) == sm90a
-    assert codes("op.cu", wanted) == all_of_them
+    assert codes("op_sm75.cu", expected) == sm75
+    assert codes("op_sm80.cu", expected) == sm80
+    assert codes("op_hbm.cu", expected) == hbm
+    assert codes("op_sm90a.cu", expected) == sm90a
+    assert codes("op.cu", expected) == all_of_them
 
 
-@pytest.mark.parametrize("wanted", ["all", "75", "80", "86;89", "90a", "120", "none"])
-def test_a_family_is_announced_exactly_when_its_sources_are_compiled(wanted: str) -> None:
+@pytest.mark.parametrize("expected", ["all", "75", "80", "86;89", "90a", "120", "none"])
+def test_a_family_is_announced_exactly_when_its_sources_are_compiled(expected: str) -> None:
     for family in architectures.FAMILIES:
-        chosen = architectures.parse(wanted)
-        assert architectures.has_family(family, chosen) == bool(codes(f"op_{family}.cu", wanted))
+        chosen = architectures.parse(expected)
+        assert architectures.has_family(family, chosen) == bool(codes(f"op_{family}.cu", expected))
 
 
-def forms(source: str, wanted: str) -> dict[str, str]:
+def forms(source: str, expected: str) -> dict[str, str]:
     """Machine code -> the intermediate form that it is made from."""
-    flags = architectures.gencode(PurePath(source), architectures.parse(wanted))
+    flags = architectures.gencode(PurePath(source), architectures.parse(expected))
     return {flag.rpartition("code=")[2]: flag.split("=")[2].partition(",")[0] for flag in flags}
 
 
@@ -110,6 +110,6 @@ def test_only_a_known_suffix_is_one() -> None:
 
 @pytest.mark.parametrize("wrong", ["sm_75", "7.5", "60", "75;;x", "every"])
 def test_a_wrong_list_is_answered_with_a_right_one(wrong: str) -> None:
-    sentence = r"is no architecture of 75 or newer; wanted 'all', 'none' or a list such as '75;86;89;90a;120'"
+    sentence = r"is no architecture of 75 or newer; expected 'all', 'none' or a list such as '75;86;89;90a;120'"
     with pytest.raises(ValueError, match=sentence):
         architectures.parse(wrong)

@@ -68,7 +68,7 @@ def test_scores_beyond_the_range_of_exp_stay_finite(attention: Attention, device
     assert_attends(attention(q, k, v), reference(q, k, v), 40 * 40 * 50 / 8)
 
 
-def test_says_what_came_and_what_is_wanted(attention: Attention, device: str) -> None:
+def test_errors_state_what_was_passed_and_what_is_expected(attention: Attention, device: str) -> None:
     q, k, v = inputs(device, torch.float16, (5, 7), heads=(4, 2))
     name = attention.__name__
     for arguments, sentence in (

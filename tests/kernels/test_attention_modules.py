@@ -221,7 +221,7 @@ REFUSED: dict[str, Callable[[KVCache, torch.Tensor], object]] = {
 
 
 @pytest.mark.parametrize("sentence", REFUSED)
-def test_a_cache_says_what_came_and_what_is_wanted(sentence: str) -> None:
+def test_errors_of_a_cache_state_what_was_passed_and_what_is_expected(sentence: str) -> None:
     with pytest.raises((ValueError, RuntimeError)) as refusal:
         REFUSED[sentence](KVCache(2, 2, 8, 64), torch.zeros(2, 2, 3, 64, dtype=torch.float16))
     assert str(refusal.value) == sentence

@@ -56,8 +56,8 @@ def run(checkout: Path, program: str, **environment: str) -> subprocess.Complete
     )
 
 
-def build(checkout: Path, wanted: str) -> subprocess.CompletedProcess[str]:
-    done = run(checkout, BUILD, WARPWATCH_CUDA_ARCHS=wanted)
+def build(checkout: Path, expected: str) -> subprocess.CompletedProcess[str]:
+    done = run(checkout, BUILD, WARPWATCH_CUDA_ARCHS=expected)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1] == "True"
     return done
@@ -67,11 +67,11 @@ needs_cuda = pytest.mark.skipif(find_cuda() is None, reason="no CUDA compiler he
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "expected",
     [architectures.NONE, *(pytest.param(each, marks=needs_cuda) for each in ("75", "90a", "120", "75;86;89;90a;120"))],
 )
-def test_every_subset_of_architectures_links_and_runs(wanted: str, checkout: Path) -> None:
-    build(checkout, wanted)
+def test_every_subset_of_architectures_links_and_runs(expected: str, checkout: Path) -> None:
+    build(checkout, expected)
     added = run(checkout, ADD)
     assert added.stdout.strip() == "[4.0, -3.0]", added.stderr
 
@@ -92,9 +92,9 @@ def test_only_what_changed_is_compiled_again(checkout: Path) -> None:
 
 
 def record(checkout: Path) -> dict[str, dict[str, object]]:
-    told = json.loads((checkout / "out/_C.build.json").read_text())
-    assert told["schema"] == 1
-    return dict(told["sources"])
+    content = json.loads((checkout / "out/_C.build.json").read_text())
+    assert content["schema"] == 1
+    return dict(content["sources"])
 
 
 @needs_cuda

@@ -50,7 +50,7 @@ REFUSED: dict[str, Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, ..
 
 
 @pytest.mark.parametrize("sentence", REFUSED)
-def test_says_what_came_and_what_is_wanted(sentence: str, device: str) -> None:
+def test_errors_state_what_was_passed_and_what_is_expected(sentence: str, device: str) -> None:
     q = torch.zeros(1, 4, 2, 64, dtype=torch.float16, device=device)
     k = torch.zeros(1, 2, 7, 64, dtype=torch.float16, device=device)
     assert refusal(*REFUSED[sentence](q, k)) == sentence
@@ -187,10 +187,10 @@ def test_runs_on_the_current_stream(cuda: str) -> None:
 
 
 def test_two_streams_do_not_share_a_workspace(cuda: str) -> None:
-    def asked(_: int) -> Tensors:
+    def metadata(_: int) -> Tensors:
         return cache(cuda, torch.float16, 5000, heads=(8, 2), head_dim=128)
 
-    questions = [asked(i) for i in range(4)]
+    questions = [metadata(i) for i in range(4)]
     expected = [reference(*question) for question in questions]
     torch.cuda.synchronize()
     streams = [torch.cuda.Stream() for _ in questions]

@@ -140,7 +140,7 @@ def test_a_query_that_sees_no_key_gives_zeros(dtype: torch.dtype, device: str) -
 
 
 @pytest.mark.parametrize("shape", [(0, 2, 5, 64), (2, 2, 0, 64)], ids=str)
-def test_nothing_to_ask_gives_an_empty_tensor(shape: tuple[int, ...], device: str) -> None:
+def test_no_queries_give_an_empty_tensor(shape: tuple[int, ...], device: str) -> None:
     q = torch.empty(shape, dtype=torch.float16, device=device)
     k = torch.empty(shape[0], 2, 7, 64, dtype=torch.float16, device=device)
     assert kernels.flash_attention(q, k, k).shape == shape
@@ -214,7 +214,7 @@ def test_infinities_and_the_largest_numbers_of_float32_count_for_what_they_are(d
     # On tensor cores a value is two pieces, and what an infinity leaves for the second is NaN.
     q, k, v = inputs(device, torch.float32, (100, 150))
     q[..., 5] = q[..., 5].abs() + 0.1
-    k[:, :, 60, 5] = -torch.inf  # which nobody looks at then
+    k[:, :, 60, 5] = -torch.inf  # which no query attends to then
     v[:, :, 20, 7] = 3.4e38
     expected = reference(q, k, v)
     v[:, :, 50, 3] = torch.inf

@@ -62,12 +62,12 @@ def assert_gradients(tensors: Tensors, **options: Any) -> None:
     d_out = torch.randn_like(q)
     found = gradients(kernels.flash_attention, tensors, d_out, **options)
     q64, k64, v64 = (x.double() for x in tensors)
-    wanted = gradients(definition, (q64, k64, v64), d_out.double(), **options)
-    assert_close(found, wanted, q.dtype)
+    expected = gradients(definition, (q64, k64, v64), d_out.double(), **options)
+    assert_close(found, expected, q.dtype)
 
 
-def assert_close(found: tuple[torch.Tensor, ...], wanted: tuple[torch.Tensor, ...], dtype: torch.dtype) -> None:
-    for name, one, other in zip(("dq", "dk", "dv"), found, wanted, strict=True):
+def assert_close(found: tuple[torch.Tensor, ...], expected: tuple[torch.Tensor, ...], dtype: torch.dtype) -> None:
+    for name, one, other in zip(("dq", "dk", "dv"), found, expected, strict=True):
         assert one.dtype == dtype
         largest = max(1.0, other.abs().max().item()) if other.numel() else 1.0
         atol = TOLERANCE[dtype] * largest
@@ -128,14 +128,14 @@ def test_an_infinite_gradient_stays_in_what_it_belongs_to(head_dim: int, device:
     tensors = inputs(device, torch.float32, (50, 70), head_dim=head_dim)
     d_out = torch.randn_like(tensors[0])
     d_out[:, :, 20, 3] = 0.0
-    wanted = gradients(definition, tuple(x.double() for x in tensors), d_out.double())
+    expected = gradients(definition, tuple(x.double() for x in tensors), d_out.double())
     d_out[:, :, 20, 3] = torch.inf
     dq, _, dv = gradients(kernels.flash_attention, tensors, d_out)
     others = [query for query in range(50) if query != 20]
-    torch.testing.assert_close(dq[:, :, others].double(), wanted[0][:, :, others], rtol=0, atol=2e-5)
+    torch.testing.assert_close(dq[:, :, others].double(), expected[0][:, :, others], rtol=0, atol=2e-5)
     assert (dv[..., 3] == torch.inf).all()
-    dv[..., 3] = wanted[2][..., 3].float()
-    torch.testing.assert_close(dv.double(), wanted[2], rtol=0, atol=2e-5)
+    dv[..., 3] = expected[2][..., 3].float()
+    torch.testing.assert_close(dv.double(), expected[2], rtol=0, atol=2e-5)
 
 
 @pytest.mark.parametrize("mask", ["full", "causal", "window of 40"])
@@ -256,8 +256,8 @@ def test_compiles_with_its_gradient(device: str) -> None:
 
     d_out = torch.randn_like(tensors[0])
     found = gradients(attend, tensors, d_out)
-    wanted = gradients(kernels.flash_attention, tensors, d_out, causal=True)
-    assert all(torch.equal(one, other) for one, other in zip(found, wanted, strict=True))
+    expected = gradients(kernels.flash_attention, tensors, d_out, causal=True)
+    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)

@@ -189,9 +189,9 @@ def test_gradients_agree_with_float64(dtype: torch.dtype, form: str, mask: str, 
         return [x.grad for x in leaves if x.grad is not None]
 
     found = gradients(kernels.flash_attention, q, k, v, bias)
-    wanted = gradients(_definition, *(x.double() for x in (q, k, v, bias)))
+    expected = gradients(_definition, *(x.double() for x in (q, k, v, bias)))
     eps = {torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7, torch.float32: 2e-6}[dtype]
-    for one, other in zip(found, wanted, strict=True):
+    for one, other in zip(found, expected, strict=True):
         assert one.dtype == dtype
         largest = max(1.0, other.abs().max().item())
         torch.testing.assert_close(one.double(), other, rtol=0, atol=8 * eps * largest)
@@ -206,7 +206,7 @@ def test_what_sees_nothing_has_no_gradient(device: str) -> None:
         assert (x.grad == 0).all()
 
 
-def test_the_bias_alone_may_want_a_gradient(device: str) -> None:
+def test_the_bias_alone_may_require_a_gradient(device: str) -> None:
     q, k, v = inputs(device, torch.float32, (9, 12))
     bias = bias_like(q, (9, 12)).requires_grad_()
     kernels.flash_attention(q, k, v, bias=bias).square().sum().backward()

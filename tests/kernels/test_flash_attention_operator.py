@@ -37,7 +37,7 @@ REFUSED: dict[str, Callable[[torch.Tensor, torch.Tensor], Tensors]] = {
 
 
 @pytest.mark.parametrize("sentence", REFUSED)
-def test_says_what_came_and_what_is_wanted(sentence: str, device: str) -> None:
+def test_errors_state_what_was_passed_and_what_is_expected(sentence: str, device: str) -> None:
     q = torch.zeros(1, 4, 5, 64, dtype=torch.float16, device=device)
     k = torch.zeros(1, 2, 7, 64, dtype=torch.float16, device=device)
     assert refusal(*REFUSED[sentence](q, k)) == sentence

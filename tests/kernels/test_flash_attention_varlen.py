@@ -164,8 +164,8 @@ def test_gradients_are_those_of_each_sequence(mix: str, dtype: torch.dtype, mask
     packed = Packed(device, dtype, MIXES[mix], heads=(4, 2))
     d_out = torch.randn_like(packed.tensors[0])
     found = _gradients(kernels.flash_attention_varlen, packed, d_out, **MASKS[mask])
-    wanted = _gradients(_one_by_one, packed, d_out, **MASKS[mask])
-    for one, other in zip(found, wanted, strict=True):
+    expected = _gradients(_one_by_one, packed, d_out, **MASKS[mask])
+    for one, other in zip(found, expected, strict=True):
         assert_as_alone(one, other, dtype, head_dim=64)
 
 
@@ -216,7 +216,7 @@ REFUSED: dict[str, Callable[[list[Any]], None]] = {
 
 
 @pytest.mark.parametrize("sentence", REFUSED)
-def test_says_what_came_and_what_is_wanted(sentence: str, device: str) -> None:
+def test_errors_state_what_was_passed_and_what_is_expected(sentence: str, device: str) -> None:
     arguments = list(Packed(device, torch.float16, ((4, 6), (7, 5)), heads=(4, 2)).arguments)
     REFUSED[sentence](arguments)
     assert refusal(*arguments) == sentence

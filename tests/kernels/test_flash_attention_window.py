@@ -1,4 +1,4 @@
-"""flash_attention with a sliding window, and the log-sum-exp beside its output: against float64, on both devices."""
+"""flash_attention with a sliding window, and the log-sum-exp next to its output: against float64, on both devices."""
 
 from __future__ import annotations
 

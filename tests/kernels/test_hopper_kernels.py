@@ -20,7 +20,7 @@ DTYPES = [torch.float16, torch.bfloat16]
 def _on_hopper(cuda: str) -> Iterator[None]:
     pytest.importorskip("cuda.bindings")
     if torch.cuda.get_device_capability() != (9, 0) or "WARPWATCH_COMPUTE_CAPABILITY" in os.environ:
-        pytest.skip("no Hopper GPU, or told to behave as on an older one")
+        pytest.skip("no Hopper GPU, or configured to behave as on an older one")
     with torch.cuda.stream(torch.cuda.Stream()):
         yield
 

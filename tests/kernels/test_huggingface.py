@@ -131,7 +131,7 @@ def test_generates_the_same_tokens_with_our_attention_and_then_our_cache(
     model = on(MODELS[name](), device, dtype)
     prompt = prompts(BATCHES[batch], device)
     theirs, logits = greedy(model, prompt)
-    assert len(set(theirs.flatten().tolist())) > NEW_TOKENS // 3, "tokens that repeat tell little"
+    assert len(set(theirs.flatten().tolist())) > NEW_TOKENS // 3, "tokens that repeat prove little"
     model.set_attn_implementation(register_attention())
     assert_same_tokens(greedy(model, prompt)[0], theirs, logits, dtype)
     cache = ContiguousCache(model.config, 64)

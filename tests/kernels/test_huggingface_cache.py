@@ -116,7 +116,7 @@ def test_beams_and_a_second_long_prompt_find_their_place_in_a_graph_cache(device
     torch.testing.assert_close(again, expected[:, 9:], rtol=1e-4, atol=1e-4)
 
 
-def test_greedy_decoding_says_what_it_wants() -> None:
+def test_errors_of_greedy_decoding_state_what_it_requires() -> None:
     model = on(llama(), "cpu", torch.float32)
     with pytest.raises(ValueError, match=r"attention is 'sdpa'; call model.set_attn_implementation"):
         GreedyDecoding(model, 64)

@@ -42,7 +42,7 @@ def inputs(
 
 
 def quantized(k: torch.Tensor, v: torch.Tensor, lengths: torch.Tensor, spare: int = 1) -> Cache:
-    """The cache of k and v by the reference, with whole groups of room behind, NaN where nobody may read."""
+    """The cache of k and v by the reference, with whole groups of room behind, NaN where no kernel may read."""
     parts = []
     for x, quantize in ((k, int4_quantize_keys), (v, int4_quantize_values)):
         batch, heads, seq, head_dim = x.shape
@@ -113,7 +113,7 @@ def test_queries_of_any_size_keep_their_precision(size: float, device: str) -> N
 
 @pytest.mark.parametrize("size", [2.0**-9, 1.0, 30.0])
 @pytest.mark.parametrize("head_dim", HEAD_DIMS)
-def test_values_of_any_size_keep_their_precision_beside_a_sink(head_dim: int, size: float, device: str) -> None:
+def test_values_of_any_size_keep_their_precision_next_to_a_sink(head_dim: int, size: float, device: str) -> None:
     # The first key draws half of the attention, thousands of others have the rest: weights of 2e-4 of the largest.
     q, k, v = inputs(device, torch.float16, (1, 4096), head_dim=head_dim, heads=(2, 2), batch=1)
     direction = q.float() / q.float().square().sum(-1, keepdim=True)
@@ -286,7 +286,7 @@ def refusal(call: Callable[[], object]) -> str:
     return str(refused.value).splitlines()[0]
 
 
-def test_says_what_came_and_what_is_wanted(device: str) -> None:
+def test_errors_state_what_was_passed_and_what_is_expected(device: str) -> None:
     q, k, v = inputs(device, torch.float16, (1, 64))
     lengths = lengths_on(device, 64, 64)
     cache = quantized(k, v, lengths, spare=0)

@@ -357,13 +357,13 @@ def test_replays_from_a_cuda_graph(rows: int, cuda: str) -> None:
 def test_runs_on_the_current_stream(rows: int, cuda: str) -> None:
     x, packed, scales = inputs(cuda, torch.float16, rows, 300, 4096)
     in_order = packed_weight(packed)
-    wanted = x.clone()
+    expected = x.clone()
     x.zero_()
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         torch.cuda._sleep(20_000_000)  # some 10 ms: a launch on another stream would read the zeros
-        x.copy_(wanted)
+        x.copy_(expected)
         out = kernels.int4_linear(x, in_order, scales)
     stream.synchronize()
     assert_multiplied(out, x, packed, scales)

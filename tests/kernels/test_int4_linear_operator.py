@@ -52,7 +52,7 @@ REFUSED: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], Operands
 
 
 @pytest.mark.parametrize("sentence", REFUSED)
-def test_says_what_came_and_what_is_wanted(sentence: str, device: str) -> None:
+def test_errors_state_what_was_passed_and_what_is_expected(sentence: str, device: str) -> None:
     assert _refusal(*REFUSED[sentence](*operands(device))) == sentence
 
 
@@ -62,8 +62,8 @@ def test_says_which_group_sizes_there_are(device: str) -> None:
 
 def test_says_which_dtypes_there_are() -> None:
     x, packed, scales = operands("cpu")
-    wanted = "int4_linear: x must be float16, bfloat16 or float32, got float64"
-    assert _refusal(x.double(), packed, scales.double()) == wanted
+    expected = "int4_linear: x must be float16, bfloat16 or float32, got float64"
+    assert _refusal(x.double(), packed, scales.double()) == expected
 
 
 def test_says_which_dtypes_the_gpu_takes(cuda: str) -> None:
@@ -73,8 +73,8 @@ def test_says_which_dtypes_the_gpu_takes(cuda: str) -> None:
 
 def test_says_which_tensor_is_on_which_device(cuda: str) -> None:
     x, packed, scales = operands(cuda)
-    wanted = "int4_linear: x and packed_weight must be on one device: x is on cuda:0, packed_weight on cpu"
-    assert _refusal(x, packed.cpu(), scales) == wanted
+    expected = "int4_linear: x and packed_weight must be on one device: x is on cuda:0, packed_weight on cpu"
+    assert _refusal(x, packed.cpu(), scales) == expected
 
 
 @pytest.mark.parametrize("rows", [1, 3, 20])
@@ -114,7 +114,7 @@ REFUSED_ZERO_POINTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 @pytest.mark.parametrize("sentence", REFUSED_ZERO_POINTS)
-def test_says_what_zero_points_are_wanted(sentence: str, device: str) -> None:
+def test_says_what_zero_points_it_takes(sentence: str, device: str) -> None:
     x, packed, scales = operands(device)
     zero_points = REFUSED_ZERO_POINTS[sentence](torch.full((5, 2), 8, dtype=torch.uint8, device=device))
     with pytest.raises(RuntimeError) as refusal:

@@ -127,7 +127,9 @@ def test_a_group_of_zeros_stays_zero() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_says_what_came_and_what_is_wanted(weight: torch.Tensor, group_size: int, sentence: str) -> None:
+def test_errors_state_what_was_passed_and_what_is_expected(
+    weight: torch.Tensor, group_size: int, sentence: str
+) -> None:
     with pytest.raises(ValueError, match=r"^quantize_int4: ") as refusal:
         kernels.quantize_int4(weight, group_size)
     assert sentence in str(refusal.value)

@@ -1,4 +1,4 @@
-"""The order of packed 4-bit values, against the sentence that tells it in csrc/int4_linear/int4_linear.h."""
+"""The order of packed 4-bit values, against the sentence that specifies it in csrc/int4_linear/int4_linear.h."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_comes_back(outputs: int, device: str) -> None:
     assert torch.equal(kernels.unpack_int4(kernels.pack_int4(values), outputs), values)
 
 
-def test_says_what_is_wanted() -> None:
+def test_errors_state_what_is_expected() -> None:
     values = torch.zeros(3, 96, dtype=torch.uint8)
     with pytest.raises(ValueError, match=r"pack_int4: values must be \(N, K\) uint8 with K a positive multiple of 64"):
         kernels.pack_int4(values)

@@ -35,7 +35,7 @@ def inputs(
 
 
 def quantized(k: torch.Tensor, v: torch.Tensor, spare: int = 3) -> Cache:
-    """The cache of k and v by the reference, with room behind that nobody may read."""
+    """The cache of k and v by the reference, with room behind that no kernel may read."""
     parts = []
     for x in (k, v):
         codes, scales = int8_quantize(x)
@@ -178,7 +178,7 @@ def refusal(call: Callable[[], object]) -> str:
     return str(refused.value).splitlines()[0]
 
 
-def test_says_what_came_and_what_is_wanted(device: str) -> None:
+def test_errors_state_what_was_passed_and_what_is_expected(device: str) -> None:
     q, k, v = inputs(device, torch.float16, (1, 40))
     k_codes, v_codes, k_scales, v_scales = quantized(k, v, spare=0)
     lengths = lengths_on(device, 40, 40)

@@ -97,9 +97,9 @@ def test_each_k_meets_its_own_weight(rows: int, device: str) -> None:
 
 def test_bytes_of_the_weight_past_k_do_not_count(device: str) -> None:
     x, weight, scales, _ = inputs(device, torch.float32, 20, 40, 200)
-    wanted = kernels.int8_linear(x, weight, scales)
+    expected = kernels.int8_linear(x, weight, scales)
     weight[:, 200:] = 77
-    assert torch.equal(kernels.int8_linear(x, weight, scales), wanted)
+    assert torch.equal(kernels.int8_linear(x, weight, scales), expected)
 
 
 @pytest.mark.parametrize("value", [torch.inf, -torch.inf, torch.nan], ids=str)

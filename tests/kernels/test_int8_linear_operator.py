@@ -44,7 +44,7 @@ REFUSED: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Ten
 
 
 @pytest.mark.parametrize("sentence", REFUSED)
-def test_says_what_came_and_what_is_wanted(sentence: str, device: str) -> None:
+def test_errors_state_what_was_passed_and_what_is_expected(sentence: str, device: str) -> None:
     assert refusal(kernels.int8_linear, *REFUSED[sentence](*small_operands(device))) == sentence
 
 
@@ -60,10 +60,10 @@ def test_says_what_cannot_be_quantized(device: str) -> None:
 
 def test_says_which_tensor_is_on_which_device(cuda: str) -> None:
     x, weight, scales, bias = small_operands(cuda)
-    wanted = "int8_linear: x and weight must be on one device: x is on cuda:0, weight on cpu"
-    assert refusal(kernels.int8_linear, x, weight.cpu(), scales, bias) == wanted
-    wanted = "int8_linear: x and bias must be on one device: x is on cuda:0, bias on cpu"
-    assert refusal(kernels.int8_linear, x, weight, scales, bias.cpu()) == wanted
+    expected = "int8_linear: x and weight must be on one device: x is on cuda:0, weight on cpu"
+    assert refusal(kernels.int8_linear, x, weight.cpu(), scales, bias) == expected
+    expected = "int8_linear: x and bias must be on one device: x is on cuda:0, bias on cpu"
+    assert refusal(kernels.int8_linear, x, weight, scales, bias.cpu()) == expected
 
 
 def test_says_that_the_weight_must_be_aligned_on_the_gpu(cuda: str) -> None:
@@ -130,8 +130,8 @@ def test_compiles_without_graph_breaks(device: str) -> None:
         return kernels.int8_linear(x, weight, scales, bias) * 2 + x_scales.sum() + values.sum()
 
     values, x_scales = kernels.quantize_int8_per_token(x)
-    wanted = kernels.int8_linear(x, weight, scales, bias) * 2 + x_scales.sum() + values.sum()
-    torch.testing.assert_close(doubled(x), wanted)
+    expected = kernels.int8_linear(x, weight, scales, bias) * 2 + x_scales.sum() + values.sum()
+    torch.testing.assert_close(doubled(x), expected)
 
 
 def test_leaves_its_input_alone(device: str) -> None:

@@ -206,7 +206,7 @@ REFUSED: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Ten
 
 
 @pytest.mark.parametrize("sentence", REFUSED)
-def test_says_what_came_and_what_is_wanted(sentence: str, device: str) -> None:
+def test_errors_state_what_was_passed_and_what_is_expected(sentence: str, device: str) -> None:
     assert refusal(kernels.int8_weight_linear, *REFUSED[sentence](*small_operands(device))) == sentence
 
 

@@ -33,22 +33,22 @@ def call_of(shape: tuple[int, ...], dtype: torch.dtype, device: str) -> Tensors:
 
 def appended(k_cache: torch.Tensor, v_cache: torch.Tensor, k: torch.Tensor, v: torch.Tensor, positions: torch.Tensor):
     """Both caches as they are to be, places outside of them left out."""
-    wanted = k_cache.clone(), v_cache.clone()
+    expected = k_cache.clone(), v_cache.clone()
     for b, position in enumerate(positions.tolist()):
         for t in range(k.shape[2]):
             if 0 <= position + t < k_cache.shape[2]:
-                wanted[0][b, :, position + t] = k[b, :, t]
-                wanted[1][b, :, position + t] = v[b, :, t]
-    return wanted
+                expected[0][b, :, position + t] = k[b, :, t]
+                expected[1][b, :, position + t] = v[b, :, t]
+    return expected
 
 
 def assert_appends(append: Callable[..., object], call: Tensors) -> None:
     k_cache, v_cache, k, v, positions = call
-    wanted = appended(*call)
+    expected = appended(*call)
     before = k.clone(), v.clone(), positions.clone()
     assert append(*call) is None
-    assert torch.equal(k_cache, wanted[0])
-    assert torch.equal(v_cache, wanted[1])
+    assert torch.equal(k_cache, expected[0])
+    assert torch.equal(v_cache, expected[1])
     assert all(torch.equal(now, then) for now, then in zip((k, v, positions), before, strict=True))
 
 
@@ -144,7 +144,7 @@ REFUSED: dict[str, Callable[..., tuple[torch.Tensor, ...]]] = {
 
 
 @pytest.mark.parametrize("sentence", REFUSED)
-def test_says_what_came_and_what_is_wanted(sentence: str, device: str) -> None:
+def test_errors_state_what_was_passed_and_what_is_expected(sentence: str, device: str) -> None:
     caches = (torch.zeros(2, 3, 5, 8, device=device) for _ in range(2))
     new = (torch.zeros(2, 3, 2, 8, device=device) for _ in range(2))
     arguments = REFUSED[sentence](*caches, *new, torch.zeros(2, dtype=torch.int64, device=device))
@@ -160,15 +160,15 @@ def test_is_a_well_behaved_operator(device: str) -> None:
 
 def test_compiles_without_graph_breaks(device: str) -> None:
     call = call_of((2, 3, 4, 9, 16), torch.float32, device)
-    wanted = appended(*call)[0] * 2
+    expected = appended(*call)[0] * 2
 
     @torch.compile(fullgraph=True)
     def doubled(*tensors: torch.Tensor) -> torch.Tensor:
         kernels.kv_append(*tensors)
         return tensors[0] * 2
 
-    assert torch.equal(doubled(*call), wanted)
-    assert torch.equal(call[0] * 2, wanted)
+    assert torch.equal(doubled(*call), expected)
+    assert torch.equal(call[0] * 2, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -203,9 +203,9 @@ def test_replays_from_a_cuda_graph(cuda: str) -> None:
         kernels.kv_append(*call)
     k.copy_(torch.randn_like(k))
     positions.copy_(torch.tensor([3, 0], device=cuda))
-    wanted = appended(*call)
+    expected = appended(*call)
     graph.replay()
-    assert torch.equal(k_cache, wanted[0])
+    assert torch.equal(k_cache, expected[0])
 
 
 def test_offsets_beyond_32_bits(cuda: str) -> None:

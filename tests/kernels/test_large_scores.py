@@ -223,20 +223,20 @@ def assert_gradients(backward: Callable[..., tuple[torch.Tensor, ...]], tensors:
     weights = torch.softmax(scores.masked_fill(~seen, torch.finfo(scores.dtype).min), dim=-1).masked_fill(~seen, 0.0)
     delta = (d_out.double() * out.double()).sum(-1, keepdim=True)
     d_scores = (weights * (d_out.double() @ v64.mT - delta)) * options["scale"]
-    wanted = (
+    expected = (
         d_scores @ k64,
         (d_scores.mT @ q64).sum(1, keepdim=True),
         (weights.mT @ d_out.double()).sum(1, keepdim=True),
     )
     # dq is a sum of ds k, dk of ds q; their rounding grows with those: up to 2^12 in the column of the large number.
     sizes = [x.abs().amax(dim=(0, 1, 2)).clamp(min=1.0) for x in (k64, q64)]
-    for gradients in (found, wanted):
+    for gradients in (found, expected):
         for gradient, size in zip(gradients, sizes, strict=False):
             gradient /= size.to(gradient.dtype)
-    assert_close(found, wanted, q.dtype)
+    assert_close(found, expected, q.dtype)
 
 
-def test_the_log_sum_exp_keeps_the_sum_beside_a_large_score(device: str) -> None:
+def test_the_log_sum_exp_keeps_the_sum_next_to_a_large_score(device: str) -> None:
     q, k, v = near_scores(device, torch.float16, 333, 4096.0)
     scores = 0.5 * (q.double() @ k.double().transpose(-2, -1))
     for causal in (False, True):

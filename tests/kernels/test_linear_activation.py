@@ -139,9 +139,9 @@ def test_few_rows_keep_to_their_operands(cuda: str) -> None:
     """What lies beyond rows, columns and outputs is not read into a result, and nothing is written there."""
     for rows, outputs in ((1, 130), (2, 130), (3, 13_700), (70, 13_700)):
         x, weight, _ = inputs(cuda, torch.float16, rows, outputs, 1032)
-        wanted = kernels.linear(x, weight)
-        assert not wanted.isnan().any()
-        assert torch.equal(kernels.linear(surrounded(x), surrounded(weight)), wanted)
+        expected = kernels.linear(x, weight)
+        assert not expected.isnan().any()
+        assert torch.equal(kernels.linear(surrounded(x), surrounded(weight)), expected)
 
 
 def many_rows(cuda: str, dtype: torch.dtype, halves: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -309,7 +309,7 @@ REFUSED: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], tuple[to
 
 
 @pytest.mark.parametrize("sentence", REFUSED)
-def test_says_what_came_and_what_is_wanted(sentence: str, device: str) -> None:
+def test_errors_state_what_was_passed_and_what_is_expected(sentence: str, device: str) -> None:
     x, weight, bias = inputs(device, torch.float16, 3, 5, 8)
     with pytest.raises(RuntimeError) as refusal:
         kernels.linear_gelu(*REFUSED[sentence](x, weight, bias))
@@ -333,7 +333,7 @@ def test_says_which_layer_it_is_about(device: str) -> None:
             kernels.ffn_gelu(x, *layers)
 
 
-def test_swiglu_wants_weights_of_one_shape(device: str) -> None:
+def test_swiglu_requires_weights_of_one_shape(device: str) -> None:
     x, weight, _ = inputs(device, torch.float16, 3, 5, 8)
     with pytest.raises(RuntimeError, match=r"swiglu: gate_weight and up_weight differ in shape: \[5, 8\] against \[4,"):
         kernels.swiglu(x, weight, weight[:4])
@@ -371,6 +371,6 @@ def test_compile_without_graph_breaks(device: str) -> None:
         x = kernels.linear_gelu(x, weight, bias) + kernels.linear_silu(x, weight)
         return kernels.ffn_gelu(kernels.swiglu(x, weight, weight, bias, bias), weight, None, weight, bias)
 
-    wanted = kernels.linear_gelu(x, weight, bias) + kernels.linear_silu(x, weight)
-    wanted = kernels.ffn_gelu(kernels.swiglu(wanted, weight, weight, bias, bias), weight, None, weight, bias)
-    assert torch.equal(layers(x), wanted)
+    expected = kernels.linear_gelu(x, weight, bias) + kernels.linear_silu(x, weight)
+    expected = kernels.ffn_gelu(kernels.swiglu(expected, weight, weight, bias, bias), weight, None, weight, bias)
+    assert torch.equal(layers(x), expected)

@@ -129,7 +129,7 @@ def refusal(call: Callable[[], object]) -> str:
     return str(refused.value).splitlines()[0]
 
 
-def test_says_what_came_and_what_is_wanted(device: str) -> None:
+def test_errors_state_what_was_passed_and_what_is_expected(device: str) -> None:
     q, k, v = inputs(device, torch.float16, (1, 40), heads=(4, 2))
     pages, _, table = paged(k, v, 16)
     lengths = lengths_on(device, 40, 40)
@@ -256,10 +256,10 @@ def test_gather_agrees_with_its_reference(dtype: torch.dtype, seq: int, device: 
     _, k, v = inputs(device, dtype, (1, 4100), heads=(3, 3), batch=2, head_dim=80)
     pages = paged(k, v, 32)
     lengths = lengths_on(device, 4100, 16)
-    for out, wanted in zip(
+    for out, expected in zip(
         kernels.paged_kv_gather(*pages, lengths, seq), gather_reference(*pages, lengths, seq), strict=True
     ):
-        assert torch.equal(out.double(), wanted)
+        assert torch.equal(out.double(), expected)
 
 
 def test_a_cuda_graph_stays_right_as_sequences_grow(cuda: str) -> None:

@@ -46,7 +46,7 @@ def test_a_released_sequence_gives_its_pages_to_another(device: str) -> None:
     _, k, v = tokens(device, 40)
     paged.append(k, v)
     assert paged.free_pages == 0
-    with pytest.raises(RuntimeError, match="2 more pages are wanted and 0 are free; release a sequence"):
+    with pytest.raises(RuntimeError, match="2 more pages are needed and 0 are free; release a sequence"):
         paged.append(*tokens(device, 9)[1:])
     paged.release(0)
     assert paged.free_pages == 3

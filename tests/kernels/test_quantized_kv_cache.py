@@ -49,8 +49,8 @@ def test_forgets(kind: type[Int8KVCache], device: str) -> None:
     cache.truncate(64)
     cache.append(k[:, :, :3], v[:, :, :3])
     fresh.append(k[:, :, :64], v[:, :, :64])
-    for given, wanted in zip(cache.filled(), fresh.append(k[:, :, :3], v[:, :, :3]), strict=True):
-        assert torch.equal(given, wanted)
+    for given, expected in zip(cache.filled(), fresh.append(k[:, :, :3], v[:, :, :3]), strict=True):
+        assert torch.equal(given, expected)
     cache.reset()
     assert cache.filled()[0].shape[2] == 0
     out = cache.attend(k[:, :, :1], k[:, :, :1], v[:, :, :1])  # of one token alone its own value comes back
@@ -82,7 +82,7 @@ def test_four_bits_cannot_be_divided_again(device: str) -> None:
 
 @pytest.mark.parametrize("kind", CACHES)
 def test_a_cast_of_the_module_leaves_scales_alone(kind: type[Int8KVCache], device: str) -> None:
-    dtype = torch.float32 if device == "cpu" else torch.bfloat16  # what attends over codes there, beside float16
+    dtype = torch.float32 if device == "cpu" else torch.bfloat16  # attends over codes there, as float16 does
     skip_without_bfloat16(device, dtype)
     cache = kind(2, 2, 70, 64, device=device)
     before = cache.key_scales.dtype

@@ -106,7 +106,7 @@ def test_zero_points_suit_weights_that_do_not_lie_evenly_about_zero(device: str)
     assert moved[1] < 0.6 * moved[0]
 
 
-def test_zero_points_are_saved_and_asked_for() -> None:
+def test_zero_points_are_saved_and_required() -> None:
     made = layer("cpu", torch.float16, zero_points=True)
     assert sorted(made.state_dict()) == ["packed_weight", "scales", "zero_points"]
     with pytest.raises(RuntimeError, match="zero_points"):
@@ -246,7 +246,7 @@ REFUSED: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("sentence", REFUSED)
-def test_says_what_came_and_what_is_wanted(sentence: str) -> None:
+def test_errors_state_what_was_passed_and_what_is_expected(sentence: str) -> None:
     with pytest.raises(ValueError) as refusal:  # noqa: PT011  (the sentence is compared below)
         REFUSED[sentence]()
     assert str(refusal.value) == sentence
@@ -315,7 +315,7 @@ def test_what_is_named_is_left_alone(skip: tuple[str, ...] | str, left: list[str
     assert quantized_names(replace_linear_with_quantized(Model(), 4, skip=skip)) == left
 
 
-def test_a_name_that_matches_nothing_is_told() -> None:
+def test_a_name_that_matches_nothing_is_reported() -> None:
     with pytest.raises(ValueError, match="skip names 'dwon', and the model has no such module"):
         replace_linear_with_quantized(Model(), skip=("dwon",))
 

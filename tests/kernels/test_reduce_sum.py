@@ -161,7 +161,7 @@ REFUSED: dict[str, Callable[[torch.Tensor], object]] = {
 
 
 @pytest.mark.parametrize("sentence", REFUSED)
-def test_says_what_came_and_what_is_wanted(sentence: str, device: str) -> None:
+def test_errors_state_what_was_passed_and_what_is_expected(sentence: str, device: str) -> None:
     with pytest.raises(RuntimeError) as refusal:
         REFUSED[sentence](torch.zeros(3, 4, device=device))
     assert str(refusal.value).splitlines()[0] == sentence

@@ -13,7 +13,7 @@ from warpwatch.kernels.building.toolchain import find_cuda
 CSRC = Path(__file__).resolve().parents[2] / "kernels/csrc"
 
 
-def test_each_is_set_or_asked_for_once(tmp_path: Path) -> None:
+def test_each_is_set_or_queried_once(tmp_path: Path) -> None:
     compiler, cuda = shutil.which("g++"), find_cuda()
     if compiler is None or cuda is None:
         pytest.skip("no g++ here, or no CUDA headers")

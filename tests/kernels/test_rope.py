@@ -107,9 +107,9 @@ def test_in_place_it_leaves_in_x_what_it_would_have_returned(
 ) -> None:
     x = torch.randn(shape, dtype=dtype, device=device)
     cos, sin = tables(shape[2], shape[3], device)
-    wanted = kernels.rope(x, cos, sin, interleaved=interleaved)
+    expected = kernels.rope(x, cos, sin, interleaved=interleaved)
     assert kernels.rope_(x, cos, sin, interleaved=interleaved) is None
-    assert torch.equal(x, wanted)
+    assert torch.equal(x, expected)
 
 
 @pytest.mark.parametrize("interleaved", [False, True])
@@ -162,7 +162,7 @@ REFUSED: dict[str, Callable[[torch.Tensor, torch.Tensor], Tensors]] = {
 
 
 @pytest.mark.parametrize("sentence", REFUSED)
-def test_says_what_came_and_what_is_wanted(sentence: str, device: str) -> None:
+def test_errors_state_what_was_passed_and_what_is_expected(sentence: str, device: str) -> None:
     x, cos, sin = REFUSED[sentence](torch.zeros(2, 3, 5, 8, device=device), torch.zeros(5, 4, device=device))
     with pytest.raises(RuntimeError) as refusal:
         kernels.rope(x, cos, sin)

@@ -36,7 +36,7 @@ def expected(x: torch.Tensor, positions: torch.Tensor, base: float, interleaved:
 
 
 def assert_turned(out: torch.Tensor, wanted: torch.Tensor) -> None:
-    # As for rope, one rounding to the dtype; the interpreter truncates to bfloat16. Beside it cos and sin may be off by
+    # As for rope, one rounding to the dtype; the interpreter truncates to bfloat16. Also, cos and sin may be off by
     # 2^-22 (an angle within 2^-25 half turns and sincospif's 2 units), times |a| + |b|, which is 12 at most here.
     torch.testing.assert_close(out.double(), wanted, rtol=torch.finfo(out.dtype).eps, atol=12 * 2.0**-22)
 
@@ -103,7 +103,7 @@ REFUSED: dict[str, Callable[[torch.Tensor, torch.Tensor], Call]] = {
 
 
 @pytest.mark.parametrize("sentence", REFUSED)
-def test_says_what_came_and_what_is_wanted(sentence: str, device: str) -> None:
+def test_errors_state_what_was_passed_and_what_is_expected(sentence: str, device: str) -> None:
     x, positions, base = REFUSED[sentence](
         torch.zeros(2, 3, 5, 8, device=device), torch.zeros(2, dtype=torch.int64, device=device)
     )

@@ -60,9 +60,9 @@ def of_computed(call: Call, base: float, interleaved: bool) -> list[torch.Tensor
     return pages
 
 
-def assert_within_one_rounding(keys: torch.Tensor, wanted: torch.Tensor) -> None:
+def assert_within_one_rounding(keys: torch.Tensor, expected: torch.Tensor) -> None:
     """An fp32 sum of two products may be contracted otherwise in another kernel; atol is for what cancels."""
-    torch.testing.assert_close(keys, wanted, rtol=torch.finfo(keys.dtype).eps, atol=8 * 2.0**-22)
+    torch.testing.assert_close(keys, expected, rtol=torch.finfo(keys.dtype).eps, atol=8 * 2.0**-22)
 
 
 @pytest.mark.parametrize("interleaved", [False, True])
@@ -112,10 +112,10 @@ def test_pages_of_one_tensor_and_strided_tables(device: str) -> None:
     both = torch.stack((k_pages, v_pages), dim=1)  # (pages, 2, heads, page size, head_dim)
     call = (k, v, both[:, 0], both[:, 1], table, lengths)
     cos, sin = torch.stack(tables_of(call), dim=1).unbind(1)
-    wanted = one_after_the_other(call, cos, sin, True)
+    expected = one_after_the_other(call, cos, sin, True)
     kernels.rope_paged_kv_append(*call, cos, sin, interleaved=True)
-    assert_within_one_rounding(both[:, 0], wanted[0])
-    assert torch.equal(both[:, 1], wanted[1])
+    assert_within_one_rounding(both[:, 0], expected[0])
+    assert torch.equal(both[:, 1], expected[1])
 
 
 def refusal(call: Callable[[], object]) -> str:
@@ -124,7 +124,7 @@ def refusal(call: Callable[[], object]) -> str:
     return str(refused.value).splitlines()[0]
 
 
-def test_says_what_came_and_what_is_wanted(device: str) -> None:
+def test_errors_state_what_was_passed_and_what_is_expected(device: str) -> None:
     call = call_of((2, 3, 5, 64, 16, 4), torch.float16, device)
     cos, sin = tables_of(call)
     append, computed = kernels.rope_paged_kv_append, kernels.rope_computed_paged_kv_append
@@ -151,7 +151,7 @@ def test_says_what_came_and_what_is_wanted(device: str) -> None:
         assert refusal(refused) == sentence
 
 
-def test_the_gpu_wants_pieces_of_16_bytes(cuda: str) -> None:
+def test_the_gpu_requires_pieces_of_16_bytes(cuda: str) -> None:
     call = call_of((1, 1, 1, 24, 16, 1), torch.float16, cuda)
     cos, sin = tables_of(call)
     assert refusal(lambda: kernels.rope_paged_kv_append(*call, cos, sin)) == (
@@ -226,7 +226,7 @@ def test_a_cuda_graph_stays_right_as_sequences_grow(cuda: str) -> None:
     for length in (1, 33, 256):
         call[5].fill_(length)
         call[0].normal_()
-        wanted = one_after_the_other(call, cos, sin, False)
+        expected = one_after_the_other(call, cos, sin, False)
         graph.replay()
-        assert_within_one_rounding(call[2], wanted[0])
-        assert torch.equal(call[3], wanted[1])
+        assert_within_one_rounding(call[2], expected[0])
+        assert torch.equal(call[3], expected[1])

@@ -42,7 +42,7 @@ def vectors(norm: str, cols: int, dtype: torch.dtype, device: str) -> tuple[torc
 
 def assert_normalised(out: torch.Tensor, expected: torch.Tensor) -> None:
     # One rounding to the dtype; the interpreter truncates to bfloat16, hence a whole unit and not half of one. Ahead of
-    # it up to 16392 squares are summed in fp32, in rows of some hundred a thread: 2^-20 is ample, and beside a bias of
+    # it up to 16392 squares are summed in fp32, in rows of some hundred a thread: 2^-20 is ample, and next to a bias of
     # the other sign it is small against the terms, some 8 here, not against the result.
     torch.testing.assert_close(out.double(), expected, rtol=torch.finfo(out.dtype).eps + 2.0**-20, atol=8 * 2.0**-20)
 
@@ -182,7 +182,7 @@ REFUSED: dict[str, Call] = {
 
 
 @pytest.mark.parametrize("sentence", REFUSED)
-def test_says_what_came_and_what_is_wanted(sentence: str, device: str) -> None:
+def test_errors_state_what_was_passed_and_what_is_expected(sentence: str, device: str) -> None:
     with pytest.raises(RuntimeError) as refusal:
         REFUSED[sentence](torch.zeros(3, 8, device=device), torch.zeros(8, device=device))
     assert str(refusal.value).splitlines()[0] == sentence

@@ -26,7 +26,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     to = tmp_path_factory.mktemp("softmax") / "softmax_arithmetic"
     source = Path(__file__).with_name("softmax_arithmetic.cpp")
     folders = ["-I", str(ROOT / "kernels/csrc"), "-isystem", str(cuda.include)]
-    # No fma but those that the source asks for, as nvcc makes of __fmul_rn and fmaf.
+    # No fma but those that the source requests, as nvcc makes of __fmul_rn and fmaf.
     command = [compiler, "-std=c++20", "-O1", "-ffp-contract=off", "-w", *folders, str(source), "-o", str(to)]
     subprocess.run(command, check=True)
     return to

@@ -10,7 +10,7 @@ from warpwatch.kernels.building import toolchain
 
 
 def a_toolkit(home: Path, version: str) -> Path:
-    """A folder that looks like a CUDA toolkit, with an nvcc that answers what the build asks of it."""
+    """A folder that looks like a CUDA toolkit, with an nvcc that answers the build's queries."""
     for folder in ("bin", "include", "lib64"):
         (home / folder).mkdir(parents=True)
     (home / "include/cuda_runtime.h").touch()
@@ -52,7 +52,7 @@ def test_cuda_home_comes_before_path_and_path_before_pip(tmp_path: Path, monkeyp
     assert (found.version, found.origin) == ("13.1", "CUDA_HOME")
 
 
-def test_a_wrapper_on_path_is_asked_for_its_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrapper_on_path_reports_its_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = a_toolkit(tmp_path / "opt/cuda", "13.0")
     wrapper = tmp_path / "bin/nvcc"
     wrapper.parent.mkdir()

@@ -34,14 +34,14 @@ def index() -> Iterator[str]:
         server.shutdown()
 
 
-def test_an_index_that_answers_is_asked_too(index: str) -> None:
+def test_an_index_that_answers_is_used_too(index: str) -> None:
     assert options(f"{index}/whl/cpu") == ["--extra-index-url", f"{index}/whl/cpu"]
 
 
 def test_an_index_without_pytorch_or_without_a_server_is_left_out(index: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
-        nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
-    assert options(f"{index}/another") == options(f"{nobody}/whl/cpu") == []
+        closed_port = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    assert options(f"{index}/another") == options(f"{closed_port}/whl/cpu") == []
 
 
 def test_a_host_that_takes_connections_and_never_answers_is_left_out() -> None:
@@ -49,9 +49,9 @@ def test_a_host_that_takes_connections_and_never_answers_is_left_out() -> None:
         assert options(f"http://127.0.0.1:{silent.getsockname()[1]}/whl/cpu", patience_s=0.05) == []
 
 
-@pytest.mark.parametrize(("has_gpu", "asks"), [("yes", False), ("", True)])
-def test_only_a_machine_without_a_gpu_asks_for_the_cpu_build(has_gpu: str, asks: bool) -> None:
-    assert ("torch_index.py" in _set_up(has_gpu)) is asks
+@pytest.mark.parametrize(("has_gpu", "requests_it"), [("yes", False), ("", True)])
+def test_only_a_machine_without_a_gpu_requests_the_cpu_build(has_gpu: str, requests_it: bool) -> None:
+    assert ("torch_index.py" in _set_up(has_gpu)) is requests_it
 
 
 def test_the_pinned_triton_is_the_one_that_the_pinned_pytorch_of_pypi_requires() -> None:

@@ -90,18 +90,18 @@ def test_a_linear_layer_is_pytorchs_with_its_gradients(trained: str, rows: int, 
     assert_near(made(given["x"]), exact_linear(given))
     given[trained].requires_grad_()
     made(given["x"]).sum().backward()
-    wanted = given[trained].detach().double().requires_grad_()
-    exact_linear({**given, trained: wanted}).sum().backward()
+    expected = given[trained].detach().double().requires_grad_()
+    exact_linear({**given, trained: expected}).sum().backward()
     assert given[trained].grad is not None
-    assert wanted.grad is not None
-    assert_near(given[trained].grad, wanted.grad)
+    assert expected.grad is not None
+    assert_near(given[trained].grad, expected.grad)
 
 
 def test_a_linear_layer_takes_what_pytorchs_does(device: str) -> None:
     made = Linear(128, 96, device=device).requires_grad_(False)
     x = torch.randn(3, 128, device=device)
-    wanted = functional.linear(x, made.weight, made.bias)
-    assert_near(made(x.t().contiguous().t()), wanted)
+    expected = functional.linear(x, made.weight, made.bias)
+    assert_near(made(x.t().contiguous().t()), expected)
     assert torch.equal(made.double()(x.double()), functional.linear(x.double(), made.weight, made.bias))
     made.float()
     with torch.autocast(device, torch.bfloat16):
@@ -156,6 +156,6 @@ def test_a_layer_is_that_of_transformers(device: str) -> None:
         assert_near(torch.cat(steps, dim=1), expected)
 
 
-def test_heads_that_do_not_fit_are_told() -> None:
+def test_heads_that_do_not_fit_are_reported() -> None:
     with pytest.raises(ValueError, match="got hidden 256, heads 6, heads_kv 4"):
         SelfAttention(256, 6, 4)

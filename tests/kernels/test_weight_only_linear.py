@@ -37,9 +37,9 @@ def test_is_nearer_to_the_float_layer_than_quantized_activations_are(device: str
     linear = nn.Linear(256, 48, dtype=dtype_on(device), device=device)
     x = torch.randn(5, 256, dtype=dtype_on(device), device=device)
     with torch.no_grad():
-        wanted = linear(x)
+        expected = linear(x)
         off = [
-            (replace_linear_with_quantized(linear, bits=8, weight_only=weight_only)(x) - wanted).norm()
+            (replace_linear_with_quantized(linear, bits=8, weight_only=weight_only)(x) - expected).norm()
             for weight_only in (True, False)
         ]
     assert off[0] < 0.9 * off[1]

@@ -53,8 +53,8 @@ def test_the_wheel_holds_every_room_and_serves_every_python(checkout: Path) -> N
     assert {"warpwatch/kernels/_C.abi3.so", "warpwatch/kernels/_C.build.json"} <= names
     assert "warpwatch/__init__.py" not in names  # a namespace: each room is its own package
     for source in (path for room in ROOMS for path in (checkout / room).rglob("*")):
-        wanted = source.suffix in (".py", ".html", ".mako") or "static" in source.parts
-        if source.is_file() and wanted and "trials" not in source.parts:
+        expected = source.suffix in (".py", ".html", ".mako") or "static" in source.parts
+        if source.is_file() and expected and "trials" not in source.parts:
             assert f"warpwatch/{source.relative_to(checkout)}" in names
     assert not [name for name in names if "/trials/" in name or "/screenshots/" in name or "/examples/" in name]
 

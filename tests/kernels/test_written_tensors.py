@@ -75,8 +75,8 @@ def test_one_tensor_for_two_is_refused(device: str) -> None:
         for first, second in pairs_of[kind]:
             parts = list(cache_of(device))
             parts[second] = parts[first]
-            wanted = f"{kind}_kv_append: {names[first]} and {names[second]} {refused}"
-            assert refusal(lambda append=append, parts=parts: append(k, v, *parts, lengths(device))) == wanted
+            expected = f"{kind}_kv_append: {names[first]} and {names[second]} {refused}"
+            assert refusal(lambda append=append, parts=parts: append(k, v, *parts, lengths(device))) == expected
 
 
 def test_new_rows_in_what_they_are_written_to_are_refused_and_other_rows_of_it_are_not(device: str) -> None:
@@ -118,14 +118,14 @@ def test_scales_behind_the_codes_of_their_row_are_apart(device: str) -> None:
     """A row of codes with its scale in the four bytes behind it: one buffer, no byte in common."""
     k, v = rows(device)
     k_codes, v_codes, k_scales, v_scales = int8_cache(device)
-    wanted = [part.clone() for part in (k_codes, v_codes, k_scales, v_scales)]
-    kernels.int8_kv_append(k, v, *wanted, lengths(device))
+    expected = [part.clone() for part in (k_codes, v_codes, k_scales, v_scales)]
+    kernels.int8_kv_append(k, v, *expected, lengths(device))
     buffer = torch.zeros(2, 2, 1, 3, 68, dtype=torch.int8, device=device)
     taken = buffer.view(torch.float32)
     codes = [half[..., :64].transpose(1, 2) for half in buffer]
     scales = [half[..., 16].transpose(1, 2) for half in taken]
     kernels.int8_kv_append(k, v, *codes, *scales, lengths(device))
-    for part, other in zip((*codes, *scales), wanted, strict=True):
+    for part, other in zip((*codes, *scales), expected, strict=True):
         assert torch.equal(part, other[:, :, :1])
 
 

@@ -18,9 +18,9 @@ def test_each_workload_is_gone_through_there_and_back_again():
     for workload, group in groupby(alternated(JOBS), key=lambda job: job.workload.name):
         order = list(group)
         names = [job.implementation for job in order]
-        wanted = [job.implementation for job in JOBS if job.workload.name == workload]
-        assert names == [*wanted, *reversed(wanted)]
-        assert [job.visit for job in order] == [0] * len(wanted) + [1] * len(wanted)
+        expected = [job.implementation for job in JOBS if job.workload.name == workload]
+        assert names == [*expected, *reversed(expected)]
+        assert [job.visit for job in order] == [0] * len(expected) + [1] * len(expected)
         assert {job.visits for job in order} == {2}
 
 
@@ -40,7 +40,7 @@ def test_one_implementation_alone_and_quick_ones_are_visited_once():
     assert alternated(quick) == quick
 
 
-def test_the_worker_is_told_of_the_visits():
+def test_the_worker_receives_all_visits_in_order():
     order = alternated(JOBS)
     assert jobs_from_json(jobs_to_json(order)) == order
 

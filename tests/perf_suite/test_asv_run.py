@@ -1,4 +1,4 @@
-"""asv itself over this suite: what lands beside the results, and what does not."""
+"""asv itself over this suite: which files it leaves with the results, and which not."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def contexts(project):
     return list((project / ".asv" / "results").rglob("*.context.jsonl"))
 
 
-def test_a_saved_run_has_its_context_beside_it_and_a_dry_run_leaves_nothing(project):
+def test_a_saved_run_has_its_context_file_and_a_dry_run_leaves_nothing(project):
     assert asv(project, "machine", "--yes", "--machine", "here").returncode == 0
     dry = run(project, "--dry-run")
     assert "Rope.track_latency" in dry.stdout, dry.stdout + dry.stderr

@@ -45,7 +45,7 @@ def answer(folder, method, combination, profile_path):
     return json.loads(result.read_text())
 
 
-def test_a_value_is_looked_up_and_only_a_profile_of_one_wants_a_process(folder):
+def test_a_value_is_looked_up_and_only_a_profile_of_one_needs_a_process(folder):
     assert answer(folder, "track_latency", MEASURED, None) == {"samples": [2e-6, 2e-6], "number": 1}
     assert answer(folder, "track_latency", MEASURED, folder / "profile") == "asv's process"
 

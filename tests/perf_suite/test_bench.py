@@ -28,11 +28,11 @@ OPTIONS = ["rope", "--batch", "2", "--heads", "4", "--seq-len", "96", "--head-di
 
 
 def test_five_lines_of_python_measure_a_shape_that_the_catalogue_lacks(tmp_path):
-    heard = []
+    received = []
     benchmark = OneOff(BENCHMARKS["rope"], quick=True, **SHAPE)
-    (result,) = benchmark.run(on_outcome=heard.append)
+    (result,) = benchmark.run(on_outcome=received.append)
     assert result.workload.name == "cpu-fp32-b2-h4-s96-d64"
-    assert tuple(heard) == result.outcomes
+    assert tuple(received) == result.outcomes
     by_name = {measurement.implementation: (measurement, figures) for measurement, figures in result}
     measurement, figures = by_name["eager"]
     assert measurement.status is Status.OK
@@ -43,12 +43,12 @@ def test_five_lines_of_python_measure_a_shape_that_the_catalogue_lacks(tmp_path)
     assert written["workload"]["parameters"]["seq"] == 96
 
 
-def test_one_implementation_can_be_asked_for():
+def test_one_implementation_can_be_selected():
     (result,) = OneOff(BENCHMARKS["rope"], quick=True, implementations=["eager"], **SHAPE).run()
     assert [outcome.measurement.implementation for outcome in result.outcomes] == ["eager"]
 
 
-def test_what_this_machine_has_not_is_said_after_it_was_looked_for():
+def test_what_this_machine_lacks_is_reported_after_discovery():
     with pytest.raises(BadRequestError, match="torch sees no GPU here"):
         OneOff(BENCHMARKS["rope"], device="cuda", quick=True, **SHAPE).run()
     with pytest.raises(BadRequestError, match="none of these implementations on cpu; it has warpwatch, eager"):

@@ -16,7 +16,7 @@ pytestmark = [
 ]
 
 
-def test_the_baselines_of_an_ad_hoc_shape_are_timed_cold_beside_the_data_sheet():
+def test_the_baselines_of_an_ad_hoc_shape_are_timed_cold_and_compared_with_the_data_sheet():
     (result,) = OneOff(BENCHMARKS["flash_attention"], batch=2, heads=8, seq_len=384, quick=True).run()
     assert result.workload.name == "cuda-fp16-b2-h8-s384-d128-full"
     by_name = {measurement.implementation: (measurement, figures) for measurement, figures in result}
@@ -28,7 +28,7 @@ def test_the_baselines_of_an_ad_hoc_shape_are_timed_cold_beside_the_data_sheet()
         assert "of peak" in result.table()
 
 
-def test_a_gpu_machine_measures_its_cpu_when_asked_to(monkeypatch):
+def test_a_gpu_machine_measures_its_cpu_on_request(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     (result,) = OneOff(
         BENCHMARKS["rope"], device="cpu", heads=2, seq_len=64, implementations=["eager"], quick=True

@@ -1,4 +1,4 @@
-"""What can be asked of a one-off benchmark, and what is said to what cannot."""
+"""Requests of a one-off benchmark, and the errors of invalid ones."""
 
 import subprocess
 import sys
@@ -135,11 +135,11 @@ def test_the_command_refuses_with_a_sentence_and_exit_status_2(arguments, answer
     assert refused.stdout == ""
 
 
-def test_help_tells_an_operators_options_and_what_they_are_by_default():
-    told = " ".join(bench("flash_attention", "--help").stdout.split())
-    assert "--seq-len N required" in told
-    assert "--heads N default 32" in told
-    assert "--causal, --no-causal" in told
+def test_help_lists_an_operators_options_and_their_defaults():
+    help_text = " ".join(bench("flash_attention", "--help").stdout.split())
+    assert "--seq-len N required" in help_text
+    assert "--heads N default 32" in help_text
+    assert "--causal, --no-causal" in help_text
 
 
 def test_the_catalogue_loads_neither_torch_nor_rich():

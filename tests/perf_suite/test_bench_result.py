@@ -96,7 +96,7 @@ def test_the_table_says_what_was_measured_on_what_and_why_something_was_not():
     assert "warm" not in heading  # nothing was measured warm
 
 
-def test_an_unknown_gpu_is_said_to_be_one(tmp_path):
+def test_an_unknown_gpu_is_called_unknown(tmp_path):
     import dataclasses
 
     unknown = dataclasses.replace(RUN.gpu, name="NVIDIA Imaginary 9000")

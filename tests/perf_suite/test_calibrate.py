@@ -69,7 +69,7 @@ def test_the_folder_is_the_environments(tmp_path, monkeypatch):
     assert measured_ceilings("GPU-0a1b") is not None
 
 
-def test_a_second_calibration_replaces_the_first_and_leaves_nothing_beside_it(tmp_path):
+def test_a_second_calibration_replaces_the_first_and_leaves_no_other_file(tmp_path):
     save(CALIBRATION, tmp_path)
     save(dataclasses.replace(CALIBRATION, driver="590.0"), tmp_path)
     assert load("GPU-0a1b", tmp_path).driver == "590.0"

@@ -16,7 +16,7 @@ import os, pathlib, time
 pathlib.Path(__file__).with_name("runs").write_text(str(os.getpid()))
 time.sleep(600)
 """
-# Starts the module through a shell that first waits for a word, tells the shell's process id, and ends or stays.
+# Starts the module through a shell that first waits for a word, prints the shell's process id, and ends or stays.
 STARTER = """
 import subprocess, sys, time
 sys.path[:0] = {path!r}

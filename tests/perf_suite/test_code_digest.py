@@ -42,7 +42,7 @@ ON_HOPPER, ON_ADA, ON_THE_CPU, TWIN = "warpwatch:9.0", "warpwatch:8.9", "warpwat
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    """The kernels' package with one operator, built for Hopper, and this suite beside it."""
+    """The kernels' package with one operator, built for Hopper, and this suite next to it."""
     folder = tmp_path_factory.mktemp("checkout")
     ignored = shutil.ignore_patterns("*.so", "*.json", "__pycache__", "csrc", "results")
     shutil.copytree(ROOT / "kernels", folder / "kernels", ignore=ignored)
@@ -140,10 +140,10 @@ def test_the_digest_changes_with_the_code_that_is_compiled(
 
 
 @needs_nvcc
-def test_what_cannot_be_told_is_none(checkout):
-    told = digests(checkout, "eager:9.0", ON_ADA, "triton:", ON_HOPPER)
-    assert told["eager:9.0"] == told["triton:"] == "None"
-    assert told[ON_ADA] == "None", "built for Hopper alone, with no PTX for another GPU"
+def test_an_unknown_digest_is_none(checkout):
+    found = digests(checkout, "eager:9.0", ON_ADA, "triton:", ON_HOPPER)
+    assert found["eager:9.0"] == found["triton:"] == "None"
+    assert found[ON_ADA] == "None", "built for Hopper alone, with no PTX for another GPU"
     pretended = digests(checkout, ON_HOPPER, WARPWATCH_COMPUTE_CAPABILITY="75")
     assert pretended[ON_HOPPER] == "None", "another GPU's kernels run"
     record = checkout / "kernels/_C.build.json"

@@ -64,29 +64,29 @@ def document(checkout, output):
 
 
 @needs_nvcc
-def test_a_document_tells_every_kernel_and_one_hash_of_all_that_runs(checkout, tmp_path):
+def test_a_document_lists_every_kernel_and_one_hash_of_all_that_runs(checkout, tmp_path):
     first = commit(checkout, "one")
-    told = document(checkout, tmp_path / "one.json")
-    assert told["commit"] == first
-    assert {each["kernel"] for each in told["kernels"]} == {"vector_add_pieces", "vector_add_elements"}
-    assert {each["operator"] for each in told["kernels"]} == {"vector_add"}
-    assert {each["architecture"] for each in told["kernels"]} == {"sm_75"} == told["code_sha256"].keys()
+    recorded = document(checkout, tmp_path / "one.json")
+    assert recorded["commit"] == first
+    assert {each["kernel"] for each in recorded["kernels"]} == {"vector_add_pieces", "vector_add_elements"}
+    assert {each["operator"] for each in recorded["kernels"]} == {"vector_add"}
+    assert {each["architecture"] for each in recorded["kernels"]} == {"sm_75"} == recorded["code_sha256"].keys()
 
     words = checkout / "kernels/csrc/vector_add/vector_add.cu"
     words.write_text("// A word more.\n" + words.read_text())
     commit(checkout, "words")
-    assert document(checkout, tmp_path / "words.json")["code_sha256"] == told["code_sha256"]
+    assert document(checkout, tmp_path / "words.json")["code_sha256"] == recorded["code_sha256"]
 
     operator = checkout / "kernels/operators/vector_add.py"
     operator.write_text(operator.read_text().replace("import torch\n", "import torch\n\nUSED = 1\n"))
     commit(checkout, "another way to call it")
     called = document(checkout, tmp_path / "called.json")
-    assert called["kernels"] == told["kernels"]
-    assert called["code_sha256"] != told["code_sha256"]
+    assert called["kernels"] == recorded["kernels"]
+    assert called["code_sha256"] != recorded["code_sha256"]
 
     words.write_text(words.read_text().replace("from_float(a + b,", "from_float(a + b * a,"))
     commit(checkout, "another sum")
-    assert document(checkout, tmp_path / "sum.json")["kernels"] != told["kernels"]
+    assert document(checkout, tmp_path / "sum.json")["kernels"] != recorded["kernels"]
 
 
 def test_what_is_not_built_is_refused_with_the_place(tmp_path):

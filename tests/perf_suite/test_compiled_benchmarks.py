@@ -25,7 +25,7 @@ def spool(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_what_asv_was_not_asked_for_is_not_read(spool, monkeypatch, tmp_path_factory):
+def test_benchmarks_that_asv_does_not_run_are_not_read(spool, monkeypatch, tmp_path_factory):
     asked = [("rope_pairs", "sm_86"), ("rope_pairs", "sm_90a")]
     indices = [list(itertools.product(*CompiledCode.params)).index(each) for each in asked]
     asv_values.use_benchmarks(SUITE)

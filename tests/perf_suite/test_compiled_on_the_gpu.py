@@ -1,4 +1,4 @@
-"""What is said of compiled code without a GPU, held against the GPU: its driver's numbers, and what Triton compiles."""
+"""Facts of compiled code found without a GPU, compared with the GPU: its driver's numbers, and what Triton compiles."""
 
 import contextlib
 import importlib
@@ -49,18 +49,18 @@ def test_the_driver_agrees_on_what_each_kernel_needs_and_how_many_blocks_fit():
     architecture = architecture_run_by(gpu, {cubin.architecture for cubin in cubins})
     assert architecture is not None, "the library has no machine code for this GPU"
 
-    def told(result):
+    def checked(result):
         assert result[0] == driver.CUresult.CUDA_SUCCESS, result
         return result[1] if len(result) > 1 else None
 
     attribute = driver.CUfunction_attribute
     seen = 0
     for cubin in (cubin for cubin in cubins if cubin.architecture == architecture):
-        module = told(driver.cuModuleLoadData(cubin.data))
+        module = checked(driver.cuModuleLoadData(cubin.data))
         for function in read_cubin(cubin.data):
-            handle = told(driver.cuModuleGetFunction(module, function.name.encode()))
+            handle = checked(driver.cuModuleGetFunction(module, function.name.encode()))
             number = {
-                name: told(driver.cuFuncGetAttribute(getattr(attribute, f"CU_FUNC_ATTRIBUTE_{name}"), handle))
+                name: checked(driver.cuFuncGetAttribute(getattr(attribute, f"CU_FUNC_ATTRIBUTE_{name}"), handle))
                 for name in ("NUM_REGS", "SHARED_SIZE_BYTES", "LOCAL_SIZE_BYTES", "MAX_THREADS_PER_BLOCK")
             }
             assert function.registers == number["NUM_REGS"]
@@ -71,8 +71,8 @@ def test_the_driver_agrees_on_what_each_kernel_needs_and_how_many_blocks_fit():
             assert threads <= number["MAX_THREADS_PER_BLOCK"]
             dynamic = shape.dynamic_shared_bytes if shape else 0
             most_dynamic = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            told(driver.cuFuncSetAttribute(handle, most_dynamic, dynamic))
-            blocks = told(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(handle, threads, dynamic))
+            checked(driver.cuFuncSetAttribute(handle, most_dynamic, dynamic))
+            blocks = checked(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(handle, threads, dynamic))
             ours = occupancy(
                 gpu,
                 threads=threads,
@@ -82,7 +82,7 @@ def test_the_driver_agrees_on_what_each_kernel_needs_and_how_many_blocks_fit():
             )
             assert (kernel_name(function.name), ours.blocks) == (kernel_name(function.name), blocks)
             seen += operator_of(kernel_name(function.name)) is not None
-        told(driver.cuModuleUnload(module))
+        checked(driver.cuModuleUnload(module))
     assert seen > 0
 
 

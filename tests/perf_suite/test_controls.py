@@ -31,7 +31,7 @@ def test_controls_come_first_last_and_in_between_but_never_within_a_workload():
             assert before.workload != after.workload
 
 
-def test_nothing_to_measure_wants_no_controls_unless_they_are_what_is_wanted():
+def test_nothing_to_measure_needs_no_controls_unless_they_are_requested():
     assert interleaved([], CONTROLS) == CONTROLS
     assert interleaved([], []) == []
 

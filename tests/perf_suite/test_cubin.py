@@ -81,7 +81,7 @@ def built(request, tmp_path_factory):
     return request.param, compiled(KERNELS, request.param, tmp_path_factory.mktemp(request.param))
 
 
-def test_needs_are_those_that_the_compiler_tells(built):
+def test_needs_are_those_that_the_compiler_reports(built):
     _, from_nvcc = built
     functions = read_cubin(from_nvcc.cubin)
     assert {function.name for function in functions} == from_nvcc.said.keys()

@@ -40,7 +40,7 @@ MISSING = ((), *((name,) for name in OPTIONAL))
 
 @pytest.fixture(scope="module")
 def discovered():
-    """What is found, by what is missing; what broke instead has no entry, and is told by its traceback."""
+    """What is found, by what is missing; what broke instead has no entry, and its traceback is printed."""
     command = [sys.executable, "-c", DISCOVER, str(ROOT / "perf_suite"), json.dumps(MISSING)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = {tuple(missing): names for missing, names in map(json.loads, done.stdout.splitlines())}

@@ -71,7 +71,7 @@ def test_other_conditions_do_not(changes, tmp_path):
     assert measured_before([context(tmp_path, run("r1", "first", **changes), measurement("r1"))], HERE) == {}
 
 
-def test_who_else_was_on_the_gpu_does_not_matter(tmp_path):
+def test_other_processes_on_the_gpu_do_not_matter(tmp_path):
     alike = run("r1", "first", gpu=replace(GPU, other_processes=3))
     assert measured_before([context(tmp_path, alike, measurement("r1"))], HERE) == {CODE: "first"}
 

@@ -308,13 +308,13 @@ def test_an_append_that_writes_what_it_wrote_before_is_caught(appending, appendi
         append_timed(run, appending, appending_vectors)
 
 
-def test_an_append_that_spoils_one_element_beside_the_new_rows_is_caught(appending, appending_vectors):
+def test_an_append_that_spoils_one_element_next_to_the_new_rows_is_caught(appending, appending_vectors):
     start = int(appending.positions[1])
-    beside = start - 1 if start else appending.k.shape[2]
+    neighbour = start - 1 if start else appending.k.shape[2]
 
     def run():
         out = append(appending)
-        out[1, 1, 3, beside, 5] += 1e-3
+        out[1, 1, 3, neighbour, 5] += 1e-3
         return out
 
     with pytest.raises(gate.WrongResultError, match="relative error"):

@@ -122,15 +122,15 @@ def one_row_late(inputs, written):
 
 
 def neighbours_code(inputs, written):
-    """The least that can be wrong in a token beside the new ones: one code, by one step."""
-    beside = (place(inputs) + 1) % 128
-    assert not place(inputs) - 63 <= beside <= place(inputs)
-    written[1][0, 0, beside, 7] ^= 1
+    """The least that can be wrong in a token next to the new ones: one code, by one step."""
+    neighbour = (place(inputs) + 1) % 128
+    assert not place(inputs) - 63 <= neighbour <= place(inputs)
+    written[1][0, 0, neighbour, 7] ^= 1
 
 
 def neighbours_scale(inputs, written):
-    beside = (place(inputs) + 1) % 128
-    written[3][0, 0, beside] = torch.nextafter(written[3][0, 0, beside], torch.tensor(9.0))
+    neighbour = (place(inputs) + 1) % 128
+    written[3][0, 0, neighbour] = torch.nextafter(written[3][0, 0, neighbour], torch.tensor(9.0))
 
 
 def scale_is_nan(inputs, written):

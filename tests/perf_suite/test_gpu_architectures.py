@@ -38,7 +38,7 @@ def test_an_architecture_of_its_own_runs_nowhere_else():
 def test_names_are_read_and_wrong_ones_answered():
     assert compute_capability_of("sm_120") == (12, 0)
     assert parse_compute_capability("8.9") == (8, 9)
-    with pytest.raises(ValueError, match="no architecture '90a'; wanted one such as 'sm_90a'"):
+    with pytest.raises(ValueError, match="no architecture '90a'; expected one such as 'sm_90a'"):
         compute_capability_of("90a")
     with pytest.raises(ValueError, match="no compute capability '89'"):
         parse_compute_capability("89")

@@ -74,8 +74,8 @@ def test_what_crashes_lies_or_hangs_costs_itself_alone(install):
     misbehaving = ("flash_attention", "int4_linear", "rope")
     crashed, wrong, hung = (outcomes[operator, "warpwatch"].measurement for operator in misbehaving)
     assert {crashed.status, wrong.status, hung.status} == {Status.FAILED}
-    told = [each.failure for each in (crashed, wrong, hung)]
-    assert told == [Failure.CRASH, Failure.WRONG_RESULT, Failure.TIME_LIMIT]
+    failures = [each.failure for each in (crashed, wrong, hung)]
+    assert failures == [Failure.CRASH, Failure.WRONG_RESULT, Failure.TIME_LIMIT]
     assert "signal 6" in crashed.reason
     assert "about to misbehave" in crashed.reason
     assert "relative error 1.00e+00 exceeds" in wrong.reason
@@ -83,7 +83,7 @@ def test_what_crashes_lies_or_hangs_costs_itself_alone(install):
     assert all(outcomes[operator, "eager"].measurement.status is Status.OK for operator in KINDS)
 
 
-def test_what_asv_was_not_asked_for_is_not_measured_also_when_all_else_is_lost(install, tmp_path, monkeypatch):
+def test_what_asv_does_not_run_is_not_measured_even_when_all_else_is_lost(install, tmp_path, monkeypatch):
     install(ABORTS_LIES_AND_HANGS)
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "spool"))
     name = "benchmarks.host_overhead.HostOverhead.track_host_overhead"

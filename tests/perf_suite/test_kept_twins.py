@@ -59,10 +59,10 @@ def checkout(tmp_path):
 @pytest.fixture(scope="module")
 def unchanged(tmp_path_factory):
     """The digests of this commit's twins."""
-    return said_by(copied_to(tmp_path_factory.mktemp("unchanged")), DIGESTS, *TWINS)
+    return reported_by(copied_to(tmp_path_factory.mktemp("unchanged")), DIGESTS, *TWINS)
 
 
-def said_by(checkout, program, *arguments, **environment):
+def reported_by(checkout, program, *arguments, **environment):
     warpbench = str(checkout / "perf_suite/warpbench/src")
     inherited = {
         name: value for name, value in os.environ.items() if name != "WARPBENCH_BENCHMARKS"
@@ -94,7 +94,7 @@ def test_a_twin_is_compiled_again_when_its_code_changed_and_only_then(checkout):
     twin = checkout / "warpwatch/kernels/triton/rope.py"
     with (checkout / "perf_suite/benchmarks/rope.py").open("a") as benchmark:
         benchmark.write("Rope.cases = Rope.cases[:1]\n")  # one configuration to compile, three times
-    first = said_by(checkout, COMPILE, ASV_ENV_DIR=str(checkout))
+    first = reported_by(checkout, COMPILE, ASV_ENV_DIR=str(checkout))
     assert (checkout / "triton_progress.txt").read_text() == "1 1\n"
     (facts,) = cache.glob("*.facts")
 
@@ -104,17 +104,17 @@ def test_a_twin_is_compiled_again_when_its_code_changed_and_only_then(checkout):
     cache.mkdir()
     facts.write_bytes(written)
     edit(twin, "out = x.new_empty(x.shape)\n", "out = x.new_empty(x.shape)  # a word more\n")
-    assert said_by(checkout, COMPILE) == first
+    assert reported_by(checkout, COMPILE) == first
     assert list(cache.iterdir()) == [facts]
 
     facts.write_bytes(written[:-9])
-    ((_, seconds),) = said_by(checkout, COMPILE)
+    ((_, seconds),) = reported_by(checkout, COMPILE)
     assert list(cache.iterdir()) != [facts]
     assert facts.read_bytes() != written[:-9]
-    assert said_by(checkout, COMPILE)[0][1] == seconds
+    assert reported_by(checkout, COMPILE)[0][1] == seconds
 
     edit(twin, "tl.program_id(0)", "(tl.program_id(0) + 1)")
-    ((changed, _),) = said_by(checkout, COMPILE)
+    ((changed, _),) = reported_by(checkout, COMPILE)
     assert changed != first[0][0]
     assert len(list(cache.glob("*.facts"))) == 2
 
@@ -138,22 +138,22 @@ def test_the_digest_covers_what_the_facts_depend_on(checkout, unchanged, file, b
     path = checkout / file
     assert before in path.read_text()
     path.write_text(path.read_text().replace(before, after, 1))
-    now = said_by(checkout, DIGESTS, *TWINS)
+    now = reported_by(checkout, DIGESTS, *TWINS)
     assert {twin for twin in TWINS if now[twin] != unchanged[twin]} == changed
 
 
 def test_the_digest_covers_software_architecture_and_tritons_settings(checkout, unchanged):
     was = {ROPE: unchanged[ROPE]}
-    assert said_by(checkout, DIGESTS.replace("3.6.0", "3.7.0"), ROPE) != was
-    assert said_by(checkout, DIGESTS.replace("sm_90a", "sm_86"), ROPE) != was
-    assert said_by(checkout, DIGESTS, ROPE, TRITON_PTXAS_PATH="/opt/ptxas") != was
-    assert said_by(checkout, DIGESTS, ROPE, TRITON_CACHE_DIR="/tmp/elsewhere", TRITON_INTERPRET="1") == was
-    assert said_by(checkout, DIGESTS, "_unheard_of") == {}
+    assert reported_by(checkout, DIGESTS.replace("3.6.0", "3.7.0"), ROPE) != was
+    assert reported_by(checkout, DIGESTS.replace("sm_90a", "sm_86"), ROPE) != was
+    assert reported_by(checkout, DIGESTS, ROPE, TRITON_PTXAS_PATH="/opt/ptxas") != was
+    assert reported_by(checkout, DIGESTS, ROPE, TRITON_CACHE_DIR="/tmp/elsewhere", TRITON_INTERPRET="1") == was
+    assert reported_by(checkout, DIGESTS, "_unheard_of") == {}
 
 
 def test_a_commit_without_the_twin_has_no_digest(checkout):
     (checkout / "warpwatch/kernels/triton/rope.py").unlink()
-    assert said_by(checkout, DIGESTS, *TWINS).keys() == {INT4_LINEAR, ATTENTION}
+    assert reported_by(checkout, DIGESTS, *TWINS).keys() == {INT4_LINEAR, ATTENTION}
 
 
 def test_what_was_kept_is_read_back_exactly(tmp_path):

@@ -41,7 +41,7 @@ def read(x, out, policy: language.constexpr, block: language.constexpr):
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 def test_kept_lines_do_not_outlast_a_flush_behind_the_release() -> None:
-    """A kernel reads 8 MB and asks the L2 to keep them: behind a flush it finds them there, behind a release not."""
+    """A kernel reads 8 MB with a policy that keeps them in the L2: they survive a flush, but not a release."""
     if torch.cuda.get_device_capability() < (8, 0):
         pytest.skip("the L2 of this GPU keeps no lines")
     x = torch.randn(2 << 20, device="cuda")

@@ -58,7 +58,7 @@ def test_random_weights_are_the_seeds():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_an_unknown_layer_is_told_with_those_there_are():
+def test_an_unknown_layer_is_reported_with_the_known_ones():
     with pytest.raises(
         KeyError, match="Llama 2 7B has no linear layer 'out'; it has qkv, attention_out, gate, up, down"
     ):

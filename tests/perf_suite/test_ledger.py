@@ -7,12 +7,12 @@ import pytest
 from perf_suite.catalogue import catalogue_jobs
 from warpbench.protocol import Outcome, Stage, blank_record
 from warpbench.records import Energy, Failure, Status
-from warpbench.session import _Ledger, _wants_energy
+from warpbench.session import _Ledger, _measures_energy
 
 ALL = [job for job in catalogue_jobs(("flash_attention",)) if job.workload.device == "cuda"]
-FIRST = next(job for job in ALL if _wants_energy(job))
-SECOND = next(job for job in ALL if job.workload == FIRST.workload and not _wants_energy(job))
-PLAIN = next(job for job in ALL if not _wants_energy(job))
+FIRST = next(job for job in ALL if _measures_energy(job))
+SECOND = next(job for job in ALL if job.workload == FIRST.workload and not _measures_energy(job))
+PLAIN = next(job for job in ALL if not _measures_energy(job))
 JOULES = Energy(per_call_j=(0.1,), window_s=1.0, power_w=300.0, method="NVML")
 
 

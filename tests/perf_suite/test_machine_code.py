@@ -115,7 +115,7 @@ def test_the_launch_of_a_kernel_with_dynamic_shared_memory_is_that_of_its_tiles(
             assert (attention.threads_per_block, attention.dynamic_shared_bytes) == (128, 192 * 2 * 256)
 
 
-def test_the_hash_tells_kernels_and_generations_apart_and_does_not_change_by_itself(kernels, tools):
+def test_the_hash_distinguishes_kernels_and_generations_and_does_not_change_by_itself(kernels, tools):
     hashes = {(code.kernel, code.architecture): code.sha256 for code in kernels}
     for architecture in {code.architecture for code in kernels}:
         here = [code.sha256 for code in kernels if code.architecture == architecture]
@@ -199,17 +199,17 @@ def test_the_code_that_the_build_spares_would_be_the_same(source, own, taken, tm
 def test_occupancy_is_unknown_where_a_launch_is_unknown_and_nowhere_else(tmp_path, tools):
     source = """
 template <int Threads, int Bytes> struct LaunchShape {};
-template <class Shape> __global__ void __launch_bounds__(128) told(float* x) {
+template <class Shape> __global__ void __launch_bounds__(128) with_shape(float* x) {
   extern __shared__ float s[]; s[threadIdx.x] = x[threadIdx.x]; __syncthreads(); x[0] = s[127 - threadIdx.x];
 }
-__global__ void __launch_bounds__(128) untold(float* x) {
+__global__ void __launch_bounds__(128) without_shape(float* x) {
   extern __shared__ float s[]; s[threadIdx.x] = x[threadIdx.x]; __syncthreads(); x[0] = s[127 - threadIdx.x];
 }
 __global__ void boundless(float* x) { x[threadIdx.x] = 1; }
 __global__ void __launch_bounds__(128) bound(float* x) { x[threadIdx.x] = 1; }
 void launch(float* x) {
-  told<LaunchShape<96, 40000>><<<1, 96, 40000>>>(x);
-  untold<<<1, 128, 512>>>(x);
+  with_shape<LaunchShape<96, 40000>><<<1, 96, 40000>>>(x);
+  without_shape<<<1, 128, 512>>>(x);
   boundless<<<1, 32>>>(x);
   bound<<<1, 128>>>(x);
 }
@@ -217,9 +217,13 @@ void launch(float* x) {
     library = object_file(source, "sm_90a", tmp_path)
     found = read_machine_code(library, tools, ["sm_90a"], is_wanted=lambda kernel: True)
     by_name = {code.kernel: code for code in found}
-    told = by_name["told"]
+    with_shape = by_name["with_shape"]
     # 228 KB hold five blocks of 40000 bytes and 1 KB each
-    assert (told.threads_per_block, told.dynamic_shared_bytes, told.occupancy) == (96, 40000, 5 * 3 / 64)
-    assert (by_name["untold"].dynamic_shared_bytes, by_name["untold"].occupancy) == (None, None)
+    assert (with_shape.threads_per_block, with_shape.dynamic_shared_bytes, with_shape.occupancy) == (
+        96,
+        40000,
+        5 * 3 / 64,
+    )
+    assert (by_name["without_shape"].dynamic_shared_bytes, by_name["without_shape"].occupancy) == (None, None)
     assert (by_name["boundless"].threads_per_block, by_name["boundless"].occupancy) == (None, None)
     assert by_name["bound"].occupancy == 1.0

@@ -1,4 +1,4 @@
-"""What a kernel's mangled name tells."""
+"""What a kernel's mangled name contains."""
 
 from warpbench.compiled.mangled_names import LaunchShape, kernel_name, launch_shape, signature
 

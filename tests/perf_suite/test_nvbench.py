@@ -159,7 +159,7 @@ def test_a_call_that_runs_out_of_memory_does_so_untimed(timed):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
-def test_a_call_that_needs_gigabytes_beside_its_output_is_timed_on_a_gpu_without_a_deadlock():
+def test_a_call_that_needs_gigabytes_in_addition_to_its_output_is_timed_on_a_gpu_without_a_deadlock():
     """Eager attention's gradients at 8192 tokens: several GB of scores a call."""
     row = FlashAttentionBackward.workload_of(
         case("cuda", "fp16", heads=32, heads_kv=8, seq_len=8192, causal=True, window=1024)

@@ -41,7 +41,7 @@ def test_every_gpu_baseline_is_right_and_timed_cold(results):
         assert m.relative_error <= m.tolerance
 
 
-def test_nvbench_reads_a_clock_beside_each_sample(results):
+def test_nvbench_reads_a_clock_with_each_sample(results):
     clocks = [o.measurement for o in results.outcomes if (o.measurement.timer or "").startswith("nvbench")]
     if not clocks:
         pytest.skip("cuda-bench is not installed")
@@ -49,7 +49,7 @@ def test_nvbench_reads_a_clock_beside_each_sample(results):
         assert all(1e8 < clock < 1e10 for clock in measurement.sm_clock_hz)
 
 
-def test_each_call_tells_what_it_launches_and_what_it_needs(results):
+def test_each_call_reports_what_it_launches_and_what_it_needs(results):
     """The eager rope is several kernels over fp32 copies; the compiled one is a single kernel without scratch."""
     by_name = {(o.measurement.workload, o.measurement.implementation): o.measurement for o in results.outcomes}
     eager = by_name["cuda-fp16-b1-h32-s2048-d128", "eager"]

@@ -140,7 +140,7 @@ def test_counters_that_may_not_be_read_come_with_the_way_to_allow_it(tmp_path):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the call would be made here")
-def test_a_call_that_cannot_be_made_is_said_with_its_reason_and_the_next_one_is_tried(tmp_path):
+def test_a_call_that_cannot_be_made_is_reported_with_its_reason_and_the_next_one_is_tried(tmp_path):
     path = stand_in(tmp_path, f'while [ "$1" != "{sys.executable}" ]; do shift; done; exec "$@"')
     done = profile(ROPE, "-i", "warpwatch", "-i", "eager", path=path)
     assert done.returncode == 1, done.stderr
@@ -148,7 +148,7 @@ def test_a_call_that_cannot_be_made_is_said_with_its_reason_and_the_next_one_is_
         assert f"{ROPE} {implementation} not profiled: {ROPE[5:]} runs on cuda" in " ".join(done.stdout.split())
 
 
-def test_a_process_that_dies_under_the_profiler_is_said_with_its_last_words(tmp_path):
+def test_a_process_that_dies_under_the_profiler_is_reported_with_its_last_lines(tmp_path):
     done = profile(ROPE, "-i", "eager", path=stand_in(tmp_path, "echo 'libcuda.so is missing'; exit 9"))
     assert done.returncode == 1
     assert "ended before its calls were made: libcuda.so is missing" in " ".join(done.stdout.split())
@@ -169,18 +169,18 @@ def results(tmp_path):
     return folder.parent
 
 
-def test_a_profile_goes_beside_the_results_of_the_newest_commit_with_these_kernels(results):
-    file = result_file.beside_results([OTHER_COMMIT, COMMIT], results)
+def test_a_profile_is_stored_with_the_results_of_the_newest_commit_with_these_kernels(results):
+    file = result_file.of_results([OTHER_COMMIT, COMMIT], results)
     assert file.path == results / f"h200/{COMMIT[:8]}-virtualenv-py3.12.context.jsonl"
     assert (file.commit, file.environment) == (COMMIT, "virtualenv-py3.12")
 
 
-def test_without_results_of_these_kernels_and_with_several_the_reader_is_asked(results):
+def test_without_results_of_these_kernels_or_with_several_a_file_must_be_named(results):
     with pytest.raises(NoResultFileError, match=r"no results of the installed kernels \(bbbbbbbb\).*asv run"):
-        result_file.beside_results([OTHER_COMMIT], results)
+        result_file.of_results([OTHER_COMMIT], results)
     (results / f"h200/{COMMIT[:8]}-existing-py.json").write_text("{}")
     with pytest.raises(NoResultFileError, match="several results of aaaaaaaa; choose with --into"):
-        result_file.beside_results([COMMIT], results)
+        result_file.of_results([COMMIT], results)
 
 
 def test_what_is_appended_reads_back_with_the_commit_and_environment_of_the_file(tmp_path):

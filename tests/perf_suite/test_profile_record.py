@@ -122,7 +122,7 @@ def test_each_chip_has_a_counter_for_every_quantity(chip):
         assert any(all(name.split(".")[0] in has for name in spelling) for spelling in quantity), quantity
 
 
-def test_every_stall_asked_for_exists_on_some_chip_and_none_is_forgotten():
+def test_every_requested_stall_exists_on_some_chip_and_none_is_forgotten():
     chips = json.loads(text_of("counters_of_chips.json"))
     stalls = {name for names in chips.values() for name in names if name.startswith(counters.STALL_PREFIX)}
     asked = {name.removesuffix(".ratio") for name in counters.ASKED if name.startswith(counters.STALL_PREFIX)}
@@ -162,7 +162,7 @@ def printed(table):
     return console.file.getvalue()
 
 
-def test_the_table_puts_measured_bytes_and_intensity_beside_the_algorithm_s():
+def test_the_table_compares_measured_bytes_and_intensity_with_the_algorithm_s():
     profiles = [record(ATTENTION, "sdpa", text_of("flash_attention-sdpa.csv"), backend="cudnn_attention")]
     rows = [line.split() for line in printed(traffic_table(ATTENTION, profiles)).splitlines()]
     algorithm = next(row for row in rows if row[:2] == ["the", "algorithm"])

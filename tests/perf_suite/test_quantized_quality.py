@@ -56,7 +56,7 @@ def test_what_the_kernel_loses_is_what_the_weights_lose(model, group_size):
     )
 
 
-def test_too_short_a_text_is_told(model):
+def test_too_short_a_text_is_reported(model):
     with pytest.raises(ValueError, match="the held-out text is 64 bytes, less than two windows of 32"):
         window_losses(model, TINY, TEXT[:64])
 

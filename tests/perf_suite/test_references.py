@@ -31,8 +31,8 @@ def normal(*shape):
 def test_attention_equals_sdpa_with_the_same_mask():
     q, k, v = normal(2, 4, 5, 16), normal(2, 2, 9, 16), normal(2, 2, 9, 16)
     mask = torch.ones(5, 9, dtype=torch.bool).tril(4)
-    wanted = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
-    torch.testing.assert_close(flash_attention(q, k, v, causal=True), wanted)
+    expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+    torch.testing.assert_close(flash_attention(q, k, v, causal=True), expected)
 
 
 def test_attention_rows_that_see_no_key_are_zeros_and_only_those():
@@ -45,10 +45,10 @@ def test_attention_rows_that_see_no_key_are_zeros_and_only_those():
 def test_attention_with_a_bias_equals_sdpa_and_what_it_hides_altogether_is_zero():
     q, k, v, bias = normal(2, 4, 5, 16), normal(2, 2, 9, 16), normal(2, 2, 9, 16), normal(4, 5, 9)
     bias[:, 0, 3] = -math.inf
-    wanted = torch.nn.functional.scaled_dot_product_attention(
+    expected = torch.nn.functional.scaled_dot_product_attention(
         q, k, v, attn_mask=bias.expand(2, 4, 5, 9), enable_gqa=True
     )
-    torch.testing.assert_close(flash_attention(q, k, v, bias=bias), wanted)
+    torch.testing.assert_close(flash_attention(q, k, v, bias=bias), expected)
     bias[:, 2] = -math.inf
     assert flash_attention(q, k, v, bias=bias)[:, :, 2].count_nonzero() == 0
 
@@ -84,11 +84,11 @@ def test_rope_turns_each_pair_as_a_complex_number():
     x, angles = normal(1, 2, 3, 8), normal(3, 4)
     turns = torch.polar(torch.ones_like(angles), angles)
     pairs = torch.complex(x[..., 0::2], x[..., 1::2]) * turns
-    wanted = torch.view_as_real(pairs).flatten(-2)
-    torch.testing.assert_close(rope(x, angles.cos(), angles.sin(), interleaved=True), wanted)
+    expected = torch.view_as_real(pairs).flatten(-2)
+    torch.testing.assert_close(rope(x, angles.cos(), angles.sin(), interleaved=True), expected)
     halves = torch.complex(x[..., :4], x[..., 4:]) * turns
-    wanted = torch.cat((halves.real, halves.imag), dim=-1)
-    torch.testing.assert_close(rope(x, angles.cos(), angles.sin()), wanted)
+    expected = torch.cat((halves.real, halves.imag), dim=-1)
+    torch.testing.assert_close(rope(x, angles.cos(), angles.sin()), expected)
 
 
 def test_int4_weights_are_nibble_minus_eight_times_scale_low_nibble_first():
@@ -121,9 +121,9 @@ def test_int8_tokens_have_their_largest_magnitude_at_127():
 def test_int8_weights_are_bytes_times_their_outputs_scale():
     weight, scales = torch.tensor([[3, -4, 99]], dtype=torch.int8), torch.tensor([0.5])
     x, bias = torch.tensor([[127.0, 64.0]]), torch.tensor([1.0])
-    wanted = 0.5 * (3 * 127 - 4 * 64) + 1
-    assert int8_linear(x, weight, scales, bias).item() == wanted
-    assert int8_weight_linear(x, weight, scales, bias).item() == wanted
+    expected = 0.5 * (3 * 127 - 4 * 64) + 1
+    assert int8_linear(x, weight, scales, bias).item() == expected
+    assert int8_weight_linear(x, weight, scales, bias).item() == expected
 
 
 def test_fused_linear_layers_equal_pytorchs_own():
@@ -131,10 +131,10 @@ def test_fused_linear_layers_equal_pytorchs_own():
     layer = torch.nn.functional.linear(x, weight, bias)
     torch.testing.assert_close(linear(x, weight, bias), layer)
     for approximate in ("none", "tanh"):
-        wanted = torch.nn.functional.gelu(layer, approximate=approximate)
-        torch.testing.assert_close(linear_gelu(x, weight, bias, approximate), wanted)
-    wanted = torch.nn.functional.silu(layer) * torch.nn.functional.linear(x, up)
-    torch.testing.assert_close(swiglu(x, weight, up, bias), wanted)
+        expected = torch.nn.functional.gelu(layer, approximate=approximate)
+        torch.testing.assert_close(linear_gelu(x, weight, bias, approximate), expected)
+    expected = torch.nn.functional.silu(layer) * torch.nn.functional.linear(x, up)
+    torch.testing.assert_close(swiglu(x, weight, up, bias), expected)
 
 
 def test_linear_silu_and_ffn_gelu_are_pytorchs_own_in_float64():
@@ -142,8 +142,10 @@ def test_linear_silu_and_ffn_gelu_are_pytorchs_own_in_float64():
     product = torch.nn.functional.linear(x, weight, bias)
     torch.testing.assert_close(linear_silu(x, weight, bias), torch.nn.functional.silu(product))
     for approximate in ("none", "tanh"):
-        wanted = torch.nn.functional.linear(torch.nn.functional.gelu(product, approximate=approximate), down, down_bias)
-        torch.testing.assert_close(ffn_gelu(x, weight, bias, down, down_bias, approximate), wanted)
+        expected = torch.nn.functional.linear(
+            torch.nn.functional.gelu(product, approximate=approximate), down, down_bias
+        )
+        torch.testing.assert_close(ffn_gelu(x, weight, bias, down, down_bias, approximate), expected)
 
 
 def test_a_layer_is_transformers_own_and_a_token_over_a_cache_is_the_last_of_a_prompt():
@@ -160,10 +162,10 @@ def test_a_layer_is_transformers_own_and_a_token_over_a_cache_is_the_last_of_a_p
     weights, options = layer.state_dict(), {"heads": 4, "eps": config.rms_norm_eps}
     nothing = normal(2, 2, 0, 16)
     with torch.no_grad():
-        wanted = layer(x, position_embeddings=(cos, sin), attention_mask=None)
+        expected = layer(x, position_embeddings=(cos, sin), attention_mask=None)
     out = transformer_layer(x, weights, half_cos, half_sin, nothing, nothing, **options)
     # transformers works out norms and angles in float32.
-    torch.testing.assert_close(out, wanted, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5)
 
     normed = rms_norm(x[:, :6], weights["input_layernorm.weight"], config.rms_norm_eps)
     keys, values = (

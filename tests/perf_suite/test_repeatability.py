@@ -48,7 +48,7 @@ def test_variation_is_the_sample_standard_deviation_over_the_mean(tmp_path):
     assert share_within([worst, exact], 0.005) == 0.5
 
 
-def test_what_one_run_lacks_has_no_figure_and_is_told(tmp_path):
+def test_what_one_run_lacks_has_no_figure_and_is_reported(tmp_path):
     whole = result_file(tmp_path / "a.json", {("w", "a"): 1e-5, ("w", "b"): 2e-5})
     part = result_file(tmp_path / "b.json", {("w", "a"): 1e-5, ("v", "b"): 2e-5})
     read = [read_run(whole, "track_latency"), read_run(part, "track_latency")]
@@ -88,7 +88,7 @@ def test_the_planted_slowdown_still_fits_the_kernel():
     assert checked.returncode == 0, checked.stderr
 
 
-def test_the_readme_shows_what_the_recorded_runs_say():
+def test_the_readme_shows_the_figures_of_the_recorded_runs():
     suite = ROOT / "perf_suite"
     files = sorted((suite / "trials" / "repeatability-h200").glob("*.json.gz"))
     assert len(files) >= 5

@@ -38,7 +38,7 @@ RAISES_AND_LIES = """
 from warpbench.lazy import torch
 def int4_linear(x, packed, scales, *, group_size=128):
     if x.shape[0] == 1:
-        raise RuntimeError("int4_linear: wanted another shape")
+        raise RuntimeError("int4_linear: expected another shape")
     return torch.zeros(x.shape[0], packed.shape[0], dtype=x.dtype)
 """
 
@@ -86,7 +86,7 @@ def test_an_exception_and_a_wrong_result_are_failures_with_their_reason(install)
     outcomes = measured("int4_linear")
     raised = outcomes["cpu-fp32-k1024-n1024-m1", "warpwatch"].measurement
     assert (raised.status, raised.failure, raised.latency_s) == (Status.FAILED, Failure.ERROR, None)
-    assert "int4_linear: wanted another shape" in raised.reason
+    assert "int4_linear: expected another shape" in raised.reason
     wrong = outcomes["cpu-fp32-k1024-n1024-m8", "warpwatch"]
     assert (wrong.measurement.status, wrong.measurement.failure) == (Status.FAILED, Failure.WRONG_RESULT)
     assert "relative error 1.00e+00 exceeds 1e-05" in wrong.measurement.reason
@@ -137,10 +137,10 @@ def test_a_worker_does_not_outlive_a_session_that_is_killed(install, tmp_path):
     install(HANGS_AND_IS_LEFT_ALONE)
     code = SESSION.format(path=[str(tmp_path), str(ROOT)])
     watcher = subprocess.Popen([sys.executable, "-c", code])
-    told = tmp_path / "warpwatch" / "kernels" / "pid"
-    wait_until(told.exists)
-    wait_until(lambda: told.read_text() != "")
-    worker = int(told.read_text())
+    pid_file = tmp_path / "warpwatch" / "kernels" / "pid"
+    wait_until(pid_file.exists)
+    wait_until(lambda: pid_file.read_text() != "")
+    worker = int(pid_file.read_text())
     watcher.kill()
     watcher.wait()
     wait_until(

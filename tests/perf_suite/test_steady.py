@@ -108,7 +108,7 @@ def job_of(metrics=("steady_latency",), **more):
     ("metrics", "reason"),
     [((), None), (("steady_latency",), "not available: a CPU has no CUDA graphs")],
 )
-def test_on_a_cpu_steady_latency_is_not_available_and_says_so_if_asked_for(metrics, reason):
+def test_on_a_cpu_requested_steady_latency_is_reported_as_unavailable(metrics, reason):
     bench = Bench(stopwatch=Stopwatch(device="cpu", quick=True), monitor=None, stream=None, begun=0.0)
     job = job_of(metrics, quick=True)
     outcome = measure(bench, set_up(ROPE), job, blank_record("run", job))
@@ -121,7 +121,7 @@ def test_on_a_cpu_steady_latency_is_not_available_and_says_so_if_asked_for(metri
 class Monitor:
     """A GPU's monitor that reads these conditions in turn."""
 
-    tells_processes = False
+    sees_processes = False
 
     def __init__(self, *conditions) -> None:
         self._conditions = list(conditions)

@@ -49,7 +49,7 @@ def _tools():
         pytest.skip(str(error))
 
 
-def said_by(program, *arguments):
+def reported_by(program, *arguments):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(
         [sys.executable, "-c", program, *map(str, arguments)], env=environment, capture_output=True, text=True
@@ -60,7 +60,7 @@ def said_by(program, *arguments):
 
 def test_the_twins_choose_their_configs_for_a_gpu_that_is_not_here():
     launched = {}
-    for line in said_by(LAUNCHES, "sm_86", "sm_90a").splitlines():
+    for line in reported_by(LAUNCHES, "sm_86", "sm_90a").splitlines():
         architecture, operator, launches = ast.literal_eval(line)
         launched[architecture, operator] = launches
     for operator, watched in watched_operators().items():
@@ -74,10 +74,10 @@ def test_the_twins_choose_their_configs_for_a_gpu_that_is_not_here():
 def compiled(tmp_path_factory):
     """What one process makes of twins that compile and of what does not, and the cache that it fills."""
     cache = tmp_path_factory.mktemp("cache")
-    wanted = [*ROPE, ("_int4_linear", "sm_90a"), ("_flash_attention", "sm_70"), ("_unheard_of", "sm_90a")]
+    expected = [*ROPE, ("_int4_linear", "sm_90a"), ("_flash_attention", "sm_70"), ("_unheard_of", "sm_90a")]
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("XDG_CACHE_HOME", str(cache))
-        return compile_twins(wanted), cache
+        return compile_twins(expected), cache
 
 
 def test_what_is_compiled_has_all_facts_and_keeps_the_time_it_took_whatever_else_does_not_compile(
@@ -103,7 +103,7 @@ def test_what_is_compiled_has_all_facts_and_keeps_the_time_it_took_whatever_else
     assert list((cache / "warpwatch/twins").glob("*.compile_s"))
 
 
-def test_shared_memory_is_what_triton_asks_for_at_launch(compiled):
+def test_shared_memory_is_what_triton_requests_at_launch(compiled):
     first, _ = compiled
     (twin,) = (twin for twin in first.compiled if twin.code.kernel == "_int4_linear")
     assert twin.code.shared_bytes == 0

@@ -56,7 +56,7 @@ def test_the_same_code_on_the_same_machine_names_the_commit_that_measured_it(ear
     assert known() == {("benchmarks.rope.Rope", job.workload.name): COMMIT for job in JOBS}
 
 
-def test_nobody_asked_is_nothing_skipped(earlier, monkeypatch):
+def test_without_a_request_nothing_is_skipped(earlier, monkeypatch):
     earlier()
     monkeypatch.delenv(unchanged.ASKED_VARIABLE)
     assert known() == {}

@@ -45,7 +45,7 @@ def test_others_at_work_are_counted():
     assert validity.contended(3) == "another process and 2 more computed on the GPU"
 
 
-def test_a_clock_that_falls_on_the_way_is_told_in_megahertz():
+def test_a_clock_that_falls_on_the_way_is_reported_in_megahertz():
     falling = [1.98e9] * 60 + [1.755e9] * 40
     assert validity.clock_shifted(falling) == "the SM clock moved from 1980 to 1755 MHz while it was measured"
     assert validity.clock_shifted(falling[::-1]) is not None

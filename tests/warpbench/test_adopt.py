@@ -430,7 +430,7 @@ def test_names_of_cases():
     assert dtype_of([torch.bfloat16, 3, "silu"]) == "bf16"
 
 
-def test_cases_that_differ_in_a_dictionary_alone_are_told_apart(tmp_path):
+def test_cases_that_differ_in_a_dictionary_alone_are_distinguished(tmp_path):
     first = "(8, {'fused': True, 'layout': None})"
     options = f"[{first}, (8, {{'fused': False, 'layout': 'x'}}), {first}]"
     text = TUTORIAL.replace('["size"]', '["size", "flags"]').replace("[2**i for i in range(4, 6)]", options)

@@ -167,10 +167,10 @@ def test_the_compiled_code_of_the_projects_library_is_recorded_without_a_gpu(pro
     shown = project.run(f"asv show {commit} --bench track_registers")
     assert re.search(r"rms_norm_\.\*\s.*?n/a.*?\d", shown), shown
     project.run("warpwatch import . --project kernels --repository .")
-    told = json.loads(project.run("warpwatch export --format json --project kernels"))
+    exported = json.loads(project.run("warpwatch export --format json --project kernels"))
     registers = [
         point["value"]
-        for point in told["rows"]
+        for point in exported["rows"]
         if point["metric"] == "registers" and "rms_norm_" in str(point["parameters"])
     ]
     assert record["registers"] in registers

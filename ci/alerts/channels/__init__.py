@@ -25,7 +25,7 @@ def check_address(address: str) -> None:
     elif not apprise.Apprise().add(address):
         scheme, rest = address.partition("://")[::2]
         raise DeliveryError(
-            f"cannot send to {scheme if rest else '…'!r}: wanted a webhook (https://…) or an apprise address "
+            f"cannot send to {scheme if rest else '…'!r}: expected a webhook (https://…) or an apprise address "
             "such as slack://…, mailto://… or ntfy://…"
         )
 

@@ -23,7 +23,9 @@ def check(address: str) -> None:
         known = False
     if not known:
         scheme = address.partition("://")[0]
-        raise DeliveryError(f"cannot send to {scheme}://…: the address names no host; wanted such as https://HOST/PATH")
+        raise DeliveryError(
+            f"cannot send to {scheme}://…: the address names no host; expected such as https://HOST/PATH"
+        )
 
 
 def post(message: Message, address: str) -> None:

@@ -146,7 +146,7 @@ def machine(host: Host) -> Iterator[Finding]:
     if not names:
         yield subject.wrong(
             "this machine has no name yet",
-            why="asv asks for the name at the first run, where nobody can answer.",
+            why="asv prompts for the name at the first run, and a runner has no one to answer.",
             fix="asv machine --yes",
         )
     elif len(names) > 1 and hostname not in names:

@@ -110,7 +110,7 @@ def operation(
         @wraps(view)
         def endpoint(**path: str) -> Response:
             query = read_params(params)
-            if isinstance(query, PageParams) and wants_whole_list(query):
+            if isinstance(query, PageParams) and is_whole_list(query):
                 return whole_list(lambda page: view(**path, params=page), query)
             return respond(view(**path, params=query), query)
 
@@ -233,7 +233,7 @@ _CSV = "text/csv; charset=utf-8; header=present"
 
 def respond(body: BaseModel, params: QueryParams) -> Response:
     """The body as JSON, or as CSV if requested."""
-    if isinstance(params, CsvParams) and _wants_csv(params):
+    if isinstance(params, CsvParams) and _is_csv(params):
         response = Response(as_csv(body), content_type=_CSV)
     else:
         response = Response(body.model_dump_json() + "\n", content_type="application/json")
@@ -259,9 +259,9 @@ def whole_list(view: Callable[[PageParams], BaseModel], params: PageParams) -> R
     return response
 
 
-def wants_whole_list(params: QueryParams) -> bool:
+def is_whole_list(params: QueryParams) -> bool:
     """Whether the request is for a list as CSV without `limit` and `offset`."""
-    return isinstance(params, PageParams) and _wants_csv(params) and not {"limit", "offset"} & set(request.args)
+    return isinstance(params, PageParams) and _is_csv(params) and not {"limit", "offset"} & set(request.args)
 
 
 def listing(entries: Sequence[Item], params: PageParams) -> tuple[Sequence[Item], dict[str, Any]]:
@@ -277,7 +277,7 @@ def page_fields(total: int, params: PageParams) -> dict[str, Any]:
     return {"total": total, "limit": params.limit, "offset": params.offset, "next": next_url}
 
 
-def _wants_csv(params: CsvParams) -> bool:
+def _is_csv(params: CsvParams) -> bool:
     if params.format is not None:
         return params.format == "csv"
     return request.accept_mimetypes.best_match(["application/json", "text/csv"]) == "text/csv"

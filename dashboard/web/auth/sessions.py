@@ -113,7 +113,7 @@ def _file_key(path: Path) -> bytes:
     if mode & 0o077:
         raise ValueError(
             f"others can read {path} (mode {mode:o}) and forge sessions: delete it, or "
-            "run chmod 600 if nobody has read it"
+            "run chmod 600 if no other user has read it"
         )
     key = path.read_bytes().strip()
     if len(key) < _BYTES:

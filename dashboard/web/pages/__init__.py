@@ -1,1 +1,1 @@
-"""The pages: one blueprint each. A view reads the URL, asks store/queries, and renders a template."""
+"""The pages: one blueprint each. A view reads the URL, queries the store, and renders a template."""

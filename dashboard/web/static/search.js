@@ -55,7 +55,7 @@
     } catch (error) {
       if (error.name === "AbortError") return;
       clearTimeout(waiting);
-      show("The search did not answer. Enter asks again, as a page of its own.");
+      show("The search did not answer. Press Enter for the search page.");
       shown = "";
       say(0);
     } finally {

@@ -8,7 +8,7 @@ template <typename Element>
 cudaError_t launch_head_dim(const FlashAttentionBiasedParams& p, cudaStream_t stream) {
   switch (p.head_dim) {
     case 64: return launch_sm90a<Element, 64, kFlashAttentionSm90aBiasedTile64, true>(p, stream);
-    case 96:  // TMA fills the columns from 96 on with zeros
+    case 96: return launch_sm90a<Element, 96, kFlashAttentionSm90aTile128, true>(p, stream);
     case 128: return launch_sm90a<Element, 128, kFlashAttentionSm90aTile128, true>(p, stream);
     default: return cudaErrorInvalidValue;
   }

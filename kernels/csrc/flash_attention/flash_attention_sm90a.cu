@@ -76,8 +76,9 @@ cudaError_t launch_head_dim(const Params& p, cudaStream_t stream) {
       return launch_sm90a<Element, 256, kFlashAttentionSm90aTile256, true>(with_window(p), stream);
     }
   }
-  const bool is_64 = p.head_dim == 64;  // columns of head_dim 96 behind the 96th are zeros
-  if (!is_64 && p.head_dim != 96 && p.head_dim != 128) return cudaErrorInvalidValue;
+  if (p.head_dim == 96) return launch_sm90a<Element, 96, kFlashAttentionSm90aTile128, kWindowed>(p, stream);
+  const bool is_64 = p.head_dim == 64;
+  if (!is_64 && p.head_dim != 128) return cudaErrorInvalidValue;
   if constexpr (kWindowed || kPacked<Params>) {
     return is_64 ? launch_sm90a<Element, 64, kFlashAttentionSm90aWindowedTile64, kWindowed>(p, stream)
                  : launch_sm90a<Element, 128, kFlashAttentionSm90aTile128, kWindowed>(p, stream);

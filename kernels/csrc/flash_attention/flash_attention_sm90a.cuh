@@ -1,5 +1,5 @@
-// flash_attention by wgmma and TMA, fp16 and bf16; Hopper only (sm_90a). head_dim 96 uses the tile of 128, whose last columns
-// TMA fills with zeros.
+// flash_attention by wgmma and TMA, fp16 and bf16; Hopper only (sm_90a). Rows lie in shared memory as slabs of 64 columns. At
+// head_dim 96 TMA fills the second half of the last slab with zeros, which no product reads.
 //
 // A block has consumer warpgroups, which own 64 queries each, and one TMA producer warp, which copies queries, keys and values
 // into rings of shared memory. The kernel is persistent: a block loops over query tiles in the order of
@@ -39,8 +39,8 @@ struct Sm90aKernel {
   static constexpr int kQueries = 64 * kGroups;
   static constexpr int kCopier = 128 * kGroups;  // the first thread of the warps that copy
   static constexpr int kThreads = kCopier + 128;
-  static constexpr int kSlabs = kHeadDim / 64;
-  static constexpr int kRowBytes = 2 * kHeadDim;
+  static constexpr int kSlabs = (kHeadDim + 63) / 64;
+  static constexpr int kRowBytes = 128 * kSlabs;
   static constexpr int kGroupBytes = 64 * kRowBytes;  // of queries
   static constexpr int kTileBytes = kKeys * kRowBytes;
   using KeyRing = TmaRing<kTile.stages, kTileBytes, 4 * kGroups>;
@@ -169,11 +169,11 @@ struct Sm90aKernel {
   static __device__ __forceinline__ void multiply_keys(float (&scores)[1][kKeyTiles][4], uint32_t queries,
                                                        uint32_t keys) {
 #pragma unroll
-    for (int slab = 0; slab < kSlabs; ++slab) {
-      const uint64_t q = wgmma_rows(queries + slab * 64 * 128);
-      const uint64_t k = wgmma_rows(keys + slab * kKeys * 128);
-#pragma unroll
-      for (int step = 0; step < 4; ++step) Wgmma::scores(scores[0], q + 2 * step, k + 2 * step, slab + step > 0);
+    for (int step = 0; step < kHeadDim / 16; ++step) {
+      const int slab = step / 4, of_slab = step % 4;
+      const uint64_t q = wgmma_rows(queries + slab * 64 * 128) + 2 * of_slab;
+      const uint64_t k = wgmma_rows(keys + slab * kKeys * 128) + 2 * of_slab;
+      Wgmma::scores(scores[0], q, k, step > 0);
     }
     wgmma_commit();
   }
@@ -275,8 +275,7 @@ struct Sm90aKernel {
       asm volatile("bar.sync %0, 128;\n" ::"r"(1 + group) : "memory");
       Element* to = query_rows(static_cast<Element*>(p.out), p.out_strides, work) + first_query * p.out_strides.row;
       unsigned char* staged = queries_at + query_use % kTile.query_stages * (kGroups * kGroupBytes) + warp * 16 * kRowBytes;
-      store_out<Element, kHeadDim>(out, softmax, staged, to, p.out_strides.row, work.seq_q - first_query,
-                                   kHeadDim == 128 ? p.head_dim : kHeadDim);
+      store_out<Element, kHeadDim>(out, softmax, staged, to, p.out_strides.row, work.seq_q - first_query);
       if (p.lse != nullptr) {
         store_log_sum_exp<1>(softmax, p.scale, exponents, lse_rows(p, work) + first_query,
                              work.seq_q - first_query);

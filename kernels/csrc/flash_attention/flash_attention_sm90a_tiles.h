@@ -106,6 +106,18 @@
 //
 //    Tried and dropped: prefetching keys and values of this round and the next into L2 ({2, 128, 2, 1}, head_dim 128,
 //    32 x 1024 full): 41.6 against 38.8.
+//
+// 7. head_dim 96. One H200, cold L2 / CUDA graph; before: the products of head_dim 128, on one H100.
+//      causal              before      {2, 128, 2, 2}   {3, 96, 2, 2}   FlashAttention-3   cuDNN
+//      32 over 8 x 8192  918 / 863       691 / 696        708 / 701       786 / 716     1162 / 1038
+//      64 over 8 x 4096  457 / 439       380 / 370        368 / 385       409 / 403      549 / 553
+//      32 x 2048                         61.5 / 57.2      64.1 / 59.8     77.1 / 73.5    88.9 / 85.2
+//      32 x 512                          15.6 / 11.3      17.6 / 14.3     24.7 / 19.4    16.3 / 13.4
+//      full
+//      32 over 8 x 8192  1636 / 1859    1420 / 1364      1477 / 1438     1533 / 1605    1915 / 1810
+//      4 x 32 x 1024                     110 / 106        117 / 112       182 / 129      122 / 117
+//    {2, 192, 2, 1}: 4 to 25 % slower than {2, 128, 2, 2}. {1, 64, 2, 2, 2}, 32 x 512 causal: 14.4 / 10.5. {2, 64, 5, 2},
+//    32 x 1024 full: 34.5 / 31.0, against 32.6 / 27.9.
 #pragma once
 
 namespace warpwatch {

@@ -45,6 +45,7 @@ struct HeadWgmma;
     WARPWATCH_SCORES(type, "192", 24, 96, "%96", "%97", "%98")                  \
     WARPWATCH_SCORES(type, "256", 32, 128, "%128", "%129", "%130")              \
     WARPWATCH_VALUES(type, "64", 8, 32, "%32, %33, %34, %35", "%36")            \
+    WARPWATCH_VALUES(type, "96", 12, 48, "%48, %49, %50, %51", "%52")           \
     WARPWATCH_VALUES(type, "128", 16, 64, "%64, %65, %66, %67", "%68")          \
     WARPWATCH_VALUES(type, "256", 32, 128, "%128, %129, %130, %131", "%132")    \
   };

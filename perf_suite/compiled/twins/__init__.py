@@ -38,8 +38,8 @@ class CompiledConfiguration:
     architecture: str
     function: str
     configuration: str
-    cubin: str = ""  # a file beside
-    shared_bytes: int = 0  # a block, dynamic, which is how Triton asks for all of it
+    cubin: str = ""  # a file in the same folder
+    shared_bytes: int = 0  # a block, dynamic, which is how Triton requests all of it
     compile_s: float | None = None  # CPU time, when it was compiled on this machine
     reason: str | None = None
 
@@ -144,7 +144,7 @@ def _compiled(folder: Path, found: Collection[CompiledConfiguration], tools: Too
 
 
 def _cache() -> Path:
-    # Not the one that timed twins are compiled into: what lies there was compiled at a time that nobody took.
+    # Not the one that timed twins are compiled into: the compile time of what lies there is unknown.
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "warpwatch" / "twins"
 
 

@@ -34,8 +34,8 @@ def kept(folder: Path, digest: str) -> CompiledTwin | None:
         return None
     if seal != _seal(digest, facts):
         return None
-    told = json.loads(facts)
-    return CompiledTwin(code=KernelCode(**told["code"]), compile_s=told["compile_s"])
+    stored = json.loads(facts)
+    return CompiledTwin(code=KernelCode(**stored["code"]), compile_s=stored["compile_s"])
 
 
 def _file(folder: Path, digest: str) -> Path:

@@ -15,7 +15,7 @@ from ..watched_kernels import operator_of
 
 _SUITE = Path(__file__).resolve().parents[2]
 _WARPBENCH = Path(warpbench.__file__).resolve().parent
-# What asks the twins, compiles them and reads the machine code; what each of these imports of ours is found by itself.
+# What calls the twins, compiles them and reads the machine code; what each of these imports of ours is found by itself.
 # A package's __init__ is named here, since an import of a module in it does not lead there.
 _COMPUTED_BY = (
     (_SUITE, "compiled/twins/__init__.py"),

@@ -118,7 +118,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.answer is not None and self.server.answer_times != 0:
             if self.server.answer_times is not None:
                 self.server.answer_times -= 1
-            self._answer(self.server.answer, {"message": "told to"}, self.server.answer_headers)
+            self._answer(self.server.answer, {"message": "as configured"}, self.server.answer_headers)
             return
         parts = urlsplit(self.path)
         found = _PATH.fullmatch(parts.path)
@@ -144,7 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.silent_after -= 1
             if self.server.silent_after < 0:
                 self.server.silent_after = None
-                self.connection.close()  # done, and nobody hears of it
+                self.connection.close()  # done, and the client gets no answer
                 return
         self._answer(201 if method == "POST" else 200, answer)
 

@@ -38,18 +38,21 @@ def a_round(scene: Scene, policy: AlertsTable) -> Round:
     return Round(store=scene.store, project="demo", policy=policy, places=places)
 
 
-def test_it_tells_what_is_new_open_and_resolved_and_how_the_runners_are(moved: Scene) -> None:
+def test_it_lists_new_open_and_resolved_alerts_and_the_state_of_runners(moved: Scene) -> None:
     now = datetime.now(UTC) + timedelta(seconds=1)
-    told = digest(moved.store, "demo", Period.DAILY, now)
-    assert {(alert.machine, alert.state.value) for alert in told.new} == {("<other>", "open"), ("box", "resolved")}
-    assert [alert.machine for alert in told.resolved] == ["box"]
-    assert told.open == ()
-    assert {(alert.machine, round(one.magnitude, 2)) for alert, one in told.worst} == {("<other>", 0.3), ("box", 0.3)}
-    assert [(runner.name, runner.is_overdue) for runner in told.runners] == [("<other>", True), ("box", True)]
+    summary = digest(moved.store, "demo", Period.DAILY, now)
+    assert {(alert.machine, alert.state.value) for alert in summary.new} == {("<other>", "open"), ("box", "resolved")}
+    assert [alert.machine for alert in summary.resolved] == ["box"]
+    assert summary.open == ()
+    assert {(alert.machine, round(one.magnitude, 2)) for alert, one in summary.worst} == {
+        ("<other>", 0.3),
+        ("box", 0.3),
+    }
+    assert [(runner.name, runner.is_overdue) for runner in summary.runners] == [("<other>", True), ("box", True)]
     later = digest(moved.store, "demo", Period.DAILY, now + timedelta(days=1))
     assert [alert.machine for alert in later.open] == ["<other>"]
     assert (later.new, later.resolved) == ((), ())
-    message = compose_digest(told, "https://perf.example.org")
+    message = compose_digest(summary, "https://perf.example.org")
     assert message.title == "demo, daily: 2 new, 0 still open, 1 resolved, 0 health alerts"
     assert "+30.0 %" in message.text
     assert message.html is not None

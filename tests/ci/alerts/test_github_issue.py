@@ -92,9 +92,9 @@ def test_an_end_without_an_issue_makes_none(server: GitHubServer, destination: D
     assert server.issues == []
 
 
-def test_what_github_refuses_is_said_and_without_the_token(server: GitHubServer, destination: Destination) -> None:
+def test_a_refusal_by_github_is_reported_without_the_token(server: GitHubServer, destination: Destination) -> None:
     server.answer = 403
-    with pytest.raises(DeliveryError, match="GitHub answered 403 for o/r: told to") as raised:
+    with pytest.raises(DeliveryError, match="GitHub answered 403 for o/r: as configured") as raised:
         deliver(message(), destination, "s3cr3t", None)
     assert "s3cr3t" not in str(raised.value)
 
@@ -124,7 +124,7 @@ def test_a_single_failure_of_github_is_retried(
 
 
 @pytest.mark.parametrize(("headers", "wait_s"), [({"Retry-After": "90"}, 90.0), ({}, 60.0)])
-def test_how_long_github_wants_to_be_left_alone_is_handed_on(
+def test_githubs_retry_after_is_passed_on(
     server: GitHubServer, destination: Destination, headers: dict[str, str], wait_s: float
 ) -> None:
     server.answer, server.answer_headers = 429, headers

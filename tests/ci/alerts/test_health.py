@@ -27,22 +27,24 @@ OTHER = "suite.Other.track_latency"
 After = Callable[..., datetime]
 
 
-def told(inbox: Inbox) -> list[tuple[str, str]]:
+def reported(inbox: Inbox) -> list[tuple[str, str]]:
     return [(message["event"], message["action"]) for message in inbox.received]
 
 
-def test_a_machine_that_falls_silent_is_told_once_and_its_return_too(scene: Scene, inbox: Inbox, after: After) -> None:
+def test_a_machine_that_falls_silent_is_reported_once_and_its_return_too(
+    scene: Scene, inbox: Inbox, after: After
+) -> None:
     scene.measure(STEADY)
     scene.look(now=after(9, hours=20), health=True)
     assert inbox.received == []
     for days in (3, 4):
         scene.look(now=after(9, days=days), health=True)
-    assert told(inbox) == [("missing data", "opened")]
+    assert reported(inbox) == [("missing data", "opened")]
     assert "no results for 3 days" in inbox.received[0]["title"]
     scene.runs += 60 * 24 * 4
     scene.measure([1.0], first=100)
     scene.look(now=after(101), health=True)
-    assert told(inbox) == [("missing data", "opened"), ("missing data", "resolved")]
+    assert reported(inbox) == [("missing data", "opened"), ("missing data", "resolved")]
     assert inbox.received[0]["thread"] == inbox.received[1]["thread"]
     (alert,) = alerts(scene.store, "demo", kinds=HEALTH_KINDS)
     assert alert.resolved is not None
@@ -69,7 +71,7 @@ def test_a_benchmark_that_is_measured_no_more_is_missed(scene: Scene, inbox: Inb
     scene.asv.load(scene.store)
     for _ in range(2):
         scene.look(now=after(20), health=True)
-    assert told(inbox) == [("missing data", "opened")] * len(told(inbox))
+    assert reported(inbox) == [("missing data", "opened")] * len(reported(inbox))
     assert [message["kernel"] for message in inbox.received if message["kernel"]] == ["suite"]
     assert f"{OTHER} is no longer measured" in next(m["title"] for m in inbox.received if m["kernel"])
 
@@ -96,7 +98,7 @@ def test_a_plain_asv_projects_kernel_is_its_module_for_routes_rules_and_owners_a
     with listening() as rest:
         scene.to, scene.environment = (), {"SORT": inbox.url, "REST": rest.url}
         scene.look(now=after(20), health=True)
-        assert {event for event, _ in told(inbox)} == {"regression", "missing data"}
+        assert {event for event, _ in reported(inbox)} == {"regression", "missing data"}
         assert all(message["owners"] == ["@org/sort"] for message in inbox.received)
         assert {row["benchmark"] for message in inbox.received for row in message.get("regressions", ())} >= {slow}
         assert stopped not in str(rest.received)
@@ -118,22 +120,24 @@ def suite(scene: Scene) -> Suite:
     return found
 
 
-def test_a_kernel_with_a_wrong_result_is_told_until_it_has_a_number(scene: Scene, inbox: Inbox, suite: Suite) -> None:
+def test_a_kernel_with_a_wrong_result_is_reported_until_it_has_a_number(
+    scene: Scene, inbox: Inbox, suite: Suite
+) -> None:
     assert inbox.received == []
     suite.commit(12, status="failed", reason="relative error 1.13e-02 exceeds 8e-03", failure="wrong result")
     scene.asv.load(scene.store)
     for _ in range(2):
         scene.look(now=at(13), health=True)
-    assert told(inbox) == [("failed check", "opened")]
+    assert reported(inbox) == [("failed check", "opened")]
     assert inbox.received[0]["kernel"] == "rope"
     assert "10 benchmarks give wrong results (relative error 1.13e-02 exceeds 8e-03)" in inbox.received[0]["title"]
     suite.commit(13)
     scene.asv.load(scene.store)
     scene.look(now=at(14), health=True)
-    assert told(inbox) == [("failed check", "opened"), ("failed check", "resolved")]
+    assert reported(inbox) == [("failed check", "opened"), ("failed check", "resolved")]
 
 
-def test_a_health_alert_names_whom_a_rule_names_for_its_series(scene: Scene, inbox: Inbox, suite: Suite) -> None:
+def test_a_health_alert_names_the_owners_of_its_series(scene: Scene, inbox: Inbox, suite: Suite) -> None:
     scene.rules = (LimitRule(kernel=("rope",), parameters={"dtype": ("fp16",)}, owners=("@org/rope",)),)
     suite.commit(12, status="failed", failure="wrong result")
     scene.asv.load(scene.store)
@@ -145,16 +149,16 @@ def test_a_kernel_that_crashes_has_no_number_and_failed_no_check(scene: Scene, i
     suite.commit(12, status="failed", reason="the worker died with signal 6", failure="crash")
     scene.asv.load(scene.store)
     scene.look(now=at(13), health=True)
-    assert told(inbox) == [("no number", "opened")]
+    assert reported(inbox) == [("no number", "opened")]
     assert "rope: 10 benchmarks give no number (the worker died with signal 6)" in inbox.received[0]["title"]
     suite.commit(13, status="failed", reason="it wrote over its inputs", failure="wrong result")
     scene.asv.load(scene.store)
     scene.look(now=at(14), health=True)
-    assert sorted(told(inbox)[1:]) == [("failed check", "opened"), ("no number", "resolved")]
+    assert sorted(reported(inbox)[1:]) == [("failed check", "opened"), ("no number", "resolved")]
 
 
 @pytest.mark.parametrize("state", [AlertState.EXPECTED, AlertState.FALSE_ALARM])
-def test_of_what_people_expect_nothing_more_is_told_until_it_comes_again(
+def test_an_expected_health_alert_sends_nothing_until_it_recurs(
     scene: Scene, inbox: Inbox, suite: Suite, state: AlertState
 ) -> None:
     def fail(commit: int, at_hour: int) -> None:
@@ -177,37 +181,39 @@ def test_of_what_people_expect_nothing_more_is_told_until_it_comes_again(
     assert (len(alert.finding.members), alert.state) == (11, state)
     number(14, 15)
     assert health_alerts(scene.store, "demo") == ()
-    assert told(inbox) == [("failed check", "opened")]
+    assert reported(inbox) == [("failed check", "opened")]
     fail(15, 16)
-    assert told(inbox) == [("failed check", "opened")] * 2
+    assert reported(inbox) == [("failed check", "opened")] * 2
 
 
 def test_a_runner_with_many_invalid_numbers_is_not_trusted(scene: Scene, inbox: Inbox, suite: Suite) -> None:
     suite.commit(12, status="invalid", reason="throttled by heat for 0.4 s")
     scene.asv.load(scene.store)
     scene.look(now=at(13), health=True)
-    assert told(inbox) == [("unhealthy runner", "opened")]
+    assert reported(inbox) == [("unhealthy runner", "opened")]
     assert inbox.received[0]["lines"] == ["10 of 10 (100 %) newest numbers are invalid: throttled by heat for 0.4 s"]
     suite.commit(13)
     scene.asv.load(scene.store)
     scene.look(now=at(14), health=True)
-    assert told(inbox)[1:] == [("unhealthy runner", "resolved")]
+    assert reported(inbox)[1:] == [("unhealthy runner", "resolved")]
 
 
-def test_what_the_machine_did_is_told_of_the_machine_and_of_no_commit(scene: Scene, inbox: Inbox, suite: Suite) -> None:
+def test_what_the_machine_did_is_reported_for_the_machine_and_for_no_commit(
+    scene: Scene, inbox: Inbox, suite: Suite
+) -> None:
     slower = dict.fromkeys(("warpwatch", "eager", TRIAD, MATMUL), 1.1)
     for number in range(12, 24):
         suite.commit(number, slower)
     scene.asv.load(scene.store)
     for _ in range(2):
         scene.look(now=at(24), health=True)
-    assert told(inbox) == [("unhealthy runner", "opened")]
+    assert reported(inbox) == [("unhealthy runner", "opened")]
     assert f"10 series shifted with the machine at {hash_of(12)[:8]}" in inbox.received[0]["lines"][0]
     for number in range(24, 36):
         suite.commit(number)
     scene.asv.load(scene.store)
     scene.look(now=at(36), health=True)
-    assert told(inbox) == [("unhealthy runner", "opened"), ("unhealthy runner", "resolved")]
+    assert reported(inbox) == [("unhealthy runner", "opened"), ("unhealthy runner", "resolved")]
 
 
 def test_throttling_and_false_alarms_count_by_what_is_sure_of_them() -> None:

@@ -133,9 +133,9 @@ def _messages(store: Store, regression: Regression, evil: str) -> Iterator[Messa
     for action in (Action.OPENED, Action.RESOLVED):
         content = health_content("demo", finding, action=action, dashboard_url=DASHBOARD)
         yield compose(content, thread="t", number=1, action=action)
-    told = digest(store, "demo", Period.DAILY, datetime.now(UTC))
-    health = tuple(replace(each, finding=finding) for each in told.health)
-    yield compose_digest(replace(told, new=(alert,), worst=((alert, series[0]),), health=health), DASHBOARD)
+    period = digest(store, "demo", Period.DAILY, datetime.now(UTC))
+    health = tuple(replace(each, finding=finding) for each in period.health)
+    yield compose_digest(replace(period, new=(alert,), worst=((alert, series[0]),), health=health), DASHBOARD)
 
 
 def compose_first(content: Content) -> Message:

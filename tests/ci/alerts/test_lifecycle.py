@@ -1,4 +1,4 @@
-"""An alert from its opening to its end: told once, updated, resolved by itself, and left alone where people decided."""
+"""An alert from its opening to its end: sent once, updated, resolved by itself, and left alone where people decided."""
 
 import sqlite3
 import sys
@@ -104,7 +104,7 @@ def test_while_a_bisect_measures_in_between_a_change_stays_the_alert_s_own(scene
     scene.measure(STEADY)
     scene.measure(SLOW, first=100)
     scene.look()
-    scene.measure([1.3], first=20)  # its first run is off, and the range is told to end there
+    scene.measure([1.3], first=20)  # its first run is off, and the reported range ends there
     scene.look()
     scene.measure([1.0, 1.01, 0.99, 1.0, 1.01, 1.0, 0.99, 1.0], first=21)
     for _ in range(2):
@@ -190,7 +190,7 @@ def test_what_a_person_resolved_does_not_return(scene: Scene, inbox: Inbox) -> N
     assert the_alert(scene).state is AlertState.RESOLVED
 
 
-def test_whoever_triaged_first_gets_no_message_later(scene: Scene, inbox: Inbox) -> None:
+def test_a_regression_triaged_before_its_alert_sends_no_message(scene: Scene, inbox: Inbox) -> None:
     scene.measure([*STEADY, *SLOW])
     decide(scene, AlertState.ACKNOWLEDGED)
     scene.measure(STEADY, first=20)

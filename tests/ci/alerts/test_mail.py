@@ -21,7 +21,7 @@ from warpwatch.dashboard.store.outbox import undelivered
 
 
 class Mailbox:
-    """What came, for whom; it knows some recipients no more, and may be out of order."""
+    """Received mails and their recipients; it refuses some recipients, and may be out of order."""
 
     def __init__(self) -> None:
         self.mails: list[EmailMessage] = []
@@ -93,7 +93,7 @@ def test_an_alert_and_its_end_are_one_thread_of_mails_under_names_that_stay(
     assert "First bad commit 0000000a" in opened.get_content()
 
 
-def test_all_recipients_get_one_mail_and_one_that_is_refused_is_told(mailbox: Mailbox, port: int) -> None:
+def test_all_recipients_get_one_mail_and_a_refused_one_is_reported(mailbox: Mailbox, port: int) -> None:
     to = "ann@kernels.org,gone@kernels.org"
     address = f"mailto://watch:s3cr3t@127.0.0.1:{port}?from=watch@kernels.org&to={to}&cc=bo@kernels.org"
     done = deliver(message(html="<p>text</p>"), address)
@@ -115,7 +115,7 @@ def test_a_mail_that_was_taken_is_not_sent_again_for_what_comes_after_it(mailbox
     assert len(mailbox.mails) == 1
 
 
-def test_what_the_server_says_is_told_without_the_password(mailbox: Mailbox, port: int) -> None:
+def test_the_servers_answer_is_reported_without_the_password(mailbox: Mailbox, port: int) -> None:
     with pytest.raises(DeliveryError, match="535") as wrong:
         deliver(message(), f"mailto://watch:wr0ng@127.0.0.1:{port}?from=watch@kernels.org&to=ann@kernels.org")
     assert "wr0ng" not in str(wrong.value)

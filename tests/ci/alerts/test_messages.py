@@ -16,7 +16,7 @@ from warpwatch.dashboard.store import Store, queries
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> list[Message]:
+def messages(tmp_path_factory: pytest.TempPathFactory) -> list[Message]:
     """Of attention that got slower on one machine with more registers."""
     folder = tmp_path_factory.mktemp("recorded")
     repository, results = write_recorded(folder)
@@ -32,8 +32,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[Message]:
     return scan.result.messages
 
 
-def test_an_alert_carries_the_compiled_code_s_difference(told: list[Message]) -> None:
-    (message,) = [each for each in told if each.payload["machine"] == "runner-t4"]
+def test_an_alert_carries_the_compiled_code_s_difference(messages: list[Message]) -> None:
+    (message,) = [each for each in messages if each.payload["machine"] == "runner-t4"]
     assert "flash_attention_kernel" in message.text
     assert "registers 96 → 128" in message.text
     assert any("registers 96 → 128" in line for line in message.payload["compiled_code"])
@@ -42,9 +42,9 @@ def test_an_alert_carries_the_compiled_code_s_difference(told: list[Message]) ->
     assert message.text.rstrip().endswith(message.payload["first_bad_commit"]["hash"])
 
 
-def test_what_others_wrote_is_no_markdown(told: list[Message]) -> None:
-    """A subject that mentions somebody pings nobody, and a template's <half> is no HTML."""
-    (message,) = [each for each in told if each.payload["machine"] == "runner-t4"]
+def test_what_others_wrote_is_no_markdown(messages: list[Message]) -> None:
+    """A subject that mentions a user notifies no one, and a template's <half> is no HTML."""
+    (message,) = [each for each in messages if each.payload["machine"] == "runner-t4"]
     subject = message.payload["first_bad_commit"]["subject"]
     assert f"“`{subject}`”" in message.text
     lines = [line for line in message.text.splitlines() if line.startswith("- ")]

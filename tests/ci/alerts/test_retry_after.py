@@ -1,4 +1,4 @@
-"""A destination that asks to be left alone is, by every message and every command, for as long as it asks."""
+"""The Retry-After of a destination is respected by every message and every command, for its whole length."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime

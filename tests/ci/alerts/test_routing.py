@@ -53,13 +53,13 @@ def test_the_owners_of_a_kernel_are_those_of_its_sources(main: MainBranch) -> No
     assert set(owners.of("rope")) == {"@ann", "@org/rope", "@org/all"}
     assert set(owners.of("benchmarks.rope")) == set(owners.of("rope"))
     assert owners.of("attention") == ("bo@kernels.org",)
-    assert owners.of("gelu") == ()  # whose last line names nobody
+    assert owners.of("gelu") == ()  # whose last line names no owner
     assert owners.of("unheard_of") == ()
     named = Owners(AlertsTable(sources={"flash_*": ("kernels/csrc/rope/",)}), main)
     assert named.of("flash_attention") == ("@ann", "@org/rope")
 
 
-def test_a_rule_says_who_answers_and_code_owners_for_the_rest(store: Store, asv: AsvResults, main: MainBranch) -> None:
+def test_a_rule_names_owners_and_code_owners_the_rest(store: Store, asv: AsvResults, main: MainBranch) -> None:
     for name in ("rope.Rope.track_latency", "attention.Attention.track_latency", "gelu.Gelu.track_latency"):
         asv.benchmark(name)
     names = ("rope.Rope.track_latency", "attention.Attention.track_latency", "gelu.Gelu.track_latency")
@@ -91,7 +91,7 @@ def test_a_rule_says_who_answers_and_code_owners_for_the_rest(store: Store, asv:
     assert owners.owners_of_series([series["attention"], series["rope"]], {})[:2] == ("@second", "@ann")
 
 
-def test_alerts_go_to_whom_a_rule_names(scene: Scene) -> None:
+def test_alerts_go_to_the_owners_of_a_rule(scene: Scene) -> None:
     rules = parse_policy('[[rule]]\nbenchmark = "*"\nowners = ["@org/suite"]', "warpwatch.toml").rule
     with listening() as theirs:
         scene.policy = AlertsTable(
@@ -174,7 +174,7 @@ def test_an_alert_goes_where_its_kernel_s_route_leads_and_its_address_stays_out_
         ('[alerts]\ndigest = "hourly"', '"daily", "weekly" or "none"'),
     ],
 )
-def test_a_fault_of_the_file_is_told_by_table_and_key(text: str, said: str) -> None:
+def test_a_fault_of_the_file_is_reported_by_table_and_key(text: str, said: str) -> None:
     with pytest.raises(PolicyError, match=said):
         parse_policy(text, "warpwatch.toml")
 
@@ -208,7 +208,7 @@ def test_a_destination_is_called_by_what_is_no_secret_of_its_address(address: st
     assert address_names([rotated]) == {name: rotated}
 
 
-def test_addresses_that_differ_in_secrets_alone_are_told_apart_by_their_order() -> None:
+def test_addresses_that_differ_in_secrets_alone_are_distinguished_by_their_order() -> None:
     first, second, third = (f"https://hooks.slack.com/services/{which}" for which in "abc")
     names = ["https://hooks.slack.com", "https://hooks.slack.com (2)"]
     assert list(address_names([first, second, first])) == names

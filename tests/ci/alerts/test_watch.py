@@ -55,7 +55,7 @@ def address(scene: Scene) -> str:
     return scene.store.url.render_as_string(hide_password=False)
 
 
-def test_it_analyses_what_comes_in_tells_it_and_ends_when_asked(scene: Scene, folder: Path, inbox: Inbox) -> None:
+def test_it_analyses_new_results_sends_alerts_and_ends_on_a_signal(scene: Scene, folder: Path, inbox: Inbox) -> None:
     scene.measure([*STEADY, *SLOW], load=False)
     import_results(scene.store, open_folder(scene.asv.folder, project="demo"))  # as an upload: nothing is analysed yet
     with (folder / "log").open("w") as log:
@@ -77,7 +77,7 @@ def test_it_analyses_what_comes_in_tells_it_and_ends_when_asked(scene: Scene, fo
     assert "1 new, 2 sent" in said
 
 
-def test_a_policy_file_s_destination_wants_its_secret(scene: Scene, folder: Path, inbox: Inbox) -> None:
+def test_a_policy_file_s_destination_requires_its_secret(scene: Scene, folder: Path, inbox: Inbox) -> None:
     scene.measure([*STEADY, *SLOW])
     without = run(scene, folder, "alert")
     assert without.returncode == 2
@@ -95,7 +95,7 @@ def test_a_policy_file_s_destination_wants_its_secret(scene: Scene, folder: Path
     assert "weekly: 1 new" in printed.stdout
 
 
-def test_an_alert_that_no_route_takes_is_said(scene: Scene, folder: Path, inbox: Inbox) -> None:
+def test_an_alert_that_no_route_takes_is_reported(scene: Scene, folder: Path, inbox: Inbox) -> None:
     policy = POLICY.replace('to = ["hook"]', "") + '\n[[alerts.route]]\nkernel = "other"\nto = ["hook"]\n'
     (folder / "warpwatch.toml").write_text(policy)
     scene.measure([*STEADY, *SLOW])
@@ -107,7 +107,7 @@ def test_an_alert_that_no_route_takes_is_said(scene: Scene, folder: Path, inbox:
 
 
 @pytest.mark.parametrize(("asked", "hours"), [("3600", 1), ("315360000", 24)])
-def test_a_destination_that_asks_for_time_gets_it(scene: Scene, inbox: Inbox, asked: str, hours: int) -> None:
+def test_a_destinations_retry_after_is_respected(scene: Scene, inbox: Inbox, asked: str, hours: int) -> None:
     scene.measure([*STEADY, *SLOW])
     scene.measure([*STEADY, *SLOW], name=OTHER, machine="another")
     inbox.answer, inbox.retry_after = 429, asked

@@ -1,4 +1,4 @@
-"""An HTTP server on this machine that holds every request to what a forge published, and fails as it is told.
+"""An HTTP server on this machine that checks every request against what a forge published, and fails as configured.
 
 A request that the published description does not know is answered 400 and kept in `faults`, which a test wants empty.
 """

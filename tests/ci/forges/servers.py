@@ -30,7 +30,7 @@ class Conversation:
     posted: dict[int, PostedComment] = field(default_factory=dict)
     next_id: int = 100
 
-    def say(self, author: str, body: str, created: datetime | None = None) -> int:
+    def comment(self, author: str, body: str, created: datetime | None = None) -> int:
         """A further comment."""
         self.next_id += 1
         moment = created or _START + timedelta(seconds=self.next_id)
@@ -82,7 +82,7 @@ class GitHubServer(ForgeServer):
             self.talk.edit(number, request.body["body"])
             return 200, self._comment(request.example, number), {}
         if method == "post":
-            number = self.talk.say(self.talk.me or BOT, request.body["body"])
+            number = self.talk.comment(self.talk.me or BOT, request.body["body"])
             return 201, self._comment(request.example, number), {}
         page, each = int(request.query.get("page", 1)), int(request.query.get("per_page", 30))
         numbers = sorted(self.talk.posted)
@@ -153,7 +153,7 @@ class GitLabServer(ForgeServer):
             self.talk.edit(number, request.body["body"])
             return 200, self._note(request.example, number), {}
         if method == "post":
-            return 201, self._note(request.example, self.talk.say(str(self.talk.me), request.body["body"])), {}
+            return 201, self._note(request.example, self.talk.comment(str(self.talk.me), request.body["body"])), {}
         page, each = int(request.query.get("page", 1)), int(request.query.get("per_page", 20))
         numbers = sorted(self.talk.posted, reverse=request.query.get("sort", "desc") == "desc")
         links = {"X-Page": str(page), "X-Per-Page": str(each)}

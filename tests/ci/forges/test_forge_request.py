@@ -32,12 +32,12 @@ def waits(
     """The pauses until an answer comes that is fine, after so many that are not."""
     left, paused = [None] * times, list[float]()
 
-    def ask() -> None:
+    def send() -> None:
         if left:
             left.pop()
             answered(status, headers, text)
 
-    with_retries(ask, sleep=paused.append, total_s=total_s)
+    with_retries(send, sleep=paused.append, total_s=total_s)
     return paused
 
 

@@ -1,4 +1,4 @@
-"""Regressions accepted in replies: by whom, of which head, and what of it an artefact says then."""
+"""Regressions accepted in replies: by which users, for which head, and what an artefact then contains of it."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -31,8 +31,8 @@ def _replies(forge: Forge, head: str = HEAD) -> tuple[list[Acceptance], list[str
 
 
 def test_replies_of_users_with_write_access_count(reported: Forge) -> None:
-    number = reported.talk.say("ann", "Fine.\r\n/warpwatch accept rope* <= 5 % twice as exact\r\n", LATER)
-    reported.talk.say("ann", "/warpwatch accept *attention* worth it", LATER)
+    number = reported.talk.comment("ann", "Fine.\r\n/warpwatch accept rope* <= 5 % twice as exact\r\n", LATER)
+    reported.talk.comment("ann", "/warpwatch accept *attention* worth it", LATER)
     (first, second), refused = _replies(reported)
     assert (first.pattern, first.reason, first.by, first.at_most) == ("rope*", "twice as exact", "ann", 0.05)
     assert first.source == f"comment {number}"
@@ -42,7 +42,7 @@ def test_replies_of_users_with_write_access_count(reported: Forge) -> None:
 
 @pytest.mark.parametrize("arguments", ["* <= 0 % fine", "*", "", "rope* <= 5 %", "g" * 300 + " fine"])
 def test_an_incomplete_reply_is_refused_with_the_syntax(reported: Forge, arguments: str) -> None:
-    reported.talk.say("ann", f"/warpwatch accept {arguments}", LATER)
+    reported.talk.comment("ann", f"/warpwatch accept {arguments}", LATER)
     found, (refused,) = _replies(reported)
     assert found == []
     assert "expected /warpwatch accept <glob>" in refused
@@ -50,7 +50,7 @@ def test_an_incomplete_reply_is_refused_with_the_syntax(reported: Forge, argumen
 
 @pytest.mark.parametrize("who", ["bob", "stranger"])
 def test_replies_of_other_users_are_refused(reported: Forge, who: str) -> None:
-    reported.talk.say(who, "/warpwatch accept * please", LATER)
+    reported.talk.comment(who, "/warpwatch accept * please", LATER)
     found, (refused,) = _replies(reported)
     assert found == []
     assert f"{who} (comment" in refused
@@ -58,7 +58,7 @@ def test_replies_of_other_users_are_refused(reported: Forge, who: str) -> None:
 
 
 def test_replies_to_an_earlier_head_expire(reported: Forge) -> None:
-    reported.talk.say("ann", "/warpwatch accept * fine", datetime.now(UTC) - timedelta(days=1))
+    reported.talk.comment("ann", "/warpwatch accept * fine", datetime.now(UTC) - timedelta(days=1))
     reported.talk.head = NEWER
     put_comment(reported.thread(), NEWER, "regressed by far more")
     found, (refused,) = _replies(reported, NEWER)
@@ -73,7 +73,7 @@ def test_expired_replies_are_noted_if_they_would_cover_a_blocking_row(reported: 
         ("bob", "* please"),
         ("ann", "*"),
     ):
-        reported.talk.say(who, f"/warpwatch accept {arguments}", datetime.now(UTC) - timedelta(days=1))
+        reported.talk.comment(who, f"/warpwatch accept {arguments}", datetime.now(UTC) - timedelta(days=1))
     reported.talk.head = NEWER
     put_comment(reported.thread(), NEWER, "regressed again")
     found = replies_of(reported.thread(), NEWER)
@@ -88,7 +88,7 @@ def test_expired_replies_are_noted_if_they_would_cover_a_blocking_row(reported: 
 
 
 def test_an_updated_report_keeps_replies_to_its_head(reported: Forge) -> None:
-    reported.talk.say("ann", "/warpwatch accept * fine", LATER)
+    reported.talk.comment("ann", "/warpwatch accept * fine", LATER)
     put_comment(reported.thread(), HEAD, "accepted")
     found, refused = _replies(reported)
     assert (len(found), refused) == (1, [])
@@ -105,7 +105,7 @@ def test_an_updated_report_keeps_replies_to_its_head(reported: Forge) -> None:
     ],
 )
 def test_quoted_text_and_code_are_no_commands(reported: Forge, text: str) -> None:
-    reported.talk.say("ann", text, LATER)
+    reported.talk.comment("ann", text, LATER)
     assert _replies(reported) == ([], [])
 
 

@@ -21,7 +21,7 @@ from warpwatch.dashboard.model.verdict import Verdict
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """An artefact of a regression, and of rows of every other kind but what nobody can accept."""
+    """An artefact of a regression, and of rows of every other kind except those that cannot be accepted."""
     rows = tuple(row for row in FULL.rows if row.verdict is not Verdict.INVALID)
     write_artefact(FULL.model_copy(update={"rows": rows}), tmp_path / "gate.json")
     return tmp_path / "gate.json"
@@ -89,8 +89,8 @@ def test_replies_change_the_reported_verdict(forge: Forge, file: Path) -> None:
     assert _run(forge, *words).exit_code == 0
     assert _run(forge, *words, "--fail-if-blocking").exit_code == 4
     later = datetime.now(UTC) + timedelta(hours=1)
-    forge.talk.say("ann", "/warpwatch accept rope twice as exact", later)
-    forge.talk.say("bob", "/warpwatch accept * please", later)
+    forge.talk.comment("ann", "/warpwatch accept rope twice as exact", later)
+    forge.talk.comment("bob", "/warpwatch accept * please", later)
     done = _run(forge, *words, "--fail-if-blocking")
     assert done.exit_code == 0, done.output
     assert "reply ignored: bob" in done.output

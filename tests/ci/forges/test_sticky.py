@@ -41,11 +41,11 @@ def test_line_ends_and_blanks_that_a_forge_changes_are_no_change(forge: Forge) -
 def test_it_is_found_among_hundreds_and_a_strangers_marker_is_left_alone(forge: Forge) -> None:
     assert _put(forge) is PostOutcome.CREATED
     (ours,) = forge.talk.mine()
-    forged = forge.talk.say("stranger", ours)
-    first = forge.talk.say("early", "first")
+    forged = forge.talk.comment("stranger", ours)
+    first = forge.talk.comment("early", "first")
     forge.talk.posted[1] = forge.talk.posted.pop(first)  # older than ours
     for number in range(250):
-        forge.talk.say("someone", f"comment {number}")
+        forge.talk.comment("someone", f"comment {number}")
     (number,) = [number for number, posted in forge.talk.posted.items() if posted.body == ours and number != forged]
     forge.talk.posted[900] = forge.talk.posted.pop(number)  # on the last page
     assert _put(forge, "later") is PostOutcome.UPDATED

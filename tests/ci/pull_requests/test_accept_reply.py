@@ -1,4 +1,4 @@
-"""A maintainer accepts by reply: comment and checks follow from what was measured, and from nobody else's word."""
+"""A maintainer accepts by reply: comment and checks follow from what was measured alone."""
 
 import json
 
@@ -22,7 +22,7 @@ def call(*words):
 
 @pytest.fixture
 def regressed(hub, monkeypatch):
-    """Pull request 7 with a regression that was measured, told and concluded by run 4711; its newest commit."""
+    """Pull request 7 with a regression that run 4711 measured, reported and concluded; its newest commit."""
     base = hub.commit({"kernel.cu": "// one\n"})
     head = hub.commit({"kernel.cu": "// two\n"}, base, branch="topic")
     hub.server.add_pull(7, head=head, base=base)
@@ -32,12 +32,12 @@ def regressed(hub, monkeypatch):
     (folder / "gate-gpu-t4.json").write_text(measured.model_dump_json())
     hub.run_for("workflow_run", {})
     monkeypatch.setenv("GITHUB_RUN_ID", RUN)
-    tell(hub, head)
+    report(hub, head)
     assert conclusions(hub) == {"failure"}
     return head
 
 
-def tell(hub, head, *run):
+def report(hub, head, *run):
     """The steps of the workflow after the first."""
     common = ["--pull-request", "7", "--head", head]
     call("forge", "report-gate", hub.folder / "found/gate-gpu-t4.json", "--to", "github", "--replies", *common)
@@ -50,7 +50,7 @@ def conclusions(hub):
     return set({each["name"]: each["conclusion"] for each in hub.server.check_runs.values()}.values())
 
 
-def say(hub, words=WORD, author="ada", action="created"):
+def post_comment(hub, words=WORD, author="ada", action="created"):
     """In a comment that stands there; what the job's first step says and leaves for the others."""
     number = max(hub.server.comments) + 1
     hub.server.comments[number] = {
@@ -66,22 +66,22 @@ def say(hub, words=WORD, author="ada", action="created"):
 
 
 def test_an_accepted_regression_no_longer_fails(hub, regressed, monkeypatch):
-    _, found = say(hub)
+    _, found = post_comment(hub)
     assert found == {"pull": "7", "head": regressed, "run": RUN}
     monkeypatch.setenv("GITHUB_RUN_ID", "9999")  # the reply's own run has no artefacts
-    tell(hub, found["head"], "--run", found["run"])
+    report(hub, found["head"], "--run", found["run"])
     assert conclusions(hub) == {"success"}
     assert "accepted" in hub.server.comments[1]["body"]
     assert hub.server.bodies("POST", "/issues/comments/2/reactions") == [{"content": "+1"}]
-    assert say(hub)[1]["run"] == RUN
+    assert post_comment(hub)[1]["run"] == RUN
 
 
 def test_a_deleted_reply_no_longer_counts(hub, regressed):
-    say(hub)
-    tell(hub, regressed)
+    post_comment(hub)
+    report(hub, regressed)
     assert conclusions(hub) == {"success"}
     del hub.server.comments[2]
-    tell(hub, regressed)
+    report(hub, regressed)
     assert conclusions(hub) == {"failure"}
 
 
@@ -94,7 +94,7 @@ def test_a_deleted_reply_no_longer_counts(hub, regressed):
     ],
 )
 def test_invalid_commands_are_answered_and_change_nothing(words, author, answer, hub, regressed):
-    _, found = say(hub, words, author)
+    _, found = post_comment(hub, words, author)
     assert found == {}
     [reply] = hub.server.bodies("POST", "/issues/7/comments")[1:]
     assert answer in reply["body"]
@@ -104,7 +104,7 @@ def test_invalid_commands_are_answered_and_change_nothing(words, author, answer,
 def test_an_unmeasured_commit_cannot_be_accepted(hub, regressed):
     newer = hub.commit({"kernel.cu": "// three\n"}, regressed, branch="topic")
     hub.server.pulls[7]["head"]["sha"] = newer
-    output, found = say(hub)
+    output, found = post_comment(hub)
     assert found == {}
     assert f"{newer} is not measured yet" in output
 
@@ -112,7 +112,7 @@ def test_an_unmeasured_commit_cannot_be_accepted(hub, regressed):
 def test_a_check_of_that_name_by_another_application_leads_nowhere(hub, regressed):
     for each in hub.server.check_runs.values():
         each["app"] = {"slug": "eves-app"}
-    assert "is not measured yet" in say(hub)[0]
+    assert "is not measured yet" in post_comment(hub)[0]
 
 
 def test_a_commit_that_was_passed_over_stays_so(hub, regressed):
@@ -130,7 +130,7 @@ def test_a_commit_that_was_passed_over_stays_so(hub, regressed):
         "--state",
         "skip",
     )
-    assert "is not measured yet" in say(hub)[0]
+    assert "is not measured yet" in post_comment(hub)[0]
 
 
 @pytest.mark.parametrize(
@@ -139,24 +139,24 @@ def test_a_commit_that_was_passed_over_stays_so(hub, regressed):
 )
 def test_other_comments_cause_no_request(words, action, hub, regressed):
     before = len(hub.server.requests)
-    assert "no `/warpwatch accept`" in say(hub, words, action=action)[0]
+    assert "no `/warpwatch accept`" in post_comment(hub, words, action=action)[0]
     assert len(hub.server.requests) == before
 
 
 def test_nothing_is_accepted_on_a_closed_pull_request(hub, regressed):
     hub.server.pulls[7]["state"] = "closed"
-    assert "is not open" in say(hub)[0]
+    assert "is not open" in post_comment(hub)[0]
 
 
 def test_a_check_run_of_no_application_leads_nowhere(hub, regressed):
     for each in hub.server.check_runs.values():
         each["app"] = None
-    assert "is not measured yet" in say(hub)[0]
+    assert "is not measured yet" in post_comment(hub)[0]
 
 
 def test_a_failing_github_is_retried_and_then_reported(hub, regressed, pauses):
     hub.server.failing = {r"GET /commits/.*": [502, 503]}
-    assert say(hub)[1]["run"] == RUN
+    assert post_comment(hub)[1]["run"] == RUN
     hub.server.failing = {r"GET /commits/.*": [502] * 20}
     (hub.folder / "output").unlink()
     number = max(hub.server.comments) + 1
@@ -172,4 +172,4 @@ def test_an_acceptance_uses_the_earlier_run_while_a_new_one_measures(hub, regres
     newest = hub.server.check_runs[max(hub.server.check_runs)]
     again = {**newest, "id": 99, "status": "in_progress", "external_id": "f" * 64}
     hub.server.check_runs[99] = again
-    assert say(hub)[1]["run"] == RUN
+    assert post_comment(hub)[1]["run"] == RUN

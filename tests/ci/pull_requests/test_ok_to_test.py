@@ -8,7 +8,7 @@ from warpwatch.ci.cli import main
 COMMENT = 555
 
 
-def say(hub, words, author="ada", **more):
+def comment(hub, words, author="ada", **more):
     payload = {
         "action": "created",
         "comment": {"id": COMMENT, "body": words, "user": {"login": author}, "author_association": "OWNER"},
@@ -28,7 +28,7 @@ def fork(hub):
 
 
 def test_the_named_commit_is_copied_and_measured_by_the_default_branchs_workflow(hub, fork):
-    done = say(hub, f"/ok to test {fork}\nlooks fine")
+    done = comment(hub, f"/ok to test {fork}\nlooks fine")
     assert done.exit_code == 0, done.output
     assert hub.server.branch("pull-request/7") == fork
     started = hub.server.bodies("POST", "/actions/workflows/perf-pr.yml/dispatches")
@@ -37,10 +37,10 @@ def test_the_named_commit_is_copied_and_measured_by_the_default_branchs_workflow
 
 
 def test_a_second_approval_moves_the_branch(hub, fork):
-    say(hub, f"/ok to test {fork}")
+    comment(hub, f"/ok to test {fork}")
     newer = hub.commit({"kernel.cu": "// three\n"}, fork, branch=None)
     hub.server.pulls[7]["head"]["sha"] = newer
-    assert say(hub, f"/ok to test {newer}").exit_code == 0
+    assert comment(hub, f"/ok to test {newer}").exit_code == 0
     assert hub.server.branch("pull-request/7") == newer
 
 
@@ -58,7 +58,7 @@ def test_a_second_approval_moves_the_branch(hub, fork):
 )
 def test_invalid_approvals_are_answered_and_start_nothing(words, author, message, hub, fork):
     said_words = words.format(head=fork, short=fork[:12], upper=fork.upper(), other="c" * 40)
-    done = say(hub, said_words, author)
+    done = comment(hub, said_words, author)
     assert done.exit_code == 0, done.output
     assert hub.server.branch("pull-request/7") is None
     assert not hub.server.bodies("POST", "/actions/.*")
@@ -69,7 +69,7 @@ def test_invalid_approvals_are_answered_and_start_nothing(words, author, message
 
 def test_a_closed_pull_request_is_not_measured(hub, fork):
     hub.server.pulls[7]["state"] = "closed"
-    say(hub, f"/ok to test {fork}")
+    comment(hub, f"/ok to test {fork}")
     assert hub.server.branch("pull-request/7") is None
 
 
@@ -83,7 +83,7 @@ def test_a_closed_pull_request_is_not_measured(hub, fork):
     ],
 )
 def test_comments_without_an_approval_cause_no_request(words, more, hub, fork):
-    done = say(hub, words.format(head=fork), **more)
+    done = comment(hub, words.format(head=fork), **more)
     assert done.exit_code == 0
     assert not hub.server.requests
 
@@ -106,7 +106,7 @@ def test_a_refusal_of_github_is_reported_with_the_request(hub, fork):
 )
 def test_a_single_failure_of_github_is_retried(request_kind, hub, fork, pauses):
     hub.server.failing = {request_kind: [502]}
-    done = say(hub, f"/ok to test {fork}")
+    done = comment(hub, f"/ok to test {fork}")
     assert done.exit_code == 0, done.output
     assert hub.server.branch("pull-request/7") == fork
     assert hub.server.bodies("POST", f"/issues/comments/{COMMENT}/reactions") == [{"content": "+1"}]
@@ -118,7 +118,7 @@ def test_a_single_failure_of_github_is_retried(request_kind, hub, fork, pauses):
 )
 def test_a_failed_approval_is_answered(request_kind, status, hub, fork, pauses):
     hub.server.failing = {request_kind: [status] * 20}
-    done = say(hub, f"/ok to test {fork}")
+    done = comment(hub, f"/ok to test {fork}")
     assert done.exit_code == 1
     assert "Traceback" not in done.output
     [answer] = hub.server.bodies("POST", "/issues/7/comments")
@@ -129,7 +129,7 @@ def test_a_failed_approval_is_answered(request_kind, status, hub, fork, pauses):
 
 def test_an_answer_that_was_lost_is_not_written_twice(hub, fork, pauses):
     hub.server.failing, hub.server.fails_after_work = {r"POST /issues/7/comments": [502, 502]}, True
-    assert say(hub, "/ok to test").exit_code == 0
+    assert comment(hub, "/ok to test").exit_code == 0
     assert len(hub.server.comments) == 1
 
 
@@ -138,10 +138,10 @@ def test_approved_branches_of_closed_pull_requests_are_deleted(hub, fork):
         hub.server.add_pull(number, head=fork, base=fork)
         hub.server.pulls[number]["state"] = state
         hub.server.git("update-ref", f"refs/heads/pull-request/{number}", fork)
-    assert say(hub, f"/ok to test {fork}").exit_code == 0
+    assert comment(hub, f"/ok to test {fork}").exit_code == 0
     assert [hub.server.branch(f"pull-request/{number}") for number in (5, 6, 7)] == [None, fork, fork]
 
 
 def test_branches_that_cannot_be_deleted_stop_nothing(hub, fork):
     hub.server.failing = {r"GET /git/matching-refs/.*": [403]}
-    assert say(hub, f"/ok to test {fork}").exit_code == 0
+    assert comment(hub, f"/ok to test {fork}").exit_code == 0

@@ -31,7 +31,7 @@ TAKEN = {
 
 
 class _ScriptedServer(ThreadingHTTPServer):
-    """Answers as it is told, the last answer for ever."""
+    """Gives the configured answers in order, the last one for ever."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

@@ -154,7 +154,7 @@ def test_a_file_that_asv_is_writing_waits_until_complete(runner: Runner) -> None
     old = time.time() - 3600
     path.write_text(whole[:-20])
     os.utime(path, (old, old))
-    assert runner.push().exit_code == 3  # nobody writes it any more: the server says what is wrong
+    assert runner.push().exit_code == 3  # its writer is gone: the server reports the fault
 
 
 def test_a_batch_that_is_too_large_is_split(runner: Runner) -> None:
@@ -257,7 +257,7 @@ def test_the_limits_of_the_file_above_the_results_go_with_them(any_runner: Runne
     path = any_runner.asv.folder.parent / "warpwatch.toml"
     path.write_text('[gate]\nthreshold = 0.07\n[[rule]]\nmetric = "registers"\nblocks = false\n')
     done = any_runner.push()
-    assert (done.exit_code, done.stderr.count("warning: the dashboard is not told")) == (0, 0), done.output
+    assert (done.exit_code, done.stderr.count("warning: the thresholds")) == (0, 0), done.output
     held = stated_limits(any_runner.store, "demo")
     assert held is not None
     assert (held.threshold, held.rules[0].metric, held.source) == (0.07, ("registers",), "warpwatch.toml")

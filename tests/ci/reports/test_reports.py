@@ -104,7 +104,7 @@ def test_a_quiet_gate_is_a_sentence() -> None:
     assert "](" not in text
 
 
-def test_of_several_machines_the_worst_speaks_first() -> None:
+def test_of_several_machines_the_worst_comes_first() -> None:
     text = markdown([QUIET, FULL.model_copy(update={"gpu": "RTX 4090"})], Links())
     assert text.startswith("### warpwatch: regressed")
     assert text.index("#### `Tesla T4`: no change") < text.index("#### `RTX 4090`: regressed")

@@ -182,7 +182,7 @@ def test_the_pause_is_the_requested_one_up_to_five_minutes(
 @pytest.mark.parametrize(
     "api",
     ["http://127.0.0.1:9", "http://no-such-host.invalid"],
-    ids=["nobody listens", "no such name in the DNS"],
+    ids=["no server listens", "no such name in the DNS"],
 )
 def test_an_unreachable_github_is_unavailable(api: str) -> None:
     with pytest.raises(UnavailableError, match="does not answer"):

@@ -70,14 +70,14 @@ def gpu_jobs_hold_nothing(workflow: Workflow) -> Iterator[str]:
 
 
 def gpus_are_used_one_at_a_time(workflow: Workflow) -> Iterator[str]:
-    """One group for each kind of GPU, where whoever waits is not thrown out."""
+    """One group for each kind of GPU, where a waiting job is not cancelled."""
     for name, job in jobs(workflow):
         wanted = {"group": "warpwatch-${{ matrix.gpu }}", "cancel-in-progress": "false", "queue": "max"}
         if is_on_gpu(job) and job.get("concurrency") != wanted:
-            yield f"{name} may be beside another on its GPU, or lose its place"
+            yield f"{name} may share its GPU with another job, or lose its place"
 
 
-def who_may_write_checks_nothing_out(workflow: Workflow) -> Iterator[str]:
+def jobs_with_write_permission_check_nothing_out(workflow: Workflow) -> Iterator[str]:
     """Nothing that a pull request can change is there to be run; and not on a machine where its code ran."""
     for name, job in jobs(workflow):
         if not is_trusted(job):
@@ -126,7 +126,7 @@ RULES: tuple[Rule, ...] = (
     jobs_end,
     gpu_jobs_hold_nothing,
     gpus_are_used_one_at_a_time,
-    who_may_write_checks_nothing_out,
+    jobs_with_write_permission_check_nothing_out,
     strangers_start_nothing_trusted,
     scripts_are_constant,
     checkouts_forget_their_token,

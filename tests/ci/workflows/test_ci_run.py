@@ -1,4 +1,4 @@
-"""`.ci/run` asks for the packages that a machine lacks, on Debian, on Ubuntu, and where GitHub put a browser."""
+"""`.ci/run` installs the packages that a machine lacks, on Debian, on Ubuntu, and where GitHub put a browser."""
 
 import shutil
 import subprocess

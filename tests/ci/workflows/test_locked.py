@@ -1,4 +1,4 @@
-"""What jobs with a right to write install is named file by file, and is what setup.py asks for."""
+"""Jobs with write permission install files that are pinned one by one and meet the requirements of setup.py."""
 
 import ast
 import re
@@ -18,7 +18,7 @@ def locked():
     return {name.lower(): version for name, version, _ in _ENTRY.findall(LOCKED)}
 
 
-def wanted():
+def required():
     """What warpwatch needs to be installed with the extras of the Makefile's `locked`, and to be built."""
     calls = (node for node in ast.walk(ast.parse((ROOT / "setup.py").read_text())) if isinstance(node, ast.Call))
     given = {word.arg: word.value for call in calls for word in call.keywords}
@@ -31,7 +31,7 @@ def wanted():
 
 def unmet(found):
     """Requirements without a locked version, or with one that they do not take."""
-    return [str(one) for one in wanted() if one.name not in found or found[one.name] not in one.specifier]
+    return [str(one) for one in required() if one.name not in found or found[one.name] not in one.specifier]
 
 
 def test_every_line_has_one_version_and_its_hashes():
@@ -41,7 +41,7 @@ def test_every_line_has_one_version_and_its_hashes():
 
 
 def test_the_lock_has_the_requirements_of_setup():
-    assert len(wanted()) > 20
+    assert len(required()) > 20
     assert unmet(locked()) == []
     older = {**locked(), "flask": "2.0"}
     del older["ninja"]
@@ -60,7 +60,7 @@ def test_jobs_with_write_permission_install_only_the_lock():
 def test_versions_with_known_advisories_are_not_admitted():
     """The last one that an advisory names, of each."""
     advised = {"waitress": "3.0.0", "jinja2": "3.1.5", "requests": "2.32.3", "flask": "3.1.0", "orjson": "3.11.5"}
-    admitted = {one.name: one.specifier for one in wanted()}
+    admitted = {one.name: one.specifier for one in required()}
     assert [name for name, version in advised.items() if version in admitted[name]] == []
 
 

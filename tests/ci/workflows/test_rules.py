@@ -1,4 +1,4 @@
-"""The rules hold of every workflow here, and each tells when it is broken."""
+"""The rules hold for every workflow here, and each reports a workflow that breaks it."""
 
 import re
 
@@ -46,9 +46,14 @@ def test_a_workflow_keeps_the_rules(rule, name):
         (rules.gpus_are_used_one_at_a_time, "gate.yml", "cancel-in-progress: false", "cancel-in-progress: true"),
         (rules.gpus_are_used_one_at_a_time, "measure.yml", "      queue: max\n", ""),
         (rules.gpus_are_used_one_at_a_time, "measure.yml", r"group: warpwatch-", "group: perf-"),
-        (rules.who_may_write_checks_nothing_out, "accept.yml", r"    steps:\n", f"    steps:{_CHECKOUT}"),
-        (rules.who_may_write_checks_nothing_out, "ok-to-test.yml", "run: warpwatch", "run: git fetch && warpwatch"),
-        (rules.who_may_write_checks_nothing_out, "ok-to-test.yml", "ubuntu-24.04", "self-hosted"),
+        (rules.jobs_with_write_permission_check_nothing_out, "accept.yml", r"    steps:\n", f"    steps:{_CHECKOUT}"),
+        (
+            rules.jobs_with_write_permission_check_nothing_out,
+            "ok-to-test.yml",
+            "run: warpwatch",
+            "run: git fetch && warpwatch",
+        ),
+        (rules.jobs_with_write_permission_check_nothing_out, "ok-to-test.yml", "ubuntu-24.04", "self-hosted"),
         (rules.strangers_start_nothing_trusted, "build.yml", r"\n  pull_request:", "\n  pull_request_target:"),
         (rules.strangers_start_nothing_trusted, "perf-pr.yml", r"\non:", "\non:\n  pull_request:"),
         (rules.strangers_start_nothing_trusted, "build.yml", "ubuntu-24.04", "[self-hosted, gpu-t4]"),

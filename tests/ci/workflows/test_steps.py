@@ -171,7 +171,7 @@ def report(hub, tmp_path, head, gpus):
         "needs.plan.outputs.state": "measure",
         "needs.plan.outputs.reason": "measured code changed",
     }
-    for title in ("Tell the pull request", "Set the check that merging may require"):
+    for title in ("Comment on the pull request", "Set the check that merging may require"):
         done = run_step(
             "gate.yml", "report", title, folder=tmp_path, temporary=tmp_path, values=values, environment=WITH_COMMANDS
         )
@@ -216,7 +216,7 @@ def test_an_acceptance_is_reported_from_the_measured_artefacts(hub, tmp_path, mo
         "needs.plan.outputs.state": "measure",
         "needs.plan.outputs.reason": "measured code changed",
     }
-    titles = ("Tell the pull request", "Set the check that merging may require")
+    titles = ("Comment on the pull request", "Set the check that merging may require")
     for title in titles:
         run_step(
             "gate.yml",
@@ -272,7 +272,7 @@ def test_a_commit_that_waits_gets_the_required_check_alone(hub, tmp_path):
         "needs.plan.outputs.state": "wait",
         "needs.plan.outputs.reason": "it comes from a fork",
     }
-    for title in ("Tell the pull request", "Set the check that merging may require"):
+    for title in ("Comment on the pull request", "Set the check that merging may require"):
         done = run_step(
             "gate.yml", "report", title, folder=tmp_path, temporary=tmp_path, values=values, environment=WITH_COMMANDS
         )
@@ -283,7 +283,7 @@ def test_a_commit_that_waits_gets_the_required_check_alone(hub, tmp_path):
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no CUDA compiler here")
 def test_the_build_compares_with_the_commit_it_left_main_at(hub, tmp_path):
-    """A repository with one kernel, as GitHub checks it out: the base is built beside it, and nothing stays behind."""
+    """A repository with one kernel, as GitHub checks it out: the base is built next to it, and nothing stays behind."""
     files = {
         "setup.py": "import sys\nfrom pathlib import Path\nsys.path.insert(0, 'kernels')\n"
         "from building import build_extension\n"

@@ -1,4 +1,4 @@
-"""Schemathesis asks the served API everything that its document allows, and much that it does not.
+"""Schemathesis sends the served API every request that its document allows, and many that it does not.
 
 Half of the names in a question are of things that are there, and all of them in half of the questions: a path of random
 words would only ever meet 404.
@@ -70,12 +70,12 @@ def test_no_question_meets_an_error_of_the_server_or_a_breach_of_contract(
     for operation in operations:
         if mode is GenerationMode.NEGATIVE and _allows_no_wrong_question(operation):
             continue
-        answered = _ask(operation, mode, api)
+        answered = _call(operation, mode, api)
         if mode is GenerationMode.POSITIVE and operation.method == "get":
             assert answered[200] > 0, f"{operation.label} never found anything: {answered}"
 
 
-def _ask(operation: Any, mode: GenerationMode, api: Api) -> Counter[int]:
+def _call(operation: Any, mode: GenerationMode, api: Api) -> Counter[int]:
     """How often each status came back."""
     answered: Counter[int] = Counter()
     # No schema says which bytes are results, nor which rules state anything: to refuse others is what an upload is for.
@@ -90,11 +90,11 @@ def _ask(operation: Any, mode: GenerationMode, api: Api) -> Counter[int]:
         suppress_health_check=list(HealthCheck),
     )
     @given(case=operation.as_strategy(generation_mode=mode))
-    def ask(case: Any) -> None:
+    def call(case: Any) -> None:
         headers = {"Authorization": f"Bearer {api.token}"}
         answered[case.call_and_validate(headers=headers, excluded_checks=left_out).status_code] += 1
 
-    ask()
+    call()
     return answered
 
 
@@ -105,15 +105,15 @@ def _allows_no_wrong_question(operation: Any) -> bool:
 
 
 def test_the_document_is_openapi_3_1_to_the_letter(api: Api) -> None:
-    told = requests.get(f"{api.url}/api/openapi.json", timeout=60).json()
-    assert told["openapi"].startswith("3.1")
-    validate(told)
+    document = requests.get(f"{api.url}/api/openapi.json", timeout=60).json()
+    assert document["openapi"].startswith("3.1")
+    validate(document)
 
 
 def test_every_operation_answers_for_every_project_that_is_there(api: Api) -> None:
-    told = requests.get(f"{api.url}/api/openapi.json", timeout=60).json()
+    document = requests.get(f"{api.url}/api/openapi.json", timeout=60).json()
     asked = 0
-    for path, methods in told["paths"].items():
+    for path, methods in document["paths"].items():
         is_of_two_commits = path.endswith(("/comparison", "/release"))
         if "get" not in methods or "{key}" in path or "{commit}" in path or is_of_two_commits:
             continue

@@ -61,16 +61,16 @@ def service(database: str, asv: AsvResults) -> Iterator[Service]:
     store.close()
 
 
-def test_a_comparison_is_judged_by_what_the_project_states_and_says_so(service: Service) -> None:
-    told = service.compared()
-    assert (told["outcome"], told["threshold"], told["policy"]) == ("regressed", 0.02, None)
+def test_a_comparison_uses_and_names_the_thresholds_that_the_project_states(service: Service) -> None:
+    comparison = service.compared()
+    assert (comparison["outcome"], comparison["threshold"], comparison["policy"]) == ("regressed", 0.02, None)
     answer = service.state(LOOSE)
     assert answer.status_code == 200, answer.text
-    told = service.compared()
-    assert told["outcome"] == "unchanged"
-    assert told["threshold"] == 0.03
-    assert told["policy"] == "warpwatch.toml of bbbbbbbb"
-    (row,) = told["rows"]
+    comparison = service.compared()
+    assert comparison["outcome"] == "unchanged"
+    assert comparison["threshold"] == 0.03
+    assert comparison["policy"] == "warpwatch.toml of bbbbbbbb"
+    (row,) = comparison["rows"]
     assert (row["verdict"], row["min_relative_change"], row["blocks"]) == ("unchanged", 0.1, True)
     above_all = service.compared(threshold="0.05")
     assert (above_all["outcome"], above_all["rows"][0]["min_relative_change"]) == ("regressed", 0.05)

@@ -56,17 +56,17 @@ def test_filters_narrow_the_series_by_exact_names_and_by_words(api: Api) -> None
 
 def test_a_history_says_what_the_store_holds(api: Api) -> None:
     key = _key(api, "decode", "runner-t4")
-    told = _json(api, f"/projects/{KERNELS}/series/{key}/history")
+    body = _json(api, f"/projects/{KERNELS}/series/{key}/history")
     history = stored_history(api.store, key)
     assert history is not None
-    assert [point["value"] for point in told["points"]] == [point.value for point in history.points]
-    (change,) = told["changes"]
+    assert [point["value"] for point in body["points"]] == [point.value for point in history.points]
+    (change,) = body["changes"]
     (known,) = history.changes
     assert (change["commit"], change["magnitude"]) == (known.commit.hash, known.magnitude)
-    first, second = told["levels"]
+    first, second = body["levels"]
     assert second["first_commit"] == known.commit.hash
     assert second["value"] / first["value"] - 1 == pytest.approx(known.magnitude, abs=0.01)
-    assert first["commits"] + second["commits"] == len(told["points"])
+    assert first["commits"] + second["commits"] == len(body["points"])
 
 
 def test_a_part_of_a_history_is_chosen_by_commits_or_by_days(api: Api) -> None:
@@ -103,8 +103,8 @@ def test_csv_has_a_row_for_each_item_and_the_same_values(api: Api, path: str) ->
     address = f"/projects/{KERNELS}" + path.format(
         key=_key(api, "decode", "runner-t4"), commit=api.commits[0], base=api.commits[-1]
     )
-    told = _json(api, address)
-    (rows,) = (told[name] for name in ("items", "points", "kernels", "rows") if name in told)
+    body = _json(api, address)
+    (rows,) = (body[name] for name in ("items", "points", "kernels", "rows") if name in body)
     by_header = _get(api, address, headers={"Accept": "text/csv"})
     by_query = _get(api, address + ("&" if "?" in address else "?") + "format=csv")
     assert by_header.headers["Content-Type"].startswith("text/csv")
@@ -125,33 +125,33 @@ def test_a_comparison_is_that_of_the_command(api: Api) -> None:
     assert base is not None
     assert head is not None
     known = check(api.store, KERNELS, base, head, threshold=0.02)
-    told = _json(api, f"/projects/{KERNELS}/comparison?base={base.hash}&head={head.hash[:12]}")
-    assert told["outcome"] == known.outcome.name.lower()
-    assert [(row["series"]["key"], row["verdict"]) for row in told["rows"]] == [
+    body = _json(api, f"/projects/{KERNELS}/comparison?base={base.hash}&head={head.hash[:12]}")
+    assert body["outcome"] == known.outcome.name.lower()
+    assert [(row["series"]["key"], row["verdict"]) for row in body["rows"]] == [
         (row.series.key, row.verdict.value) for row in known.rows
     ]
-    assert sum(told["counts"].values()) == len(known.rows) > 0
+    assert sum(body["counts"].values()) == len(known.rows) > 0
     strict = check(api.store, KERNELS, base, head, threshold=0.5, machine="runner-t4")
-    told = _json(
+    body = _json(
         api, f"/projects/{KERNELS}/comparison?base={base.hash}&head={head.hash}&threshold=0.5&machine=runner-t4"
     )
-    assert [row["verdict"] for row in told["rows"]] == [row.verdict.value for row in strict.rows]
+    assert [row["verdict"] for row in body["rows"]] == [row.verdict.value for row in strict.rows]
     assert len(strict.rows) < len(known.rows)
 
 
 def test_the_roofline_has_ceilings_and_units_in_its_names(api: Api) -> None:
-    told = _json(api, f"/projects/{KERNELS}/roofline?machine=nvidia-h200")
-    assert told["peaks"]["bandwidth_bytes_per_s"] == 4.8e12
-    assert told["ceilings"]["throughput_flop_per_s"]["fp16"] == 6.7e14
-    for point in told["points"]:
+    body = _json(api, f"/projects/{KERNELS}/roofline?machine=nvidia-h200")
+    assert body["peaks"]["bandwidth_bytes_per_s"] == 4.8e12
+    assert body["ceilings"]["throughput_flop_per_s"]["fp16"] == 6.7e14
+    for point in body["points"]:
         assert point["throughput_flop_per_s"] == pytest.approx(point["flop"] / point["latency_s"])
         assert point["intensity_flop_per_byte"] == pytest.approx(point["flop"] / point["least_bytes"])
 
 
-def test_an_alert_is_told_with_its_series_and_its_life(api: Api) -> None:
-    told = _json(api, f"/projects/{KERNELS}/alerts?state=open&kind=regression")
-    assert told["total"] > 0
-    for alert in told["items"]:
+def test_an_alert_is_listed_with_its_series_and_its_lifecycle(api: Api) -> None:
+    body = _json(api, f"/projects/{KERNELS}/alerts?state=open&kind=regression")
+    assert body["total"] > 0
+    for alert in body["items"]:
         assert [event["state"] for event in alert["events"]] == ["open"]
         assert alert["regression"]["series"]
         assert alert["finding"] is None
@@ -166,7 +166,7 @@ def test_a_health_alert_is_an_alert_of_its_kind(api: Api) -> None:
     assert _json(api, f"/projects/{KERNELS}/alerts?state=expected")["total"] == 0
 
 
-def test_compiled_code_is_told_at_any_commit(api: Api) -> None:
+def test_compiled_code_is_available_at_any_commit(api: Api) -> None:
     key = _key(api, "decode", "runner-t4")
     newest = _json(api, f"/projects/{KERNELS}/series/{key}/compiled-code")
     assert {(each["architecture"], each["registers"]) for each in newest["kernels"]} == {
@@ -177,7 +177,7 @@ def test_compiled_code_is_told_at_any_commit(api: Api) -> None:
     assert {each["registers"] for each in before["kernels"]} == {96}
 
 
-def test_who_has_an_answer_need_not_load_it_again(api: Api) -> None:
+def test_a_cached_answer_need_not_be_loaded_again(api: Api) -> None:
     for path in (f"/projects/{KERNELS}/overview", f"/projects/{KERNELS}/commits?format=csv", "/openapi.json"):
         first = _get(api, path)
         again = _get(api, path, headers={"If-None-Match": first.headers["ETag"]})
@@ -205,16 +205,16 @@ def test_who_has_an_answer_need_not_load_it_again(api: Api) -> None:
 def test_every_error_is_one_shape(api: Api, method: str, path: str, status: int) -> None:
     headers = {"Authorization": f"Bearer {api.token}"} if status == 405 else {}  # what changes something wants one
     answer = requests.request(method, f"{api.url}/api{path}", timeout=60, headers=headers)
-    told = answer.json()
-    assert (answer.status_code, told["status"]) == (status, status)
+    body = answer.json()
+    assert (answer.status_code, body["status"]) == (status, status)
     assert answer.headers["Content-Type"] == "application/problem+json"
-    assert set(told) == {"type", "title", "status", "detail", "faults"}
-    assert told["detail"]
-    assert bool(told["faults"]) == (status == 422)
+    assert set(body) == {"type", "title", "status", "detail", "faults"}
+    assert body["detail"]
+    assert bool(body["faults"]) == (status == 422)
     assert (status == 405) == ("Allow" in answer.headers)
 
 
-def test_a_hostile_project_is_told_as_it_is_called(api: Api) -> None:
+def test_a_hostile_project_name_is_returned_unchanged(api: Api) -> None:
     path = f"/projects/{project_in_path(HOSTILE)}"
     assert _json(api, path)["name"] == HOSTILE
     (item,) = _json(api, f"{path}/series")["items"]
@@ -226,7 +226,7 @@ def test_a_hostile_project_is_told_as_it_is_called(api: Api) -> None:
     assert page.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_the_page_tells_every_operation_and_field(api: Api) -> None:
+def test_the_page_documents_every_operation_and_field(api: Api) -> None:
     page = requests.get(f"{api.url}/api/", timeout=60).text
     document = _json(api, "/openapi.json")
     for path, methods in document["paths"].items():

@@ -83,16 +83,22 @@ def _packed(folder: Path) -> bytes:
 
 
 def test_a_file_goes_in_and_again_changes_nothing(service: Service) -> None:
-    status, told = service.post(NVBENCH, FACTS)
-    assert (status, told["files"], told["unchanged"], told["set_aside"], told["warnings"]) == (200, 1, 0, [], [])
-    assert told["points"] > 0
-    assert told["series_analysed"] > 0
+    status, response = service.post(NVBENCH, FACTS)
+    assert (status, response["files"], response["unchanged"], response["set_aside"], response["warnings"]) == (
+        200,
+        1,
+        0,
+        [],
+        [],
+    )
+    assert response["points"] > 0
+    assert response["series_analysed"] > 0
     assert {row.series.machine for row in queries.overview(service.store, "demo")} == {
         "lab Quadro GV100",
         "lab Quadro GP100",
     }
-    status, told = service.post(NVBENCH, FACTS)
-    assert (status, told["unchanged"], told["points"]) == (200, 1, 0)
+    status, response = service.post(NVBENCH, FACTS)
+    assert (status, response["unchanged"], response["points"]) == (200, 1, 0)
     assert tokens(service.store)[0].last_used is not None
 
 
@@ -101,9 +107,9 @@ def test_an_archive_of_asv_results_goes_in(service: Service, asv: AsvResults) ->
     for number in range(3):
         asv.commit(number, {BENCH: asv.row([float(number)], started_at=number + 1)})
     (asv.folder / "box" / "broken.json").write_text("{")
-    status, told = service.post(_packed(asv.folder))
-    assert (status, told["files"], told["points"]) == (200, 3, 3)
-    (line,) = told["set_aside"]
+    status, response = service.post(_packed(asv.folder))
+    assert (status, response["files"], response["points"]) == (200, 3, 3)
+    (line,) = response["set_aside"]
     assert line.startswith("upload: box/broken.json: not JSON")
     (series,) = queries.find_series(service.store, "demo").series
     history = stored_history(service.store, series.key)
@@ -115,15 +121,15 @@ def test_uploads_at_once_add_everything_once(service: Service) -> None:
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: service.post(NVBENCH, FACTS), range(4)))
     assert [status for status, _ in answers] == [200] * 4
-    assert sorted(told["points"] for _, told in answers) == [0, 0, 0, 37]
-    _, told = service.post(NVBENCH, FACTS)
-    assert (told["unchanged"], told["series_analysed"]) == (1, 0)
+    assert sorted(response["points"] for _, response in answers) == [0, 0, 0, 37]
+    _, response = service.post(NVBENCH, FACTS)
+    assert (response["unchanged"], response["series_analysed"]) == (1, 0)
 
 
 def test_an_upload_leaves_other_projects_to_their_own_imports(sqlite_service: Service) -> None:
     import_path(sqlite_service.store, RECORDED / "pytest_benchmark.json", project="theirs")
-    status, told = sqlite_service.post(NVBENCH, FACTS)
-    assert (status, told["series_analysed"]) == (200, 37)
+    status, response = sqlite_service.post(NVBENCH, FACTS)
+    assert (status, response["series_analysed"]) == (200, 37)
     assert analyse(sqlite_service.store) == 10
 
 
@@ -132,9 +138,9 @@ def test_without_a_token_nothing_is_taken(sqlite_service: Service) -> None:
     revoked = create_token(store, "demo", name="old", now_ms=1)
     revoke_token(store, tokens(store)[1].id, now_ms=2)
     for token, said in (("", "A token is required"), ("wrong", "unknown"), (revoked, "revoked")):
-        status, told = sqlite_service.post(NVBENCH, FACTS, token=token)
-        assert (status, told["title"]) == (401, "Unauthorized")
-        assert said in told["detail"]
+        status, response = sqlite_service.post(NVBENCH, FACTS, token=token)
+        assert (status, response["title"]) == (401, "Unauthorized")
+        assert said in response["detail"]
     request = urllib.request.Request(f"{sqlite_service.url}/api/projects/demo/results", data=b"{}", method="POST")
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=60)
@@ -146,9 +152,9 @@ def test_without_a_token_nothing_is_taken(sqlite_service: Service) -> None:
 def test_a_token_is_of_one_project(sqlite_service: Service) -> None:
     create_token(sqlite_service.store, "other/one", name="theirs", now_ms=1)
     for project in ("other~1one", "nobody"):
-        status, told = sqlite_service.post(NVBENCH, FACTS, project=project)
+        status, response = sqlite_service.post(NVBENCH, FACTS, project=project)
         assert status == 403
-        assert "not for uploads to" in told["detail"]
+        assert "not for uploads to" in response["detail"]
     other = create_token(sqlite_service.store, "other/one", name="theirs", now_ms=1)
     assert sqlite_service.post(NVBENCH, FACTS, project="other~1one", token=other)[0] == 200
     assert queries.overview(sqlite_service.store, "demo") == ()
@@ -160,17 +166,17 @@ def test_what_cannot_be_taken_is_refused_with_a_reason(sqlite_service: Service) 
         (b"hello", "", 415, "neither JSON nor"),
         (b'{"name": "x"}', "", 422, "no known format"),
         (NVBENCH, "", 422, "commit= in a URL"),
-        (NVBENCH, "commit=v1&date=2026-01-01", 422, "wanted a full hash"),
+        (NVBENCH, "commit=v1&date=2026-01-01", 422, "expected a full hash"),
         (NVBENCH, f"commit={COMMIT}&date=soon", 422, "'soon' is no date"),
         (NVBENCH[:2000], FACTS, 422, "not JSON"),
         (b"\x1f\x8b" + bytes(20), "", 422, "broken archive"),
         (bytes(2**20 + 1), "", 413, "larger than 1 MiB"),
     ]
     for body, query, expected, said in cases:
-        status, told = sqlite_service.post(body, query)
-        assert (status, said in json.dumps(told)) == (expected, True), told
-        assert "/tmp" not in json.dumps(told)
-        assert told["detail"]
+        status, response = sqlite_service.post(body, query)
+        assert (status, said in json.dumps(response)) == (expected, True), response
+        assert "/tmp" not in json.dumps(response)
+        assert response["detail"]
     assert queries.overview(sqlite_service.store, "demo") == ()
 
 
@@ -178,11 +184,11 @@ def test_a_bomb_is_refused(sqlite_service: Service, tmp_path: Path) -> None:
     (tmp_path / "bomb").mkdir()
     for number in range(9):
         (tmp_path / "bomb" / f"zeros{number}.json").write_bytes(bytes(2**20))
-    status, told = sqlite_service.post(_packed(tmp_path / "bomb"))
-    assert (status, "more than 8 MiB" in told["detail"]) == (413, True)
+    status, response = sqlite_service.post(_packed(tmp_path / "bomb"))
+    assert (status, "more than 8 MiB" in response["detail"]) == (413, True)
 
 
-def test_a_body_whose_length_is_not_told_has_the_same_limit(sqlite_service: Service) -> None:
+def test_a_body_without_a_content_length_has_the_same_limit(sqlite_service: Service) -> None:
     host = sqlite_service.url.removeprefix("http://")
     for size, expected in ((1, 415), (2**20 + 1, 413)):
         connection = http.client.HTTPConnection(host, timeout=60)

@@ -50,8 +50,8 @@ def post(client: FlaskClient, store: Store) -> Post:
     def send(body: bytes) -> tuple[int, Mapping[str, Any]]:
         headers = {"Authorization": f"Bearer {token}"}
         answer = client.post("/api/projects/demo/results", data=body, headers=headers)
-        told: Mapping[str, Any] = answer.get_json()
-        return answer.status_code, told
+        content: Mapping[str, Any] = answer.get_json()
+        return answer.status_code, content
 
     return send
 
@@ -68,8 +68,8 @@ def _asv(results: Mapping[str, Any], **more: Any) -> bytes:
 
 
 def _google(*benchmarks: Mapping[str, Any], **context: str) -> bytes:
-    told = {"date": "2026-01-01T00:00:00+00:00", "host_name": "box", "commit": COMMIT, **context}
-    return json.dumps({"context": told, "benchmarks": benchmarks}).encode()
+    facts = {"date": "2026-01-01T00:00:00+00:00", "host_name": "box", "commit": COMMIT, **context}
+    return json.dumps({"context": facts, "benchmarks": benchmarks}).encode()
 
 
 def _tar(files: Mapping[str, bytes]) -> bytes:
@@ -142,11 +142,11 @@ def test_few_bytes_that_stand_for_much_are_refused_with_a_sentence(what: str, po
     sent = body()
     assert len(sent) < 1_000_000
     tracemalloc.start()
-    status, told = post(sent)
+    status, response = post(sent)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert status in {413, 422}
-    assert sentence in told["detail"] + " ".join(told.get("set_aside", ()))
+    assert sentence in response["detail"] + " ".join(response.get("set_aside", ()))
     assert most < 400 * 2**20
     assert queries.overview(store, "demo") == ()
 
@@ -164,8 +164,8 @@ def test_an_upload_may_add_so_many_series_and_a_project_have_so_many(
     assert post(series("a.f", 100))[0] == 200
     assert post(series("b.f", 51))[0] == 422
     assert post(series("b.f", 50))[0] == 200
-    status, told = post(series("c.f", 1))
-    assert (status, "more new series" in told["set_aside"][0]) == (422, True)
+    status, response = post(series("c.f", 1))
+    assert (status, "more new series" in response["set_aside"][0]) == (422, True)
     assert post(series("a.f", 100, "cd" * 20))[0] == 200  # a full project goes on being measured
     assert queries.find_series(store, "demo").total == 150
 
@@ -176,8 +176,8 @@ def test_files_before_the_one_with_too_many_series_go_in(post: Post, monkeypatch
         f"box/{n:08x}-env.json": _asv({f"b{n}.f": [[1.0] * 4, [_numbers(4)]]}, commit_hash=f"{n:040x}")
         for n in range(4)
     }
-    status, told = post(_tar(files))
-    assert (status, told["files"], told["points"], len(told["set_aside"])) == (200, 2, 8, 2)
+    status, response = post(_tar(files))
+    assert (status, response["files"], response["points"], len(response["set_aside"])) == (200, 2, 8, 2)
 
 
 def test_an_upload_may_hold_so_many_values_and_the_rest_goes_in_with_the_next(
@@ -188,11 +188,11 @@ def test_an_upload_may_hold_so_many_values_and_the_rest_goes_in_with_the_next(
         f"box/{n:08x}-env.json": _asv({BENCH: [[1.0] * 4, [_numbers(4)]]}, commit_hash=f"{n:040x}", date=n)
         for n in range(5)
     }
-    status, told = post(_tar(files))
-    assert (status, told["files"], told["points"], len(told["set_aside"])) == (200, 2, 8, 3)
-    assert all("send the rest in another" in line for line in told["set_aside"])
+    status, response = post(_tar(files))
+    assert (status, response["files"], response["points"], len(response["set_aside"])) == (200, 2, 8, 3)
+    assert all("send the rest in another" in line for line in response["set_aside"])
     counts = [post(_tar(files))[1] for _ in range(2)]
-    assert [(told["points"], len(told["set_aside"])) for told in counts] == [(8, 1), (4, 0)]
+    assert [(response["points"], len(response["set_aside"])) for response in counts] == [(8, 1), (4, 0)]
 
 
 @pytest.mark.parametrize(
@@ -224,9 +224,9 @@ def test_a_commit_is_a_hash(commit: str, post: Post, store: Store) -> None:
         _google({**RUN, "name": "BM_x"}, commit=commit),
         json.dumps(pytest_benchmark).encode(),
     ):
-        status, told = post(body)
+        status, response = post(body)
         assert status == 422
-        assert "commit" in told["detail"] + " ".join(told.get("set_aside", ()))
+        assert "commit" in response["detail"] + " ".join(response.get("set_aside", ()))
     assert queries.commits(store, "demo") == ()
 
 

@@ -16,7 +16,7 @@ from warpwatch.dashboard.web.app import create_app
 
 @pytest.fixture
 def dashboard(tmp_path: Path) -> Iterator[Callable[..., str]]:
-    """Serves a dashboard with these access settings, and a view that tells what it sees; gives its address."""
+    """Serves a dashboard with these access settings, and a view that returns the address it sees; gives its URL."""
     with ExitStack() as stack:
 
         def serve(**access: Any) -> str:

@@ -33,7 +33,7 @@ def _key() -> RSAKey:
 
 @dataclass
 class Provider:
-    """What it is called, whom it lets in, and what is wrong with the tokens it gives."""
+    """Its name, the user it logs in, and the faults of the tokens it issues."""
 
     url: str = ""
     key: RSAKey = field(default_factory=_key)

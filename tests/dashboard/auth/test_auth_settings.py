@@ -20,7 +20,7 @@ def test_without_any_variable_there_is_no_login_and_reading_is_open() -> None:
     assert AccessSettings.from_env({}) == AccessSettings()
 
 
-def test_a_login_closes_reading_unless_it_is_said_to_be_open() -> None:
+def test_a_login_closes_reading_unless_the_settings_leave_it_open() -> None:
     closed = AccessSettings.from_env(OPENID | {"WARPWATCH_ADMINS": "ada@example.org, group:kernels,"})
     assert closed.reading_requires_login
     assert closed.admins == ("ada@example.org", "group:kernels")
@@ -107,6 +107,6 @@ def test_where_no_key_can_be_kept_a_login_stops_the_start(tmp_path: Path) -> Non
     assert create_app(settings()).secret_key != create_app(settings()).secret_key
 
 
-def test_a_storage_of_rates_that_nobody_knows_stops_the_start(tmp_path: Path) -> None:
+def test_an_unknown_rate_storage_stops_the_start(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="WARPWATCH_RATE_STORAGE is 'nowhere://'"):
         create_app(_settings(tmp_path, rate_storage="nowhere://"))

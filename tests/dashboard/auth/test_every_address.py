@@ -18,7 +18,7 @@ NOBODYS_METHODS = {"HEAD", "OPTIONS", "GET"}
 
 @pytest.fixture
 def closed(tmp_path: Path) -> Flask:
-    """An application where reading wants a login, and the proxy that would tell names is not there."""
+    """An application where reading requires a login, without the proxy that would supply user names."""
     access = AccessSettings(login=ProxyLogin(), reading_requires_login=True)
     return create_app(Settings(database=f"sqlite:///{tmp_path / 'history.db'}", access=access))
 
@@ -44,7 +44,7 @@ def _fitting(converter: BaseConverter) -> object:
     return 1 if isinstance(converter, IntegerConverter) else "x" * 40
 
 
-def test_nothing_is_read_where_reading_wants_a_login(closed: Flask) -> None:
+def test_nothing_is_read_where_reading_requires_a_login(closed: Flask) -> None:
     client = closed.test_client()
     asked = 0
     for rule, address in _addresses(closed):

@@ -127,7 +127,7 @@ def test_roles_come_from_names_domains_and_groups(
     assert status == (403 if role is None else 200)
 
 
-def test_a_role_that_is_missing_is_told(dashboard: Callable[..., str]) -> None:
+def test_a_missing_role_is_named(dashboard: Callable[..., str]) -> None:
     url = dashboard()
     browser = requests.Session()
     page = browser.get(f"{url}/login/start?next=/form", timeout=60)
@@ -217,7 +217,7 @@ def _no_name(provider: Provider) -> None:
         _no_name,
     ],
 )
-def test_a_bad_answer_of_the_provider_lets_nobody_in(
+def test_a_bad_answer_of_the_provider_logs_no_user_in(
     spoil: Callable[[Provider], None], provider: Provider, dashboard: Callable[..., str]
 ) -> None:
     url = dashboard()
@@ -282,7 +282,7 @@ def test_an_answer_serves_once(dashboard: Callable[..., str]) -> None:
     assert cookies.get(back, timeout=60).status_code == 403  # the provider takes a code once
 
 
-def test_a_wrong_client_secret_lets_nobody_in(dashboard: Callable[..., str]) -> None:
+def test_a_wrong_client_secret_logs_no_user_in(dashboard: Callable[..., str]) -> None:
     url = dashboard(client_secret="wrong")
     assert requests.get(f"{url}/login/start", timeout=60).status_code == 403
 
@@ -333,7 +333,7 @@ def test_a_changed_session_is_nobodys(dashboard: Callable[..., str]) -> None:
     assert requests.get(f"{url}/", cookies={"warpwatch": cookie}, timeout=60).status_code == 200
 
 
-def test_reading_may_stay_open_beside_a_login(dashboard: Callable[..., str]) -> None:
+def test_reading_may_stay_open_with_a_login(dashboard: Callable[..., str]) -> None:
     url = dashboard(reading_requires_login=False)
     page = requests.get(f"{url}/form", timeout=60)
     assert page.status_code == 200

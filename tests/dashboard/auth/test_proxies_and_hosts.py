@@ -1,4 +1,4 @@
-"""Whose word counts: reverse proxies and the names they tell, host names, how often one asks."""
+"""Which headers are trusted: reverse proxies and the user names they supply, host names; and rate limits."""
 
 import ipaddress
 from collections.abc import Callable
@@ -78,7 +78,7 @@ def test_a_name_of_two_headers_is_nobodys(dashboard: Callable[..., str]) -> None
     assert "Triager" not in both.text
 
 
-def test_changes_under_a_proxys_login_want_our_token_too(dashboard: Callable[..., str]) -> None:
+def test_changes_under_a_proxys_login_require_our_token_too(dashboard: Callable[..., str]) -> None:
     url = dashboard(login=ProxyLogin(), proxies=LOCAL, triagers=("ada",))
     browser, token = browser_with_token(url)
     browser.headers["X-Forwarded-User"] = "ada"

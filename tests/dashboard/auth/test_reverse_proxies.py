@@ -83,9 +83,7 @@ def _described(upstream: str) -> str:
 
 
 @pytest.mark.parametrize("careless", CARELESS)
-def test_a_proxy_that_says_nothing_of_whom_it_asks_for_makes_nobody_an_admin(
-    careless: str, dashboard: Callable[..., str]
-) -> None:
+def test_a_proxy_that_names_no_user_makes_no_client_an_admin(careless: str, dashboard: Callable[..., str]) -> None:
     url = dashboard(served_on="127.0.0.1")
     account = requests.get(f"{url}/account", cookies=local_cookies(url), timeout=PATIENCE_S)
     assert "Admin: may" in account.text
@@ -117,7 +115,7 @@ def test_behind_nginx_as_described_people_have_their_own_addresses_and_no_name_o
         assert "Admin: may" in account.text
 
 
-def test_behind_nginx_as_described_nobody_chooses_groups_or_a_prefix(dashboard: Callable[..., str]) -> None:
+def test_behind_nginx_as_described_a_client_cannot_choose_groups_or_a_prefix(dashboard: Callable[..., str]) -> None:
     """Neither where their headers are named nor where they are not."""
     for groups_header in ("X-Forwarded-Groups", None):
         login = ProxyLogin(groups_header=groups_header)
@@ -134,7 +132,7 @@ def test_behind_nginx_as_described_nobody_chooses_groups_or_a_prefix(dashboard: 
                 assert seen["url"] == "http://perf.example.org/seen"
 
 
-def test_recipes_strip_what_a_client_says_of_itself() -> None:
+def test_recipes_strip_identity_headers_of_the_client() -> None:
     caddyfile = (README.parents[1] / "ci" / "recipes" / "dashboard" / "Caddyfile").read_text()
     for text in (caddyfile, README.read_text().partition("```caddy\n")[2].partition("```")[0]):
         for header in ("User", "Groups", "Prefix"):

@@ -85,7 +85,7 @@ def test_a_note_is_its_subjects_and_not_everybodys_of_that_name(client: FlaskCli
     assert _delete(client, 1) == 303
 
 
-def test_a_note_of_nobody_known_is_deleted_by_an_admin(client: FlaskClient) -> None:
+def test_a_note_of_an_unknown_author_is_deleted_by_an_admin(client: FlaskClient) -> None:
     store = client.application.extensions["store"]
     add_annotation(store, "demo", hash_of(1), author="Kim", text="old", now_ms=1)
     _log_in(client, "Kim", "https://login.example.org 1")

@@ -70,7 +70,7 @@ def test_the_local_user_is_admin(local: str) -> None:
     assert session.post(f"{local}/api/change", headers={"X-CSRF-Token": token}, timeout=60).status_code == 200
 
 
-def test_without_a_login_nobody_writes_on_another_address(public: str) -> None:
+def test_without_a_login_writing_on_another_address_is_refused(public: str) -> None:
     session, token = browser_with_token(public)
     answer = session.post(f"{public}/change", data={"csrf_token": token}, timeout=60)
     assert (answer.status_code, "This dashboard has no login" in answer.text) == (401, True)
@@ -100,7 +100,7 @@ def test_a_change_without_a_csrf_token_is_refused(local: str) -> None:
     assert requests.post(f"{local}/change", data={"csrf_token": token}, timeout=60).status_code == 403
 
 
-def test_a_change_that_another_site_asks_for_is_refused_even_with_the_token(local: str) -> None:
+def test_a_cross_site_change_is_refused_even_with_the_token(local: str) -> None:
     session, token = browser_with_token(local)
     for headers, status in (
         ({"Origin": "https://evil.example"}, 403),

@@ -21,10 +21,10 @@ def recorded(name: str) -> dict[str, Any]:
 
 
 def read(
-    data: Mapping[str, Any], overrides: ImportOverrides = GIVEN, beside: Mapping[str, bytes] | None = None
+    data: Mapping[str, Any], overrides: ImportOverrides = GIVEN, companions: Mapping[str, bytes] | None = None
 ) -> tuple[ResultFile, ...]:
-    """Reads it as a file; `beside` are the files that belong to it."""
-    return read_any(json.dumps(data).encode(), "report.json", overrides, (beside or {}).get)
+    """Reads it as a file; `companions` are the files that belong to it."""
+    return read_any(json.dumps(data).encode(), "report.json", overrides, (companions or {}).get)
 
 
 def values(result: ResultFile, benchmark: str) -> dict[tuple[str, ...], Value]:

@@ -84,7 +84,7 @@ def test_a_compressed_file_is_one_file(unpacked: Callable[..., object], compress
     assert unpacked(compress(b'{"benchmarks": []}')) == ({"archive": b'{"benchmarks": []}'}, ())
 
 
-def test_an_archive_is_told_by_its_first_bytes(tmp_path: Path) -> None:
+def test_an_archive_is_recognised_by_its_first_bytes(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     for content, expected in ((HONEST, True), (_zip(FILES), True), (b'{"a": 1}', False), (b"", False)):
         path.write_bytes(content)
@@ -192,7 +192,7 @@ def test_a_header_that_would_fill_the_memory_is_refused(unpacked: Callable[..., 
         unpacked(header.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
 
 
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     archive = tmp_path / "a.tar"
     archive.write_bytes(HONEST)
     full = Path("/dev/full")

@@ -120,10 +120,10 @@ def test_hostile_files_are_set_aside_and_the_rest_goes_in(store: Store, asv: Asv
     (asv.folder / "box" / "loop-env.json").symlink_to("loop-env.json")
     summary = asv.load(store)
     assert summary.points == 1
-    told = {Path(line.partition("-env.json: ")[0]).name: line for line in summary.set_aside}
-    assert set(told) == set(HOSTILE)
+    messages = {Path(line.partition("-env.json: ")[0]).name: line for line in summary.set_aside}
+    assert set(messages) == set(HOSTILE)
     for name, (_, said) in HOSTILE.items():
-        assert re.search(said, told[name].partition("-env.json: ")[2]), told[name]
+        assert re.search(said, messages[name].partition("-env.json: ")[2]), messages[name]
 
 
 def test_more_combinations_than_anybody_ran_cost_themselves_alone(sqlite_store: Store, asv: AsvResults) -> None:

@@ -1,4 +1,4 @@
-"""A format is told by content; whatever else a file holds is an error of that file, in words."""
+"""A format is recognised by content; whatever else a file holds is an error of that file, in words."""
 
 import contextlib
 import json
@@ -33,17 +33,17 @@ def _read(text: bytes, name: str = "anything", facts: ImportOverrides = GIVEN) -
 
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("name", ["x.txt", "benchmarks.json", "data"])
-def test_the_name_says_nothing(file: str, name: str) -> None:
+def test_the_file_name_does_not_matter(file: str, name: str) -> None:
     assert _read((RECORDED / file).read_bytes(), name)[0].entries
 
 
-def test_an_asv_result_is_told_too() -> None:
+def test_an_asv_result_is_recognised_too() -> None:
     (result,) = _read(ASV, facts=ImportOverrides())
     assert (result.commit, result.machine) == (COMMIT, "box")
     assert [entry.benchmark for entry in result.entries] == ["suite.time_it"]
 
 
-def test_an_asv_result_without_a_machine_wants_one() -> None:
+def test_an_asv_result_without_a_machine_requires_one() -> None:
     text = ASV.replace(b'"machine": "box"', b'"cpu": "a CPU"')
     with pytest.raises(BrokenFileError, match="--machine"):
         _read(text, facts=ImportOverrides())
@@ -54,14 +54,14 @@ def test_an_asv_result_without_a_machine_wants_one() -> None:
     ("text", "said"),
     [
         (b"", "no result file"),
-        (b"hello", "no result file.*wanted JSON of asv, pytest-benchmark, NVBench and Google Benchmark"),
+        (b"hello", "no result file.*expected JSON of asv, pytest-benchmark, NVBench and Google Benchmark"),
         (b"\x00\x01\x02", "no result file"),
         (b'["a list"]', "no result file"),
         (b'{"name": "package", "version": 1}', "no known format.*'name', 'version'"),
         (b"{}", "no known format.*nothing"),
     ],
 )
-def test_a_file_of_no_known_format_says_what_it_is(text: bytes, said: str) -> None:
+def test_the_error_of_an_unknown_format_describes_the_file(text: bytes, said: str) -> None:
     with pytest.raises(UnknownFormatError, match=said):
         _read(text)
 
@@ -79,7 +79,7 @@ def test_a_file_of_no_known_format_says_what_it_is(text: bytes, said: str) -> No
         (b'{"benchmarks": [{"states": 7}], "meta": {"version": {"json": {"major": 1}}}}', "malformed NVBench result"),
     ],
 )
-def test_a_broken_file_says_what_is_wrong(text: bytes, said: str) -> None:
+def test_the_error_of_a_broken_file_names_the_fault(text: bytes, said: str) -> None:
     with pytest.raises(BrokenFileError, match=said):
         _read(text)
 

@@ -154,7 +154,7 @@ def test_the_commit_is_given_or_noted_by_the_run() -> None:
     data["context"]["commit"] = COMMIT
     (result,) = read(data, ImportOverrides())
     assert result.commit == COMMIT
-    assert result.date_ms == result.entries[0].started_ms  # nothing else tells a date
+    assert result.date_ms == result.entries[0].started_ms  # nothing else has a date
     (result,) = read(data, ImportOverrides(commit="cd" * 20))
     assert result.commit == "cd" * 20
     assert any(COMMIT in problem for problem in result.problems)

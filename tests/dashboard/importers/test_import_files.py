@@ -102,7 +102,7 @@ def test_a_copy_under_another_name_adds_nothing(sqlite_store: Store, tmp_path: P
     assert _load(sqlite_store, copy).points == 0
 
 
-def test_a_file_whose_name_speaks_of_configurations_is_no_configuration(sqlite_store: Store, tmp_path: Path) -> None:
+def test_a_file_named_like_a_configuration_is_no_configuration(sqlite_store: Store, tmp_path: Path) -> None:
     path = tmp_path / "bench.config-a.json"
     path.write_bytes(PYTEST.read_bytes())
     assert _load(sqlite_store, path).points > 0
@@ -155,10 +155,10 @@ def test_files_of_different_formats_and_none_share_a_folder(sqlite_store: Store,
     (folder / "package.json").write_text('{"name": "x"}')
     summary = _load(sqlite_store, folder, overrides=GIVEN)
     assert summary.files == 5
-    told = {line.partition(": ")[0].rpartition("/")[2]: line for line in summary.set_aside}
-    assert set(told) == {"broken.json", "package.json", "README.out"}
-    assert "not JSON" in told["broken.json"]
-    assert "no known format" in told["package.json"]
+    messages = {line.partition(": ")[0].rpartition("/")[2]: line for line in summary.set_aside}
+    assert set(messages) == {"broken.json", "package.json", "README.out"}
+    assert "not JSON" in messages["broken.json"]
+    assert "no known format" in messages["package.json"]
     for search in ("test_b", "copy_sweep", "matmul"):
         assert _series(sqlite_store, search)
 
@@ -174,7 +174,7 @@ def test_each_gpu_of_a_file_is_a_machine_and_all_of_it_goes_in_at_once(sqlite_st
     ]
 
 
-def test_samples_beside_an_nvbench_file_come_with_it(sqlite_store: Store, tmp_path: Path) -> None:
+def test_samples_next_to_an_nvbench_file_are_imported_with_it(sqlite_store: Store, tmp_path: Path) -> None:
     data = recorded("nvbench.json")
     data["benchmarks"] = data["benchmarks"][:1]
     states = data["benchmarks"][0]["states"] = data["benchmarks"][0]["states"][:1]
@@ -206,12 +206,12 @@ def test_nothing_is_read_outside_of_the_folder_of_samples(sqlite_store: Store, t
     assert {point.sample_count for point in _points(sqlite_store, "simple.latency GV100")} == {499}
 
 
-def test_what_is_missing_is_asked_for_by_name(sqlite_store: Store) -> None:
+def test_missing_facts_are_requested_by_name(sqlite_store: Store) -> None:
     (line,) = _load(sqlite_store, RECORDED / "nvbench.json").set_aside
     assert line == (
         f"{RECORDED / 'nvbench.json'}: no commit: NVBench does not record it; give it (--commit, or commit= in a URL)"
     )
-    with pytest.raises(NoResultsError, match=r"'v1.2'; wanted a full hash .* the project has no repository"):
+    with pytest.raises(NoResultsError, match=r"'v1.2'; expected a full hash .* the project has no repository"):
         _load(sqlite_store, RECORDED / "nvbench.json", overrides=ImportOverrides(commit="v1.2"))
 
 
@@ -243,7 +243,7 @@ def test_a_repository_knows_hash_date_and_subject(sqlite_store: Store, tmp_path:
             )  # the repository is remembered
 
 
-def test_an_asv_import_beside_leaves_other_formats_listed(store: Store, asv: AsvResults) -> None:
+def test_an_asv_import_of_the_same_project_leaves_other_formats_listed(store: Store, asv: AsvResults) -> None:
     """benchmarks.json lists asv's alone; what it lacks is gone only if it ever was asv's."""
     asv.benchmark(BENCH)
     asv.commit(1, {BENCH: asv.row([1.0]), "suite.Gone.time_it": asv.row([2.0])})
@@ -256,7 +256,7 @@ def test_an_asv_import_beside_leaves_other_formats_listed(store: Store, asv: Asv
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-def test_another_formats_file_beside_asvs_is_imported_too(
+def test_another_formats_file_next_to_asvs_is_imported_too(
     sqlite_store: Store, asv: AsvResults, tmp_path: Path, is_packed: bool
 ) -> None:
     asv.benchmark(BENCH)
@@ -277,7 +277,7 @@ def test_another_formats_file_beside_asvs_is_imported_too(
 def test_folders_of_one_archive_leave_each_others_series_listed(
     sqlite_store: Store, tmp_path: Path, lists: bool
 ) -> None:
-    """`lists`: whether each has a benchmarks.json; where one has none, nothing can be told to be gone."""
+    """`lists`: whether each has a benchmarks.json; where one has none, no series counts as removed."""
     for number, name in enumerate(("one", "two")):
         asv = AsvResults(tmp_path / "all" / name / "results")
         if lists or name == "one":
@@ -343,7 +343,7 @@ def test_an_archive_that_leads_to_no_machine_is_refused_in_a_sentence(
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-def test_files_of_one_name_in_several_asv_folders_are_told_apart(
+def test_files_of_one_name_in_several_asv_folders_are_distinguished(
     sqlite_store: Store, tmp_path: Path, is_packed: bool
 ) -> None:
     for folder in ("first", "second"):
@@ -357,7 +357,7 @@ def test_files_of_one_name_in_several_asv_folders_are_told_apart(
     assert (again.points, again.unchanged, again.files) == (0, 4, 4)
 
 
-def test_what_an_archive_says_of_itself_is_not_followed(
+def test_paths_in_the_configuration_of_an_archive_are_not_followed(
     sqlite_store: Store, asv: AsvResults, tmp_path: Path, repository_of_others: Path
 ) -> None:
     """Its asv.conf.json may name a folder of the server as its results, or as a repository that git then runs in."""
@@ -383,7 +383,7 @@ def repository_of_others(tmp_path: Path) -> Path:
     return folder
 
 
-def test_what_is_left_out_of_an_archive_is_told_by_its_name_there(sqlite_store: Store, tmp_path: Path) -> None:
+def test_a_skipped_member_of_an_archive_is_reported_by_its_name_there(sqlite_store: Store, tmp_path: Path) -> None:
     archive = tmp_path / "mixed.zip"
     with zipfile.ZipFile(archive, "w") as opened:
         opened.write(PYTEST, "deep/out.json")
@@ -391,7 +391,7 @@ def test_what_is_left_out_of_an_archive_is_told_by_its_name_there(sqlite_store: 
         opened.writestr("../../evil.json", "{}")
     summary = _load(sqlite_store, archive)
     assert summary.files == 1
-    assert [line.rpartition(": ")[0].split(": wanted")[0].split(": no result")[0] for line in summary.set_aside] == [
+    assert [line.rpartition(": ")[0].split(": no result")[0] for line in summary.set_aside] == [
         f"{archive}: deep/notes.txt",
         f"{archive}: ../../evil.json",
     ]

@@ -1,4 +1,4 @@
-"""NVBench's files: states, summaries, skipped states, several GPUs, samples beside the file."""
+"""NVBench's files: states, summaries, skipped states, several GPUs, samples in files next to it."""
 
 import struct
 from typing import Any
@@ -71,7 +71,7 @@ def test_each_gpu_is_a_machine() -> None:
     assert read(_with(), overrides)[0].machine == "rack 3"
 
 
-def test_two_gpus_of_one_name_are_told_apart_by_number() -> None:
+def test_two_gpus_of_one_name_are_distinguished_by_number() -> None:
     data = recorded(FILE)
     data["devices"][1]["name"] = data["devices"][0]["name"]
     assert [result.machine for result in read(data)] == ["Quadro GV100 #0", "Quadro GV100 #1"]
@@ -92,7 +92,7 @@ def test_samples_come_from_the_file_that_jsonbin_wrote() -> None:
     data = _with(
         _summary("nv/json/bin:nv/cold/sample_times", "file/sample_times", filename="out/r.json-bin/0.bin", size=3)
     )
-    (result,) = read(data, beside={"r.json-bin/0.bin": struct.pack("<3f", *samples)})
+    (result,) = read(data, companions={"r.json-bin/0.bin": struct.pack("<3f", *samples)})
     (latency,) = values(result, "simple.latency").values()
     assert latency.samples == pytest.approx(samples, rel=1e-6)
     assert latency.sample_count == 3
@@ -101,7 +101,7 @@ def test_samples_come_from_the_file_that_jsonbin_wrote() -> None:
     assert (without.samples, without.sample_count) == ((), 499)
 
 
-def test_a_summary_of_the_benchmarks_own_is_a_metric_that_nobody_judges() -> None:
+def test_a_summary_of_the_benchmarks_own_is_a_metric_without_verdicts() -> None:
     (result,) = read(_with(_summary("user/occupied SMs", "", value=80), _summary("user/note", "", value="hello")))
     (value,) = values(result, "simple.user_occupied_SMs").values()
     assert value.value == 80.0

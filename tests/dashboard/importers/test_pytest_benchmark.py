@@ -36,7 +36,7 @@ def test_saved_rounds_are_samples() -> None:
     assert len(value.samples) == value.sample_count == 5
 
 
-def test_the_file_tells_commit_dates_machine_and_python() -> None:
+def test_commit_dates_machine_and_python_are_read_from_the_file() -> None:
     (result,) = read(recorded(FILE), ImportOverrides())
     assert (result.commit, result.machine) == ("511595a15db84e09a5c39d4dea85d6101a446eaf", "vm")
     assert result.environment == "pytest-benchmark, CPython 3.11"
@@ -100,14 +100,14 @@ def test_a_benchmark_without_statistics_failed() -> None:
     assert values(result, "test_b.test_plain")[()].status is Status.FAILED
 
 
-def test_a_number_of_rounds_that_nobody_can_count_is_left_out() -> None:
+def test_an_impossible_number_of_rounds_is_left_out() -> None:
     data = recorded(FILE)
     data["benchmarks"][0]["stats"]["rounds"] = 10**30
     (result,) = read(data)
     assert values(result, "test_b.test_plain")[()].sample_count is None
 
 
-def test_uncommitted_changes_are_told() -> None:
+def test_uncommitted_changes_are_reported() -> None:
     data = recorded(FILE)
     data["commit_info"]["dirty"] = True
     (result,) = read(data)
@@ -120,7 +120,7 @@ def test_without_a_repository_the_commit_must_be_given() -> None:
     with pytest.raises(BrokenFileError, match="--commit"):
         read(data, ImportOverrides())
     (result,) = read(data, ImportOverrides(commit=COMMIT))
-    assert result.date_ms == result.entries[0].started_ms  # nothing else tells a date
+    assert result.date_ms == result.entries[0].started_ms  # nothing else has a date
 
 
 def test_a_run_of_the_installed_version_is_read(tmp_path: Path) -> None:

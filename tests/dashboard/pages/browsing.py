@@ -132,7 +132,7 @@ def serving_app(app: Flask, *, port: int = 0) -> Iterator[str]:
 def _close(server: BaseWSGIServer) -> None:
     """Closes the sockets in the server's own thread, which would else wait on what is closed under it.
 
-    One of them is the trigger's, so nobody may be about to pull it: the threads that answer requests have ended, and
+    One of them is the trigger's, so no thread may be about to pull it: the threads that answer requests have ended, and
     this one has let go of it.
     """
     server.task_dispatcher.shutdown(timeout=60)

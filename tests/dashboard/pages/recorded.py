@@ -406,7 +406,7 @@ def _of_card(machine: str, index: int) -> float:
 
 
 def _conditions(case: Case, number: float | None, index: int) -> dict[str, Any]:
-    """What was noted beside a latency, and other metrics of it."""
+    """The context of a latency, and its other metrics."""
     if number is None:
         return {}
     return {

@@ -1,4 +1,4 @@
-"""What the recorded history holds beside latencies: the other metrics, canaries, host overhead, profiles."""
+"""What the recorded history holds in addition to latencies: the other metrics, canaries, host overhead, profiles."""
 
 import random
 from collections.abc import Mapping, Sequence

@@ -124,7 +124,7 @@ def everywhere(store: Store, addresses: dict[str, str]) -> tuple[str, ...]:
     )
 
 
-def told(client: FlaskClient, address: str) -> tuple[str, str, str]:
+def content(client: FlaskClient, address: str) -> tuple[str, str, str]:
     """An answer without what is each reader's own."""
     answer = client.get(address)
     return answer.status, TOKEN.sub(r"\1", answer.text), str(answer.headers.get("Location"))
@@ -191,12 +191,12 @@ WRITES = (_note, _alert, _triage, _health, _set_aside, _import, _analyse, _drop)
 def test_a_write_by_another_process_is_in_every_next_answer(
     own: Settings, client: FlaskClient, store: Store, everywhere: Sequence[str], asv: AsvResults, stopped_clock: object
 ) -> None:
-    before = {address: told(client, address) for address in everywhere}
+    before = {address: content(client, address) for address in everywhere}
     for write in WRITES:
         write(store, asv)
-        now = {address: told(client, address) for address in everywhere}
+        now = {address: content(client, address) for address in everywhere}
         with a_client(own) as other:
-            assert now == {address: told(other, address) for address in everywhere}, write.__name__
+            assert now == {address: content(other, address) for address in everywhere}, write.__name__
         assert now != before, write.__name__  # so that it could have been wrong
         before = now
 
@@ -236,7 +236,7 @@ def test_a_write_while_an_answer_is_made_is_in_the_next(
             assert "a new driver" in client.get(f"/kernels/commit/{commit.hash}").text
 
 
-def test_what_a_page_says_of_the_time_moves_on_with_it(
+def test_relative_times_on_a_page_move_on_with_the_clock(
     own: Settings, client: FlaskClient, everywhere: Sequence[str], stopped_clock: Callable[[timedelta], None]
 ) -> None:
     said = set()
@@ -245,7 +245,7 @@ def test_what_a_page_says_of_the_time_moves_on_with_it(
         said |= set(re.findall(r"Newest data: <time[^>]*>([^<]+)", client.get("/kernels/").text))
         with a_client(own) as other:
             for address in everywhere:
-                assert told(client, address) == told(other, address)
+                assert content(client, address) == content(other, address)
     assert len(said) == 3
 
 
@@ -278,7 +278,7 @@ def test_each_reader_gets_a_page_of_his_own(
             assert ("csrf_token" in page.text) is may_triage
             assert {other for other in ("ada", "bob", "cy@example.org") if f"{other}:" in page.text} == {name}
             assert page.headers["Cache-Control"] == "private, no-store"
-        for prefix in ("/perf", ""):  # which the settings do not name, so that nobody can choose one
+        for prefix in ("/perf", ""):  # which the settings do not name, so that no client can choose one
             page = client.get(LIST, headers={"X-Forwarded-User": "bob", "X-Forwarded-Prefix": prefix})
             assert 'href="/kernels/machines"' in page.text
         for address in everywhere:
@@ -297,20 +297,22 @@ def test_a_token_reads_its_project_until_it_is_revoked(
     with a_client(behind_a_proxy) as client:
         of = {project: {"Authorization": f"Bearer {secret}"} for project, secret in made.items()}
         for _ in range(2):
-            assert "young" not in client.get("/kernels/", headers=of["kernels"]).text  # it is not told of others
+            assert "young" not in client.get("/kernels/", headers=of["kernels"]).text  # it does not learn of others
             assert client.get("/kernels/", headers=of["young"]).status_code == 403
             assert client.get("/kernels/", headers={"X-Forwarded-User": "bob"}).text.count("young") > 0
         assert revoke_token(store, 1, now_ms=2)
         assert client.get("/kernels/", headers=of["kernels"]).status_code == 401
 
 
-def test_each_gets_the_form_and_the_rest_that_he_asks_for(client: FlaskClient, stopped_clock: object) -> None:
+def test_each_client_gets_the_format_that_it_requests_and_its_own_projects(
+    client: FlaskClient, stopped_clock: object
+) -> None:
     for _ in range(2):
         as_json, as_csv = (
             client.get("/api/projects/kernels/series", headers={"Accept": kind}) for kind in ("*/*", "text/csv")
         )
         assert (as_json.mimetype, as_csv.mimetype) == ("application/json", "text/csv")
-        # Who brings a token, even one that says nothing, is not told of other projects.
+        # A client with a token, even an invalid one, does not learn of other projects.
         assert "young" not in client.get("/kernels/", headers={"Authorization": "Basic YTpi"}).text
         assert "young" in client.get("/kernels/").text
 
@@ -332,7 +334,7 @@ def test_the_form_of_a_page_works_for_each_browser_and_for_no_other(own: Setting
     for wrong in (tokens[1], "x" * 32, ""):
         assert browsers[0].post(LIST, data={**said, "csrf_token": wrong}).status_code == 403
     assert browsers[0].post(LIST, data={**said, "csrf_token": tokens[0]}).status_code == 303
-    # What was done is said once, to who did it.
+    # The confirmation is shown once, to the user who made the change.
     assert "set to “acknowledged”" not in browsers[1].get(LIST).text
     assert "set to “acknowledged”" in browsers[0].get(LIST).text
     assert "set to “acknowledged”" not in browsers[0].get(LIST).text
@@ -345,7 +347,7 @@ _DECODERS = {"gzip": gzip.decompress, "br": brotli.decompress, "identity": bytes
 
 
 @pytest.mark.parametrize("coding", _DECODERS)
-def test_a_browser_that_has_an_answer_is_told_so_until_somebody_writes(
+def test_a_cached_answer_is_not_modified_until_the_next_write(
     coding: str, client: FlaskClient, store: Store, asv: AsvResults, stopped_clock: object
 ) -> None:
     for address in ("/kernels/", "/kernels/commits", "/api/projects/kernels/commits"):

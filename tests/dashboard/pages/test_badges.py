@@ -34,26 +34,26 @@ def _image(url: str) -> ElementTree.Element:
     return root
 
 
-def _said(root: ElementTree.Element) -> list[str]:
+def _texts(root: ElementTree.Element) -> list[str]:
     return [each.text or "" for each in root.iter(f"{_SVG}text")]
 
 
-def test_a_badge_tells_verdict_latency_ratio_and_share_of_light(address: str, addresses: dict[str, str]) -> None:
-    told = {
-        shown: _said(_image(f"{address}/kernels/badge/{shown}/{addresses['slowed']}.svg"))[1]
+def test_a_badge_shows_verdict_latency_ratio_and_share_of_light(address: str, addresses: dict[str, str]) -> None:
+    texts = {
+        shown: _texts(_image(f"{address}/kernels/badge/{shown}/{addresses['slowed']}.svg"))[1]
         for shown in ("verdict", "latency", "ratio", "light")
     }
-    assert told["verdict"] == "regressed"
-    assert re.fullmatch(r"[\d.]+ µs", told["latency"])
-    assert re.fullmatch(r"[\d.]+×", told["ratio"])
-    assert re.fullmatch(r"\d+ % of peak", told["light"])
+    assert texts["verdict"] == "regressed"
+    assert re.fullmatch(r"[\d.]+ µs", texts["latency"])
+    assert re.fullmatch(r"[\d.]+×", texts["ratio"])
+    assert re.fullmatch(r"\d+ % of peak", texts["light"])
 
 
 def test_a_kernels_badge_counts_its_workloads(address: str) -> None:
     root = _image(f"{address}/kernels/badge/verdict.svg?kernel=flash_attention&machine=runner-t4")
-    label, told = _said(root)
+    label, text = _texts(root)
     assert label == "flash_attention · runner-t4"
-    assert told == "regressed 1 of 6"
+    assert text == "regressed 1 of 6"
     assert requests.get(f"{address}/kernels/badge/verdict.svg?kernel=none", timeout=60).status_code == 404
 
 

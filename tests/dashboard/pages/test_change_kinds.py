@@ -1,4 +1,4 @@
-"""What a change is told with reaches people and programs: pages, their JSON, and an alert's message."""
+"""The classification of a change reaches people and programs: pages, their JSON, and an alert's message."""
 
 import re
 from collections.abc import Callable
@@ -22,7 +22,7 @@ Get = Callable[[str], Any]
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> tuple[Store, Get]:
+def classified(tmp_path: Path) -> tuple[Store, Get]:
     """A machine 5 % slower from commit 30 on, a kernel 8 % slower from 50 on, both again at 70; a spike at 40."""
     path = str(tmp_path / "history.db")
     store = Store(path)
@@ -39,8 +39,8 @@ def told(tmp_path: Path) -> tuple[Store, Get]:
     return store, client.get
 
 
-def test_pages_and_json_tell_kind_share_and_what_is_left(told: tuple[Store, Get]) -> None:
-    store, get = told
+def test_pages_and_json_show_kind_share_and_remainder(classified: tuple[Store, Get]) -> None:
+    store, get = classified
     key = queries.find_series(store, "demo", search="w1 warpwatch").series[0].key
     data = get(f"/api/projects/demo/series/{key}/history").json
     assert [change["kind"] for change in data["changes"]] == ["machine state", "step", "step"]
@@ -67,8 +67,10 @@ def test_pages_and_json_tell_kind_share_and_what_is_left(told: tuple[Store, Get]
     assert steps.count("<article") == nonsense.count("<article") == 2
 
 
-def test_a_step_that_is_not_significant_is_called_so_on_every_page_and_by_the_api(told: tuple[Store, Get]) -> None:
-    store, get = told
+def test_a_step_that_is_not_significant_is_called_so_on_every_page_and_by_the_api(
+    classified: tuple[Store, Get],
+) -> None:
+    store, get = classified
     newest = select(func.max(schema.changepoint.c.place)).scalar_subquery()
     with store.write("demo") as connection:
         # chance alone would show as much in one series of five
@@ -94,8 +96,8 @@ def test_a_step_that_is_not_significant_is_called_so_on_every_page_and_by_the_ap
     assert "inconclusive" in get(f"/demo/badge/verdict/{key}.svg").text
 
 
-def test_an_alert_says_what_the_machine_did_meanwhile(told: tuple[Store, Get]) -> None:
-    store, _ = told
+def test_an_alert_states_what_the_machine_did_meanwhile(classified: tuple[Store, Get]) -> None:
+    store, _ = classified
     groups = new_regressions(store, "demo", recent_days=1000)
     assert [group.commit.position for group in groups] == [70, 50]
     message = regression_content(groups[0])

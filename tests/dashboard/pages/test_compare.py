@@ -95,9 +95,9 @@ def test_the_page_counts_what_check_prints_and_hides_what_did_not_change(
 def test_each_row_says_verdict_levels_change_interval_and_noise(client: FlaskClient, judged: Comparison) -> None:
     row = next(row for row in judged.rows if row.verdict is Verdict.IMPROVED and row.series.metric_record.is_latency)
     page = _page(client, judged, "&show=all")
-    told = next(part for part in page.split("<tr>") if row.series.key in part)
+    row_html = next(part for part in page.split("<tr>") if row.series.key in part)
     assert row.estimate is not None
-    text = unescape(re.sub(r"<[^>]+>", " ", told))
+    text = unescape(re.sub(r"<[^>]+>", " ", row_html))
     for said in ("Improved", f"{row.estimate.change * 100:+.1f} %".replace("-", "−"), "faster", " to ", "µs"):
         assert said in text
     assert re.search(r"\d× ", text)  # against noise
@@ -170,7 +170,7 @@ def test_branches_and_tags_of_a_known_repository_are_sides(client: FlaskClient, 
         ("by=machine&base=nvidia-h200&head=none", "has no machine “none”"),
     ],
 )
-def test_a_side_that_is_not_there_is_said_in_a_sentence_above_the_form(
+def test_a_missing_side_is_reported_in_a_sentence_above_the_form(
     client: FlaskClient, query: str, sentence: str
 ) -> None:
     answer = client.get(f"/kernels/compare?{query}")
@@ -221,7 +221,7 @@ def test_an_opened_row_shows_samples_history_code_and_the_command(
 
 
 @pytest.mark.parametrize("by", ["kernel", "commits", "Machine", "<b>"])
-def test_what_nothing_is_compared_by_is_said_and_no_comparison_of_commits(client: FlaskClient, by: str) -> None:
+def test_an_unknown_kind_of_comparison_is_reported_and_compares_no_commits(client: FlaskClient, by: str) -> None:
     for path in ("", "/row"):
         answer = client.get(f"/kernels/compare{path}", query_string={"by": by, "base": "", "head": ""})
         assert answer.status_code == 404
@@ -234,7 +234,7 @@ def test_a_row_of_other_sides_is_a_404(client: FlaskClient, addresses: dict[str,
         assert client.get(f"/kernels/compare/row{path}").status_code == 404
 
 
-def test_our_kernel_stands_beside_its_rivals_of_the_same_runs(client: FlaskClient) -> None:
+def test_our_kernel_is_listed_with_the_baselines_of_the_same_runs(client: FlaskClient) -> None:
     answer = client.get("/kernels/compare?by=implementation&base=sdpa&head=warpwatch", follow_redirects=True)
     page = answer.text
     assert answer.status_code == 200

@@ -84,9 +84,9 @@ def test_a_filter_hides_and_counts_quiet_rows_and_means_are_of_all_that_match(ro
 
 
 def test_a_change_stands_against_the_noise_of_one_run(rows: Sequence[ComparisonRow]) -> None:
-    told = [row for row in rows if row.times_noise is not None]
-    assert told
-    for row in told:
+    with_noise = [row for row in rows if row.times_noise is not None]
+    assert with_noise
+    for row in with_noise:
         assert row.estimate is not None
         change = row.estimate.change
         assert math.expm1(row.times_noise * row.estimate.noise) == pytest.approx(max(change, -change / (1 + change)))
@@ -134,14 +134,14 @@ def test_compiled_code_differs_by_what_was_counted_new_gone_or_hash_alone() -> N
     assert not compiled_difference([], after).has_both
 
 
-def test_what_only_one_side_tells_of_compiled_code_is_no_difference() -> None:
-    told = [_code("rope", registers=96, HMMA=4, total=4)]
-    older = [replace(told[0], sha256=None, registers=None, instructions={})]
-    for before, after in ((older, told), (told, older)):
+def test_compiled_code_known_on_one_side_alone_is_no_difference() -> None:
+    complete = [_code("rope", registers=96, HMMA=4, total=4)]
+    older = [replace(complete[0], sha256=None, registers=None, instructions={})]
+    for before, after in ((older, complete), (complete, older)):
         found = compiled_difference(before, after)
         assert (found.changes, found.unchanged) == ((), 1)
     other = [replace(older[0], code_bytes=2)]
-    (change,) = compiled_difference(told, other).changes
+    (change,) = compiled_difference(complete, other).changes
     assert [(fact.name, fact.before, fact.after) for fact in change.facts] == [("code", 1, 2)]
 
 
@@ -200,7 +200,7 @@ def test_a_point_shows_samples_and_code_as_a_comparison_does(history_store: Sett
     assert panel.count("ww-code-name") == len(difference.changes)
 
 
-def test_a_reason_of_many_rows_is_said_once(history_store: Settings) -> None:
+def test_a_reason_of_many_rows_is_shown_once(history_store: Settings) -> None:
     store = Store(history_store.database)
     newest, before = queries.commits(store, "kernels", limit=2)
     compared = compare_commits(store, "kernels", before, newest, threshold=0.02)

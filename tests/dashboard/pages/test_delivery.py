@@ -14,7 +14,7 @@ _FIRST_VISIT = 250_000  # bytes, issue 6
 
 
 @pytest.mark.parametrize("coding", ["br", "gzip"])
-def test_pages_and_files_come_compressed_to_whoever_takes_it(history_store: Settings, coding: str) -> None:
+def test_pages_and_files_are_compressed_for_clients_that_accept_it(history_store: Settings, coding: str) -> None:
     app = create_app(history_store)
     client = app.test_client()
     for path in ("/kernels/", "/static/vendor/bootstrap/bootstrap.min.css", "/static/page.js"):
@@ -27,13 +27,13 @@ def test_pages_and_files_come_compressed_to_whoever_takes_it(history_store: Sett
     app.extensions["store"].close()
 
 
-def test_files_are_kept_for_a_year_and_pages_say_their_time(address: str) -> None:
+def test_files_are_cached_for_a_year_and_pages_state_their_time(address: str) -> None:
     with urllib.request.urlopen(f"{address}/static/page.js?v=1", timeout=60) as answer:
         assert "max-age=31536000" in answer.headers["Cache-Control"]
     with urllib.request.urlopen(f"{address}/kernels/", timeout=60) as answer:
-        told = re.fullmatch(r"app;dur=([\d.]+), cpu;dur=([\d.]+)", answer.headers["Server-Timing"])
-        assert told
-        assert all(float(milliseconds) > 0 for milliseconds in told.groups())
+        timing = re.fullmatch(r"app;dur=([\d.]+), cpu;dur=([\d.]+)", answer.headers["Server-Timing"])
+        assert timing
+        assert all(float(milliseconds) > 0 for milliseconds in timing.groups())
 
 
 @pytest.mark.parametrize("path", ["/kernels/", "/kernels/series/{slowed}", "/kernels/roofline", "/kernels/regressions"])

@@ -41,16 +41,16 @@ def _take_away(app: Flask) -> None:
     file.mkdir()
 
 
-def _told(client: FlaskClient, address: str) -> tuple[int, str]:
+def _status_and_text(client: FlaskClient, address: str) -> tuple[int, str]:
     answer = client.get(address)
     assert "ww-header" in answer.text
     return answer.status_code, answer.text
 
 
-def test_a_database_that_is_away_is_told_as_that_to_people_and_programs(app: Flask) -> None:
+def test_an_unavailable_database_is_reported_as_that_to_people_and_programs(app: Flask) -> None:
     client = app.test_client()
     _take_away(app)
-    status, page = _told(client, "/")
+    status, page = _status_and_text(client, "/")
     assert (status, client.get("/").headers["Retry-After"]) == (503, "5")
     assert "The database does not respond" in page
     assert "/healthz" in page
@@ -62,7 +62,7 @@ def test_a_database_that_is_away_is_told_as_that_to_people_and_programs(app: Fla
 
 @pytest.mark.parametrize("has_login", [False, True])
 @pytest.mark.parametrize("address", ["/", "/api/projects"])
-def test_a_runner_whose_token_cannot_be_looked_up_is_told_that_the_database_is_away(
+def test_a_runner_whose_token_cannot_be_looked_up_learns_that_the_database_is_unavailable(
     tmp_path: Path, address: str, has_login: bool
 ) -> None:
     access = AccessSettings(
@@ -79,21 +79,21 @@ def test_a_runner_whose_token_cannot_be_looked_up_is_told_that_the_database_is_a
 def test_errors_say_what_to_do_and_programs_get_the_same_sentence(app: Flask) -> None:
     client = app.test_client()
     app.config["PROPAGATE_EXCEPTIONS"] = False
-    status, page = _told(client, "/fault")
+    status, page = _status_and_text(client, "/fault")
     assert status == 500
     assert "the server’s log has the details" in page
     assert "send the URL and the time to the administrator" in page
-    status, page = _told(client, "/no/such/page")
+    status, page = _status_and_text(client, "/no/such/page")
     assert (status, "<h1>Not found" in page) == (404, True)
     assert "Search for kernels" in page
     for address in ("/api/no-such-thing", "/no/such.json"):
-        told = client.get(address)
-        assert (told.status_code, told.content_type) == (404, "application/problem+json")
-        assert told.json is not None
-        assert told.json["detail"] == "There is no page at this URL."
+        response = client.get(address)
+        assert (response.status_code, response.content_type) == (404, "application/problem+json")
+        assert response.json is not None
+        assert response.json["detail"] == "There is no page at this URL."
 
 
-def test_what_is_too_large_is_told_in_words(app: Flask) -> None:
+def test_a_body_that_is_too_large_is_refused_in_words(app: Flask) -> None:
     answer = app.test_client().post("/logout", data={"note": "x" * 2**20})
     assert answer.status_code == 413
     assert "larger than the limit of this server" in answer.text

@@ -1,4 +1,4 @@
-"""The exported site as a file server gives it out under a sub-path, in Chromium: it is whole, and asks nobody else."""
+"""The exported site, served as files under a sub-path, in Chromium: it is complete, and needs no other server."""
 
 import functools
 import http.server
@@ -75,9 +75,9 @@ class _Links(HTMLParser):
         self.names: set[str] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        told = dict(attrs)
-        self.forms += tag == "form" and told.get("method") != "dialog"
-        self.names |= {told["id"]} if told.get("id") else set()  # type: ignore[arg-type]
+        attributes = dict(attrs)
+        self.forms += tag == "form" and attributes.get("method") != "dialog"
+        self.names |= {attributes["id"]} if attributes.get("id") else set()  # type: ignore[arg-type]
         self.found += [value for name, value in attrs if name in ("href", "src", "data-plotly") and value]
 
 
@@ -94,7 +94,7 @@ def test_every_link_of_every_page_leads_to_a_file_of_the_site(site: Path, site_u
             continue
         links = _Links()
         links.feed(answer.text)
-        assert links.forms == 0, f"{url} asks a server"
+        assert links.forms == 0, f"{url} needs a server"
         pages[url] = links
         for link in links.found:
             whole, _ = urldefrag(urljoin(url, link))
@@ -136,7 +136,7 @@ def test_its_pages_draw_in_a_browser_and_complain_of_nothing(
     assert tab.page.locator("html").get_attribute("data-bs-theme") == "light"
 
 
-def test_a_points_panel_and_a_figures_refinement_ask_nobody(
+def test_a_points_panel_and_a_figures_refinement_send_no_request(
     site_url: str, addresses: dict[str, str], new_tab: Callable[..., Tab]
 ) -> None:
     tab = new_tab()
@@ -201,20 +201,20 @@ def test_pictures_without_a_browser_are_an_error_that_says_what_to_install(
     history_store: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BROWSER_PATH", str(tmp_path / "no-browser"))
-    told = ["export", "--site", str(tmp_path / "site"), "--project", "young", "--images"]
-    done = CliRunner().invoke(main, [*told, "--database", history_store.database])
+    arguments = ["export", "--site", str(tmp_path / "site"), "--project", "young", "--images"]
+    done = CliRunner().invoke(main, [*arguments, "--database", history_store.database])
     assert done.exit_code == 1
     assert "pip install 'warpwatch[pictures]'" in done.stderr
 
 
-def test_the_data_lies_beside_the_pages(site: Path, addresses: dict[str, str], address: str) -> None:
+def test_the_data_is_exported_with_the_pages(site: Path, addresses: dict[str, str], address: str) -> None:
     for part in ("overview", "series", "commits", "regressions", "machines", "canaries"):
-        told = json.loads((site / "api/projects/kernels" / f"{part}.json").read_text())
+        document = json.loads((site / "api/projects/kernels" / f"{part}.json").read_text())
         asked = requests.get(f"{address}/api/projects/kernels/{part}?limit=1000", timeout=60).json()
-        assert told["items"] == asked["items"]
-        assert told["next"] is None
+        assert document["items"] == asked["items"]
+        assert document["next"] is None
         rows = (site / "api/projects/kernels" / f"{part}.csv").read_text().count("\n")
-        assert rows >= len(told["items"]) + 1
+        assert rows >= len(document["items"]) + 1
 
 
 def test_a_link_without_a_file_is_words_and_a_button_without_one_is_gone() -> None:

@@ -1,4 +1,4 @@
-"""What a figure tells: each value at its place, each implementation in its own look, nothing foreign as HTML."""
+"""What a figure shows: each value at its place, each implementation in its own look, nothing foreign as HTML."""
 
 import json
 from dataclasses import replace
@@ -117,7 +117,7 @@ def test_a_point_without_a_number_stands_in_the_strip_below_with_its_reason() ->
     assert len(_named(figure, "warpwatch")["y"]) == 2
 
 
-def test_a_series_that_never_had_a_number_is_drawn_beside_its_rival() -> None:
+def test_a_series_that_never_had_a_number_is_drawn_with_its_baseline() -> None:
     rival = OtherHistory(series=_series("sdpa", is_baseline=True), points=(_point(0, 2e-6),))
     figure = history_figure(_history(_point(0, None), rivals=(rival,)), HistoryView())
     assert _named(figure, "SDPA")["y"] == pytest.approx([2.0])
@@ -361,7 +361,7 @@ def test_where_a_profiler_saw_the_bytes_the_point_is_faint_and_joined_to_the_mea
     assert join["x"] == [100.0, 50.0, None]
 
 
-def test_a_twin_of_ours_is_solid_and_filled_beside_the_rivals() -> None:
+def test_a_twin_of_ours_is_solid_and_filled_among_the_baselines() -> None:
     twin = OtherHistory(series=_series("triton"), points=(_point(0, 1.2),))
     drawn = _named(history_figure(_history(_point(0, 1.0), rivals=(twin,)), HistoryView()), "Triton")
     assert (drawn["line"]["dash"], drawn["marker"]["symbol"]) == ("solid", "diamond")
@@ -419,7 +419,7 @@ def test_a_run_without_a_number_on_another_card_leaves_the_level_as_it_is() -> N
     assert (levels["x"], levels["y"]) == ([0, 2, None, 3, 5, None], [1.0, 1.0, None, 1.2, 1.2, None])
 
 
-def test_a_commit_whose_code_stood_still_is_told_apart_from_one_that_failed() -> None:
+def test_a_commit_of_unchanged_code_is_distinguished_from_one_that_failed() -> None:
     skipped = _point(1, None, status=Status.UNCHANGED, reason="code unchanged since abc12345")
     figure = history_figure(_history(_point(0, 1.0), skipped, _point(2, None)), HistoryView())
     assert _named(figure, "code unchanged")["text"][0].startswith("not measured: code unchanged since abc12345")

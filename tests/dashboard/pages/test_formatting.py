@@ -1,4 +1,4 @@
-"""Words beside the numbers."""
+"""Words next to numbers."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -42,7 +42,7 @@ def test_the_word_follows_the_metrics_direction(change: float | None, unit: str,
         (timedelta(days=400), "1 year ago"),
     ],
 )
-def test_an_age_is_told_in_its_largest_unit(passed: timedelta, said: str) -> None:
+def test_an_age_is_shown_in_its_largest_unit(passed: timedelta, said: str) -> None:
     now = datetime(2026, 6, 1, tzinfo=UTC)
     assert age(now - passed, now) == said
 

@@ -102,11 +102,11 @@ def test_a_health_alert_is_triaged_without_a_script(troubled: Troubled) -> None:
     assert client.get("/demo/regressions/alert-1").headers["Location"] == "/demo/regressions#alert-1"
     client.post("/demo/regressions", data=form(client, state="expected"))
     assert "1 expected, or a false alarm" in client.get("/demo/regressions").text
-    told = client.get("/api/projects/demo/alerts?kind=missing+data").get_json()["items"]
-    assert [(each["state"], len(each["events"])) for each in told] == [("expected", 4)]
+    alerts = client.get("/api/projects/demo/alerts?kind=missing+data").get_json()["items"]
+    assert [(each["state"], len(each["events"])) for each in alerts] == [("expected", 4)]
 
 
-def test_who_may_only_read_has_no_forms_of_health_alerts(troubled: Troubled) -> None:
+def test_a_reader_has_no_forms_of_health_alerts(troubled: Troubled) -> None:
     client = troubled.client(AccessSettings())
     page = client.get("/demo/regressions").text
     assert "no results for 3 days" in page
@@ -128,7 +128,7 @@ def test_who_may_only_read_has_no_forms_of_health_alerts(troubled: Troubled) -> 
         ({"state": "expected", "item": "alert-1 7"}, 409, "since you saw it"),
     ],
 )
-def test_what_cannot_be_said_of_a_health_alert_is_refused(
+def test_invalid_decisions_on_a_health_alert_are_refused(
     troubled: Troubled, said: dict[str, str], status: int, sentence: str
 ) -> None:
     client = troubled.client()

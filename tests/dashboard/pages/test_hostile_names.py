@@ -271,7 +271,7 @@ class _Page(HTMLParser):
                 self.addresses.append(value)
         if tag == "script":
             said = dict(attrs)
-            assert "src" in said or said.get("type") == "application/json", "a script of nobody's"
+            assert "src" in said or said.get("type") == "application/json", "an inline script"
             self._script = "" if "src" not in said else None
 
     def handle_data(self, data: str) -> None:
@@ -306,7 +306,7 @@ def _links(kind: str, text: str, address: str) -> list[str]:
 
 @pytest.mark.parametrize("path", ["/{}/", "/{}/series/x", "/{}/commit/x", "/nosuch/{}", "/search?q={}"])
 @pytest.mark.parametrize("name", ['"><zqx zqa=1>', "</title><zqx>", "{{7*7}}", "%00", "\u2028", "é"])
-def test_what_an_address_asks_for_in_vain_is_text_too(history_store: Settings, path: str, name: str) -> None:
+def test_unknown_names_in_an_address_are_text_too(history_store: Settings, path: str, name: str) -> None:
     app = create_app(history_store)
     answer = app.test_client().get(path.format(quote(name, safe="")))
     assert answer.status_code in {200, 404}

@@ -136,14 +136,14 @@ def test_keys_can_be_switched_off_and_stay_off(address: str, new_tab: Callable[.
     assert _rows(tab) == 0
 
 
-def test_a_declared_key_presses_the_current_items_control_else_the_pages_and_else_tells_a_script(
+def test_a_declared_key_presses_the_current_items_control_else_the_pages_and_else_notifies_a_script(
     address: str, new_tab: Callable[..., Tab]
 ) -> None:
     tab = new_tab()
     tab.open(f"{address}/kernels/commits")
     tab.page.evaluate(
         """() => {
-          window.told = [];
+          window.seen = [];
           for (const [number, row] of [...document.querySelectorAll('tbody tr')].entries()) {
             if (number === 1) {
               row.setAttribute('data-key-list', 'off');
@@ -157,10 +157,10 @@ def test_a_declared_key_presses_the_current_items_control_else_the_pages_and_els
           const all = document.createElement('button');
           all.dataset.key = 'a';
           all.textContent = 'Acknowledge';
-          all.addEventListener('click', () => told.push('a'));
+          all.addEventListener('click', () => seen.push('a'));
           const script = document.createElement('div');
           script.dataset.keys = JSON.stringify([{key: 'N', says: 'Next point'}]);
-          script.addEventListener('warpwatch:key', (e) => told.push(e.detail.key + (e.detail.item?.rowIndex ?? '')));
+          script.addEventListener('warpwatch:key', (e) => seen.push(e.detail.key + (e.detail.item?.rowIndex ?? '')));
           document.querySelector('main').prepend(all, script);
         }"""
     )
@@ -170,6 +170,6 @@ def test_a_declared_key_presses_the_current_items_control_else_the_pages_and_els
     for key in ("j", "j", "x", "a", "N"):
         page.keyboard.press(key)
     assert page.evaluate("[...document.querySelectorAll('tbody :checked')].map((e) => e.closest('tr').rowIndex)") == [3]
-    assert page.evaluate("told") == ["a", "N3"]
+    assert page.evaluate("seen") == ["a", "N3"]
     page.keyboard.press("?")
     assert {"x", "a", "N"} <= set(page.get_by_role("dialog").locator("kbd").all_inner_texts())

@@ -53,7 +53,7 @@ def test_the_link_logs_one_browser_in_once(link: str) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "x", "é", "x" * 5000])
-def test_a_wrong_token_logs_nobody_in_and_uses_nothing_up(link: str, token: str) -> None:
+def test_a_wrong_token_logs_no_user_in_and_uses_nothing_up(link: str, token: str) -> None:
     home = _home(link)
     with requests.Session() as browser:
         assert browser.get(f"{home}/login/local", params={"token": token}, timeout=60).status_code == 403

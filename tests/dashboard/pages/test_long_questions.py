@@ -40,7 +40,7 @@ def test_thousands_of_words_are_cut_to_what_a_search_can_mean(
     assert MANY_WORDS not in answer.text
 
 
-def test_so_are_the_words_for_a_series_to_put_beside(client: FlaskClient, addresses: dict[str, str]) -> None:
+def test_so_are_the_words_for_a_series_to_overlay(client: FlaskClient, addresses: dict[str, str]) -> None:
     assert client.get(f"/kernels/series/{addresses['slowed']}", query_string={"find": MANY_WORDS}).status_code == 200
 
 

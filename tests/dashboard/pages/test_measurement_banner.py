@@ -72,7 +72,7 @@ def page(measured: Measured, new_tab: Callable[..., Tab]) -> Iterator[Page]:
 
 
 def look(page: Page) -> None:
-    """Lets so much time pass that the page asks again."""
+    """Lets so much time pass that the page polls again."""
     with page.expect_response("**/api/projects/demo/measurement"):
         page.clock.run_for(2_500)
 
@@ -106,7 +106,7 @@ def test_the_banner_follows_the_measurement_and_turns_into_its_results(measured:
     assert asked == []
 
 
-def test_nobody_who_types_loses_the_words(measured: Measured, page: Page) -> None:
+def test_typed_words_are_not_lost(measured: Measured, page: Page) -> None:
     page.locator(".ww-filters input[type=search]").fill("lat")
     measured.import_results_of("this-machine")
     measured.current.now = MEASURING.model_copy(update={"imports": 1})
@@ -158,7 +158,7 @@ def test_an_answer_is_never_of_an_earlier_state(measured: Measured) -> None:
         assert text in get("/api/projects/demo/measurement").get_json()["text"]
 
 
-def test_without_a_measurement_there_is_no_banner_and_nothing_is_asked(measured: Measured, tmp_path: Path) -> None:
+def test_without_a_measurement_there_is_no_banner_and_no_request(measured: Measured, tmp_path: Path) -> None:
     measured.current.project = "another"
     other = create_app(Settings(database=str(tmp_path / "history.db")))
     for app in (measured.app, other):

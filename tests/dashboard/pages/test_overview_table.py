@@ -165,8 +165,8 @@ def test_a_change_too_small_to_matter_has_no_colour(history_store: Settings) -> 
                 assert re.findall(r"ww-(worse|better)", html) == ([colour] if colour else [])
             row = str(standing.steps(ui, value, latency, RowState.UNCHANGED))  # type: ignore[attr-defined]
             assert re.findall(r"ww-(worse|better)", row) == ([colour] if colour else [])
-        told = str(standing.steps(ui, 0.001, latency, RowState.REGRESSED))  # type: ignore[attr-defined]
-        assert "ww-worse" in told
+        cell = str(standing.steps(ui, 0.001, latency, RowState.REGRESSED))  # type: ignore[attr-defined]
+        assert "ww-worse" in cell
     app.extensions["store"].close()
 
 

@@ -62,11 +62,11 @@ def test_a_win_bar_is_as_long_as_the_share_that_is_ahead(client: FlaskClient) ->
 def test_the_last_change_names_its_commit_and_cause(client: FlaskClient) -> None:
     page = lxml.html.fromstring(client.get("/kernels/").text)
     cells = page.xpath('//tr[contains(@class, "ww-line")]/td[@data-label="Last change"]')
-    told = [cell.text_content() for cell in cells if cell.xpath('.//a[@class="ww-hash"]')]
-    assert any("machine code" in text for text in told)
+    texts = [cell.text_content() for cell in cells if cell.xpath('.//a[@class="ww-hash"]')]
+    assert any("machine code" in text for text in texts)
 
 
-def test_what_is_the_same_in_all_rows_is_said_once(client: FlaskClient) -> None:
+def test_what_is_the_same_in_all_rows_is_shown_once(client: FlaskClient) -> None:
     page = client.get("/kernels/").text
     assert "Newest data</a></th>" not in page  # as old as its machine's everywhere
     one = lxml.html.fromstring(client.get("/kernels/?machine=runner-t4").text)

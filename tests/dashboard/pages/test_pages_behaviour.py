@@ -119,7 +119,7 @@ def _point_at(tab: Tab, place: Callable[[], Place]) -> Place:
     """Moves onto a place as a hand does, a pixel to and fro, until the label is there; returns where it is.
 
     plotly answers movements alone. One that it did not see, or that missed a figure still settling, is never made up
-    for by waiting under a pointer that rests; so each try asks for the place anew and moves.
+    for by waiting under a pointer that rests; so each try computes the place anew and moves.
     """
     label = tab.page.locator(".hoverlayer .hovertext")
     for nudge in (0, 1) * 15:
@@ -147,7 +147,7 @@ def _place_of_point(tab: Tab, trace: str, index: int) -> Place:
     return x, y
 
 
-def test_the_table_beside_the_roofline_sorts_by_any_column(address: str, new_tab: Callable[..., Tab]) -> None:
+def test_the_table_next_to_the_roofline_sorts_by_any_column(address: str, new_tab: Callable[..., Tab]) -> None:
     tab = new_tab()
     tab.open(f"{address}/kernels/roofline")
     tab.page.get_by_role("button", name="Gain").click()
@@ -218,7 +218,7 @@ def _middle(element: Locator) -> Place:
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-def test_every_line_of_the_overview_tells_its_machine_at_any_width(new_tab: Callable[..., Tab], address: str) -> None:
+def test_every_line_of_the_overview_shows_its_machine_at_any_width(new_tab: Callable[..., Tab], address: str) -> None:
     tab = new_tab()
     tab.open(f"{address}/kernels/?q=rope")
     for width in (390, 800, 1280, 1440):

@@ -1,4 +1,4 @@
-"""Projects that nobody here made: every page of theirs opens, and their long or many histories are drawn."""
+"""Projects of others: each of their pages opens, and their long or many histories are drawn."""
 
 import re
 import time
@@ -44,7 +44,7 @@ def test_every_page_opens(project: str, real: Settings) -> None:
 
 
 @pytest.mark.parametrize("project", PROJECTS)
-def test_a_project_without_kernels_is_told_of_its_benchmarks(project: str, real: Settings) -> None:
+def test_a_project_without_kernels_is_described_by_its_benchmarks(project: str, real: Settings) -> None:
     client = create_app(real).test_client()
     overview = client.get(f"/{project}/").text
     machine = re.findall(rf'"(/{project}/machines/[^"]+)"', overview)[0]

@@ -118,7 +118,7 @@ def test_our_files_are_kept_a_year_and_have_their_time_in_the_url(client: FlaskC
     assert "max-age=31536000" in client.get(url).headers["Cache-Control"]
 
 
-def test_the_overview_says_the_regression_in_words_with_sign_and_interval(client: FlaskClient) -> None:
+def test_the_overview_states_the_regression_in_words_with_sign_and_interval(client: FlaskClient) -> None:
     page = client.get("/kernels/?machine=runner-t4&q=decode+warpwatch").text
     assert re.search(r"\+[34]\.\d %", page)
     assert "slower" in page
@@ -133,7 +133,7 @@ def test_regressions_name_series_commit_magnitude_and_interval(client: FlaskClie
     assert re.search(r"\+\d\.\d % to \+\d\.\d %", page)
 
 
-def test_the_series_page_tells_where_its_value_comes_from_and_how_to_repeat_it(
+def test_the_series_page_shows_the_origin_of_its_value_and_how_to_repeat_it(
     client: FlaskClient, addresses: dict[str, str]
 ) -> None:
     page = client.get(f"/kernels/series/{addresses['slowed']}").text
@@ -163,7 +163,7 @@ def test_the_series_page_leads_to_the_other_metrics_and_shows_the_profile(
     assert "Profile at" not in client.get(f"/kernels/series/{addresses['slowed']}").text
 
 
-def test_any_runs_value_can_be_asked_where_it_comes_from(client: FlaskClient, addresses: dict[str, str]) -> None:
+def test_the_origin_of_any_runs_value_is_shown(client: FlaskClient, addresses: dict[str, str]) -> None:
     url = f"/kernels/series/{addresses['throttled']}"
     points = client.get(f"/api/projects{url}/history").json["points"]
     newest = client.get(url).text
@@ -185,7 +185,7 @@ def test_any_runs_value_can_be_asked_where_it_comes_from(client: FlaskClient, ad
     assert client.get(f"{url}?run=nonsense").status_code == 200
 
 
-def test_what_was_not_measured_is_said_with_the_commit_that_stands_for_it(
+def test_an_unmeasured_point_names_the_commit_that_stands_for_it(
     client: FlaskClient, addresses: dict[str, str]
 ) -> None:
     words = r"not measured: code unchanged since [0-9a-f]{8}"
@@ -195,7 +195,7 @@ def test_what_was_not_measured_is_said_with_the_commit_that_stands_for_it(
     assert re.search(words, client.get(f"/kernels/series/{addresses['unmeasured']}").text)
 
 
-def test_what_moved_beside_a_latency_is_named_on_its_row(client: FlaskClient, addresses: dict[str, str]) -> None:
+def test_metrics_that_moved_with_a_latency_are_named_on_its_row(client: FlaskClient, addresses: dict[str, str]) -> None:
     page = client.get("/kernels/?machine=nvidia-h200&kernel=rope&verdict=regressed").text
     assert f"/kernels/series/{addresses['launches']}" in page
     assert "regressed, now 3 launches" in page
@@ -213,7 +213,7 @@ def test_the_roofline_has_both_roofs_and_says_which_one_is_missing(client: Flask
     assert "warpbench profile WORKLOAD" in one
 
 
-def test_the_machines_page_tells_cards_canaries_and_how_far_equal_code_lies_apart(client: FlaskClient) -> None:
+def test_the_machines_page_shows_gpus_canaries_and_the_spread_of_equal_code(client: FlaskClient) -> None:
     page = re.sub(r"\s+", " ", client.get("/kernels/machines").text)
     _, h200, t4 = page.split("<section")[1:]
     assert "GPU-c0ffee42</span> 10 runs, " in h200
@@ -241,7 +241,7 @@ def test_a_project_without_context_has_no_columns_for_it(client: FlaskClient) ->
     assert "baseline" not in page
 
 
-def test_what_a_machine_does_not_have_is_listed_only_when_asked_for(client: FlaskClient) -> None:
+def test_what_a_machine_does_not_have_is_listed_only_on_request(client: FlaskClient) -> None:
     listed = client.get("/kernels/?machine=runner-t4&kernel=rope").text
     assert "Triton" not in listed
     missing = client.get("/kernels/?machine=runner-t4&kernel=rope&verdict=missing").text
@@ -293,7 +293,7 @@ def _with_many_series(folder: Path) -> FlaskClient:
     return create_app(settings).test_client()
 
 
-def test_health_tells_that_the_store_answers(client: FlaskClient) -> None:
+def test_health_reports_that_the_store_answers(client: FlaskClient) -> None:
     assert client.get("/healthz").json == {"status": "ok", "projects": 3}
 
 

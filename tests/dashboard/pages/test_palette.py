@@ -1,4 +1,4 @@
-"""The colours are told apart by those who see red and green alike, and each is seen against its ground."""
+"""The colours are distinguishable with red-green colour blindness, and each stands out from its background."""
 
 from itertools import combinations
 
@@ -22,7 +22,7 @@ _VISIONS = {
 _TO_XYZ = np.array(
     [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
 )
-_LINES = ("blue", "purple", "green", "orange", "grey")  # what stands beside each other most
+_LINES = ("blue", "purple", "green", "orange", "grey")  # most often next to each other
 _WORDS = ("ink", "muted", "green", "vermillion")  # colours of words
 
 
@@ -52,14 +52,14 @@ def _contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("vision", _VISIONS)
 @pytest.mark.parametrize("theme", Theme)
-def test_worse_and_better_are_told_apart(theme: Theme, vision: str) -> None:
+def test_worse_and_better_are_distinguishable(theme: Theme, vision: str) -> None:
     colours = COLOURS[theme]
     assert _apart(colours["vermillion"], colours["green"], vision) > 25
 
 
 @pytest.mark.parametrize("vision", _VISIONS)
 @pytest.mark.parametrize("theme", Theme)
-def test_implementations_in_one_figure_are_told_apart(theme: Theme, vision: str) -> None:
+def test_implementations_in_one_figure_are_distinguishable(theme: Theme, vision: str) -> None:
     colours = COLOURS[theme]
     near = {pair: _apart(colours[pair[0]], colours[pair[1]], vision) for pair in combinations(_LINES, 2)}
     assert min(near.values()) > 12, sorted(near.items(), key=lambda each: each[1])[:3]

@@ -84,7 +84,7 @@ def test_one_machine_that_still_measures_keeps_the_others_an_alarm(tmp_path: Pat
     assert "Overdue" in page
 
 
-def test_rows_that_only_their_environment_tells_apart_name_it(tmp_path: Path) -> None:
+def test_rows_that_differ_only_in_environment_name_it(tmp_path: Path) -> None:
     values = {"suite.Sort.time_it": steps((12, 0.001), (12, 0.0015)), "suite.Copy.time_it": steps((24, 0.002))}
     both = write_plain(tmp_path / "both", values, newest=NOW, environments=("py3.11-numpy1", "py3.11-numpy2"))
     one = write_plain(tmp_path / "one", values, newest=NOW)
@@ -179,7 +179,7 @@ def test_a_gpu_in_machine_json_is_named_on_every_page_of_its_machine(tmp_path: P
     for path in ("?kernel=suite", "compare?by=machine"):
         page = _plain(client.get(f"/p/{path}", follow_redirects=True).text)
         assert "NVIDIA RTX PRO 6000" in page, path
-        assert "NVIDIA L40S" not in page, path  # its name tells it
+        assert "NVIDIA L40S" not in page, path  # its name states it
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_memory_is_in_one_unit_however_it_was_written(ram: str, os: str, shown: 
 
 
 @pytest.mark.parametrize(
-    ("told", "shown"),
+    ("number", "shown"),
     [
         ("91900", "9.19.0"),
         ("91002", "9.10.2"),
@@ -224,8 +224,8 @@ def test_memory_is_in_one_unit_however_it_was_written(ram: str, os: str, shown: 
         ("919", "919"),
     ],
 )
-def test_cudnns_number_is_a_version(told: str, shown: str) -> None:
-    assert software_version("cudnn", told) == shown
+def test_cudnns_number_is_a_version(number: str, shown: str) -> None:
+    assert software_version("cudnn", number) == shown
 
 
 def test_what_was_recorded_at_a_commit_is_folded_by_kernel(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_what_was_recorded_at_a_commit_is_folded_by_kernel(tmp_path: Path) -> No
     assert '<details class="ww-recorded" open>' in found
 
 
-def test_what_machine_json_alone_says_of_a_machine_is_known(tmp_path: Path) -> None:
+def test_facts_of_a_machine_in_machine_json_alone_are_known(tmp_path: Path) -> None:
     results = write_plain(tmp_path / "results", {"suite.Sort.time_it": steps((6, 0.001))}, newest=NOW)
     (results / "box" / "machine.json").write_text(json.dumps({"machine": "box", "gpu": "NVIDIA L40S", "version": 1}))
     client = serve_plain(tmp_path / "store.db", {"p": results})

@@ -42,8 +42,8 @@ def test_another_theme_recolours_a_figure_and_leaves_what_its_reader_did(
         tab.page.wait_for_function(
             "([plot, theme]) => plot.dataset.drawn === theme", arg=[plot.element_handle(), theme.value]
         )
-        told = [COLOURS[theme][name] for name in ("ink", "grid", "purple")]
-        assert plot.evaluate(_COLOURS) == told
+        colours = [COLOURS[theme][name] for name in ("ink", "grid", "purple")]
+        assert plot.evaluate(_COLOURS) == colours
         assert plot.evaluate(hidden)
     assert tab.complaints == []
 

@@ -64,8 +64,8 @@ def test_what_is_imported_is_in_the_next_comparison(store: Store, asv: Any) -> N
     history.commit(1, {"warpwatch": 1.5}, hour=48)
     asv.load(store)
     after = compare_commits(store, "demo", commits[1], commits[0], threshold=0.02)
-    told = [row.estimate.head_runs if row.estimate else None for row in after.rows]
-    assert told == [2] * len(before.rows)
+    head_runs = [row.estimate.head_runs if row.estimate else None for row in after.rows]
+    assert head_runs == [2] * len(before.rows)
     assert project_points.project_points(store, "demo") is not held
 
 

@@ -1,4 +1,4 @@
-"""What readers could not read: names squeezed to a letter, a box too small for its words, one thing told two ways."""
+"""Readability: no names squeezed to a letter, no box too small for its words, no fact stated in two ways."""
 
 import re
 from collections.abc import Callable
@@ -113,7 +113,7 @@ def test_targets_are_at_least_24_pixels_high(address: str, new_tab: Callable[...
     assert low == []
 
 
-def test_a_list_of_commits_tells_what_each_moved_and_goes_on(
+def test_a_list_of_commits_shows_what_each_moved_and_goes_on(
     client: FlaskClient, addresses: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("warpwatch.dashboard.web.pages.commits._COMMITS_OF_A_PAGE", 5)
@@ -137,9 +137,7 @@ def test_a_list_of_series_is_narrowed_by_metric_and_implementation(client: Flask
     assert "track_latency" in unasked[0]  # what readers ask for first
 
 
-def test_a_series_and_its_kernel_say_what_the_overview_says_of_it(
-    client: FlaskClient, addresses: dict[str, str]
-) -> None:
+def test_a_series_and_its_kernel_agree_with_the_overview(client: FlaskClient, addresses: dict[str, str]) -> None:
     young = _plain(client.get(f"/young/series/{addresses['young']}").text)
     assert "Too new 1 of 4 commits" in young
     name = re.search(r"/young/kernel/([^?\"]+)", client.get(f"/young/series/{addresses['young']}").text)
@@ -149,8 +147,8 @@ def test_a_series_and_its_kernel_say_what_the_overview_says_of_it(
 
 def test_points_without_a_number_are_not_counted_as_judged(client: FlaskClient, addresses: dict[str, str]) -> None:
     page = _plain(client.get(f"/kernels/series/{addresses['throttled']}").text)
-    told = re.search(r"No change of level in (\d+) points( with a number)?\.", page)
-    assert told is None or told[2]
+    sentence = re.search(r"No change of level in (\d+) points( with a number)?\.", page)
+    assert sentence is None or sentence[2]
 
 
 def test_the_api_names_no_choice_that_is_not_there(client: FlaskClient) -> None:
@@ -167,7 +165,7 @@ def test_a_count_needs_no_unit() -> None:
     assert (quantity(3.86, "count"), quantity(9.0, "count")) == ("3.86", "9")
 
 
-def test_the_projects_tell_where_something_is_to_do(client: FlaskClient) -> None:
+def test_the_list_of_projects_shows_where_something_is_to_do(client: FlaskClient) -> None:
     rows = {
         name: _plain(row)
         for row in client.get("/").text.split("<tr>")[2:]
@@ -180,7 +178,7 @@ def test_the_projects_tell_where_something_is_to_do(client: FlaskClient) -> None
     assert rows["young"].split()[:2] == ["young", "none"]
 
 
-def test_titles_of_tabs_begin_with_what_tells_them_apart(client: FlaskClient, addresses: dict[str, str]) -> None:
+def test_titles_of_tabs_begin_with_what_distinguishes_them(client: FlaskClient, addresses: dict[str, str]) -> None:
     def title(path: str) -> str:
         found = re.search(r"<title>(.*?)</title>", client.get(path).text)
         assert found is not None

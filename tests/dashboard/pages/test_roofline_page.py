@@ -83,7 +83,7 @@ def test_a_row_of_the_strip_shows_its_point_and_sorts(address: str, new_tab: Cal
     boxes = figure.bounding_box(), strip.bounding_box()
     assert boxes[0] is not None
     assert boxes[1] is not None
-    assert boxes[0]["y"] == boxes[1]["y"], "the strip stands beside the figure"
+    assert boxes[0]["y"] == boxes[1]["y"], "the strip is next to the figure"
     assert strip.locator(".ww-scroll").evaluate("box => box.scrollWidth <= box.clientWidth"), "a column is cut"
     page.keyboard.press("j")
     name = page.locator("[data-point]").first.locator(".ww-subject").first.inner_text()

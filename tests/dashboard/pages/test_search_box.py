@@ -44,7 +44,7 @@ def test_what_is_typed_is_found_and_the_arrows_lead_there(address: str, new_tab:
     assert tab.complaints == []
 
 
-def test_who_walks_the_list_keeps_the_place_in_it_when_a_later_answer_comes(
+def test_the_current_item_of_the_list_stays_when_a_later_answer_comes(
     address: str, new_tab: Callable[..., Tab]
 ) -> None:
     tab = new_tab()
@@ -89,7 +89,7 @@ def test_an_old_answer_that_comes_late_is_not_shown(address: str, new_tab: Calla
     page.wait_for_function("() => document.querySelector('[data-search-list]').textContent.includes('Searching')")
     page.locator("#search").fill("int4")
     page.locator(f"{_LIST} a", has_text="int4").first.wait_for()
-    assert len(held) == 1  # its page has hung up, so that nobody waits for what is held
+    assert len(held) == 1  # its page has hung up, so that no client waits for what is held
     page.wait_for_timeout(300)
     assert "rope" not in page.locator(_LIST).inner_text()
 
@@ -99,7 +99,7 @@ def test_a_search_that_fails_says_what_to_do(address: str, new_tab: Callable[...
     tab.open(f"{address}/kernels/commits")
     tab.page.route("**/search?*", lambda route: route.abort())
     tab.page.locator("#search").fill("rope")
-    tab.page.locator(_LIST, has_text="Enter asks again").wait_for()
+    tab.page.locator(_LIST, has_text="Press Enter for the search page").wait_for()
 
 
 @pytest.mark.parametrize("place", ["/kernels/machines", "/"])

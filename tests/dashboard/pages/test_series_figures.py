@@ -1,4 +1,4 @@
-"""What the series page draws beside a history: marks, other series, samples, code; and a kernel's heat map."""
+"""What the series page draws in addition to a history: marks, other series, samples, code; and a kernel's heat map."""
 
 import itertools
 import json
@@ -167,8 +167,8 @@ def test_a_long_history_leaves_words_to_the_panel_and_says_that_more_is_there() 
     assert (figure["layout"]["meta"]["thinned"], figure["layout"]["meta"]["whole_inside"]) == (True, False)
 
 
-def _heat_map(*told: Any) -> dict[str, Any]:
-    return as_page(heat_map_figure(*told))
+def _heat_map(*data: Any) -> dict[str, Any]:
+    return as_page(heat_map_figure(*data))
 
 
 def _kernel(*rows: list[float | None], changes: tuple[SeriesChange, ...] = (), unit: str = "seconds") -> Kernel:
@@ -199,7 +199,7 @@ def _kernel(*rows: list[float | None], changes: tuple[SeriesChange, ...] = (), u
     )
 
 
-def test_cells_tell_the_change_from_the_first_or_the_newest_level() -> None:
+def test_cells_show_the_change_from_the_first_or_the_newest_level() -> None:
     kernel = _kernel([1.0, 1.0, None, 2.0, 2.0], changes=(_change(3, 1.0),))
     (first,), (newest,) = heat_rows(kernel, Reference.FIRST), heat_rows(kernel, Reference.NEWEST)
     assert first.change == (0.0, 0.0, None, 1.0, 1.0)

@@ -58,8 +58,8 @@ def test_a_click_on_a_point_opens_it_beneath_and_another_reader_gets_the_same(
     point = tab.page.request.get(history).json()["points"][5]
     _click_point(tab, "warpwatch", 5)
     tab.page.wait_for_url("**run=**")
-    told = _panel(tab)
-    assert told != newest
+    panel = _panel(tab)
+    assert panel != newest
     for said in (
         point["commit"][:8],
         "Ada Byron",
@@ -71,13 +71,13 @@ def test_a_click_on_a_point_opens_it_beneath_and_another_reader_gets_the_same(
         "Compare with previous",
         "Registers",
     ):
-        assert said in told, said
+        assert said in panel, said
     assert _query(tab)["run"] == [point["run"]]
     ring = "document.querySelector('.ww-plot').data.find((trace) => trace.name === 'chosen').x"
     assert tab.page.evaluate(ring) == [5]
     again = new_tab(width=390)
     again.open(tab.page.url)
-    assert _panel(again) == told
+    assert _panel(again) == panel
     assert tab.complaints == again.complaints == []
 
 

@@ -30,7 +30,7 @@ def found(store: Store, search: str) -> list[tuple[str | None, str | None, str |
     return rows
 
 
-def test_words_and_conditions_are_told_apart() -> None:
+def test_words_and_conditions_are_distinguished() -> None:
     query = SeriesQuery.parse("Attention DTYPE=fp16,bf16 seq_kv>=4096 implementation!=triton")
     assert query.words == ("attention",)
     assert [(each.name, each.relation, each.values) for each in query.conditions] == [

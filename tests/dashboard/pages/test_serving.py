@@ -1,4 +1,4 @@
-"""`warpwatch serve` as a process: it says where it is, answers there, and tells when a port is taken."""
+"""`warpwatch serve` as a process: it prints its address, answers there, and reports a port that is taken."""
 
 import os
 import re
@@ -39,7 +39,7 @@ def test_it_prints_an_address_of_this_machine_alone_and_answers_there(tmp_path: 
             assert answer.status == 200
 
 
-def test_it_says_who_may_read_and_write(tmp_path: Path) -> None:
+def test_it_prints_who_may_read_and_write(tmp_path: Path) -> None:
     openid = {
         "WARPWATCH_LOGIN": "openid",
         "WARPWATCH_URL": "https://perf.example.org",

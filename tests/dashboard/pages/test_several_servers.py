@@ -1,4 +1,4 @@
-"""Two servers beside one store: what one writes, or an import, the other shows with its next answer."""
+"""Two servers of one store: what one writes, or an import, the other shows with its next answer."""
 
 import os
 import re

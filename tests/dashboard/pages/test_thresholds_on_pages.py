@@ -90,7 +90,7 @@ def test_a_comparison_names_the_file_and_the_limit_of_each_row_that_has_its_own(
     assert "Unchanged" in row
 
 
-def test_a_series_tells_its_limit_and_which_of_its_steps_lie_below(store: Store, client: FlaskClient) -> None:
+def test_a_series_shows_its_threshold_and_which_of_its_steps_lie_below(store: Store, client: FlaskClient) -> None:
     page = _page(client, f"series/{_key(store, 'Bench')}")
     assert f"threshold 12.5 %, by {NAME}" in page
     assert page.count("below 12.5 %") == 1
@@ -109,9 +109,9 @@ def test_regressions_leave_out_what_does_not_count_and_say_so(store: Store, clie
     assert _key(store, "Other") in page
     assert _key(store, "Bench") not in page
     assert f"Thresholds: {NAME}. 1 smaller regression is not listed here, only on the pages of its series." in page
-    told = client.get("/api/projects/demo/regressions").get_json()
-    assert [each["series"]["benchmark"] for each in told["items"]] == [OTHER]
-    assert told["limits"]["commit"] == "a" * 40
+    body = client.get("/api/projects/demo/regressions").get_json()
+    assert [each["series"]["benchmark"] for each in body["items"]] == [OTHER]
+    assert body["limits"]["commit"] == "a" * 40
 
 
 def test_a_commit_marks_the_steps_that_do_not_count(store: Store, client: FlaskClient) -> None:
@@ -119,8 +119,8 @@ def test_a_commit_marks_the_steps_that_do_not_count(store: Store, client: FlaskC
     page = _page(client, f"commit/{commit}")
     assert page.count("below 12.5 %") == 1
     assert f"thresholds: {NAME}" in page
-    told = client.get(f"/api/projects/demo/commits/{commit}").get_json()
-    assert {each["series"]["benchmark"]: each["change"]["below_limit"] for each in told["changes"]} == {
+    body = client.get(f"/api/projects/demo/commits/{commit}").get_json()
+    assert {each["series"]["benchmark"]: each["change"]["below_limit"] for each in body["changes"]} == {
         BENCH: 0.125,
         OTHER: None,
     }

@@ -95,14 +95,16 @@ def test_a_token_does_what_it_is_for_in_its_project_alone(settings: Settings) ->
     made["old"] = create_token(store, "demo", name="old", scope=Scope.TRIAGE, now_ms=1, ends_ms=2)
     create_token(store, "other", name="x", now_ms=1)
     app = with_views(create_app(settings))
-    app.add_url_rule("/api/<project>/change", "told", lambda project: app.view_functions["change"](), methods=["POST"])
+    app.add_url_rule(
+        "/api/<project>/change", "change_by_token", lambda project: app.view_functions["change"](), methods=["POST"]
+    )
     with serving_app(app) as url:
 
-        def ask(method: str, path: str, token: str) -> tuple[int, str]:
+        def send(method: str, path: str, token: str) -> tuple[int, str]:
             answer = requests.request(method, url + path, headers={"Authorization": f"Bearer {token}"}, timeout=60)
             return answer.status_code, json.dumps(answer.json(), ensure_ascii=False) if "api" in path else answer.text
 
-        status, text = ask("POST", "/api/demo/change", made[Scope.TRIAGE])
+        status, text = send("POST", "/api/demo/change", made[Scope.TRIAGE])
         assert (status, json.loads(text)["name"], json.loads(text)["role"]) == (200, "token triage", "triager")
         for path, token, status, said in (
             ("/api/other/change", made[Scope.TRIAGE], 403, "of the project demo only"),
@@ -112,8 +114,8 @@ def test_a_token_does_what_it_is_for_in_its_project_alone(settings: Settings) ->
             ("/api/projects/demo/results", made[Scope.TRIAGE], 403, "not for uploads"),
             ("/demo/tokens", made[Scope.TRIAGE], 403, "This token is for “triage”"),
         ):
-            assert ask("POST", path, token)[0] == status
-            assert said in ask("POST", path, token)[1]
+            assert send("POST", path, token)[0] == status
+            assert said in send("POST", path, token)[1]
     store.close()
 
 
@@ -123,7 +125,7 @@ def provider() -> Iterator[Provider]:
         yield one
 
 
-def test_where_reading_wants_a_login_a_token_reads_its_project(provider: Provider, settings: Settings) -> None:
+def test_where_reading_requires_a_login_a_token_reads_its_project(provider: Provider, settings: Settings) -> None:
     store = Store(settings.database)
     token = create_token(store, "demo", name="ci", scope=Scope.READ, now_ms=1)
     upload = create_token(store, "demo", name="runner", now_ms=1)

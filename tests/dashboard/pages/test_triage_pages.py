@@ -120,7 +120,7 @@ def test_two_at_one_card_the_later_reads_what_the_other_did(client: FlaskClient,
     assert "set it to “expected” since you saw it" in late.text
 
 
-def test_who_may_only_read_sees_no_forms_and_changes_nothing(own: Settings, store: Store) -> None:
+def test_a_reader_sees_no_forms_and_changes_nothing(own: Settings, store: Store) -> None:
     app = create_app(replace(own, access=AccessSettings()))
     client = app.test_client()
     page = client.get(LIST).text
@@ -152,7 +152,7 @@ def test_an_invalid_decision_is_refused_with_a_message(
     assert all(item.alert is None for item in the_items(store))
 
 
-def test_no_card_chosen_is_said(client: FlaskClient, store: Store) -> None:
+def test_a_missing_choice_of_items_is_reported(client: FlaskClient, store: Store) -> None:
     said = fields(client, the_items(store)[0], state="expected")
     answer = client.post(LIST, data={name: value for name, value in said.items() if name != "item"})
     assert answer.status_code == 400
@@ -338,7 +338,7 @@ def test_a_hostile_project_is_triaged_too(client: FlaskClient, store: Store) -> 
     assert the_items(store, HOSTILE)[0].state.value == "expected"
 
 
-def test_a_note_is_deleted_by_who_wrote_it_and_a_reader_writes_none(own: Settings, store: Store) -> None:
+def test_a_note_is_deleted_by_its_author_and_a_reader_writes_none(own: Settings, store: Store) -> None:
     login = AccessSettings(
         login=ProxyLogin(),
         proxies=(ipaddress.ip_network("127.0.0.0/8"),),
@@ -369,14 +369,12 @@ def test_a_note_is_deleted_by_who_wrote_it_and_a_reader_writes_none(own: Setting
     app.extensions["store"].close()
 
 
-def test_where_a_person_says_that_a_change_came_stands_on_its_series_page_too(
-    client: FlaskClient, store: Store
-) -> None:
+def test_a_commit_assigned_by_a_person_is_on_the_series_page_too(client: FlaskClient, store: Store) -> None:
     item = the_items(store)[0]
     page = f"/kernels/series/{item.regressions[0].series.key}"
     assert " says</strong>" not in client.get(page).text
     assert client.post(LIST, data=fields(client, item, move="earlier")).status_code == 303
     (said,) = re.findall(r"<li><strong>[^<]+ says</strong>(.*?)</li>", client.get(page).text, re.DOTALL)
-    assert item.commit.hash in said  # where the detector told it
+    assert item.commit.hash in said  # where the detector found it
     assert item.previous_commit.hash in said
     assert f"{LIST}/alert-" in said

@@ -28,7 +28,7 @@ def _plain(page: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
 
 
-def test_a_machine_tells_data_alarms_smallest_changes_conditions_and_versions(client: FlaskClient) -> None:
+def test_a_machine_shows_data_alarms_smallest_changes_conditions_and_versions(client: FlaskClient) -> None:
     page = _plain(client.get("/kernels/machines/nvidia-h200").text)
     assert "On time" in page
     assert re.search(r"Typical interval 2 days", page)
@@ -41,7 +41,7 @@ def test_a_machine_tells_data_alarms_smallest_changes_conditions_and_versions(cl
     assert re.search(r"\d+ measurements within", page)
 
 
-def test_what_is_not_known_is_said_with_its_reason(client: FlaskClient) -> None:
+def test_unknown_figures_are_shown_with_their_reason(client: FlaskClient) -> None:
     listing = client.get("/").text
     (hostile,) = {link for link in re.findall(r'href="(/[^"]+/)"', listing) if "img" in link}
     machines = client.get(f"{hostile}machines").text
@@ -73,7 +73,7 @@ def test_the_machines_are_listed_with_whether_their_data_comes(client: FlaskClie
     assert 'href="/kernels/machines/runner-t4"' in page
 
 
-def test_the_figures_say_what_the_records_do(history_store: Settings) -> None:
+def test_the_figures_agree_with_the_records(history_store: Settings) -> None:
     store = Store(history_store.database)
     history = queries.machine_history(store, "kernels", "nvidia-h200")
     runs = queries.conditions(store, "kernels", "nvidia-h200")
@@ -91,9 +91,9 @@ def test_the_figures_say_what_the_records_do(history_store: Settings) -> None:
     domains = sorted(axis["domain"] for axis in axes.values())
     assert all(below[1] < above[0] for below, above in itertools.pairwise(domains))
     assert conditions_figure((), ()) is None
-    told = trust(history, threshold=0.02).detectable
-    for place, line in enumerate(detectable_figure(told).data):
-        changes = [100 * min(each.changes[place], MAX_CHANGE) for each in told]
+    detectable = trust(history, threshold=0.02).detectable
+    for place, line in enumerate(detectable_figure(detectable).data):
+        changes = [100 * min(each.changes[place], MAX_CHANGE) for each in detectable]
         assert (line["y"][0], line["y"][-1]) == (pytest.approx(min(changes)), pytest.approx(max(changes)))
         assert line["name"].startswith(f"{RUNS[place]} run")
 
@@ -109,7 +109,7 @@ def test_the_worst_series_sort_by_any_column(address: str, new_tab: Callable[...
     assert tab.complaints == []
 
 
-def test_a_canary_looks_alike_beside_a_series_and_on_its_machines_page(
+def test_a_canary_looks_alike_on_a_series_page_and_on_its_machines_page(
     history_store: Settings, addresses: dict[str, str]
 ) -> None:
     store = Store(history_store.database)
@@ -120,10 +120,10 @@ def test_a_canary_looks_alike_beside_a_series_and_on_its_machines_page(
     runs = queries.conditions(store, "kernels", "nvidia-h200")
     assert history is not None and machine is not None  # noqa: PT018
     canaries = [each for each in machine.series if each.series.is_control and each.series.metric.is_latency]
-    beside = history_figure(history, HistoryView())
+    baseline_figure = history_figure(history, HistoryView())
     store.close()
     looks = []
-    for figure in (beside, *(as_page(conditions_figure(runs, some)) for some in (canaries, canaries[::-1]))):
+    for figure in (baseline_figure, *(as_page(conditions_figure(runs, some)) for some in (canaries, canaries[::-1]))):
         lines = [trace for trace in figure["data"] if trace.get("name", "").startswith("canary")]
         looks.append({each["name"]: (each["line"]["color"], each["marker"]["symbol"]) for each in lines})
         assert all(each.get("showlegend", True) for each in lines)

@@ -23,9 +23,11 @@ from warpwatch.dashboard.web.figures.history_view import HistoryView
 from warpwatch.dashboard.web.figures.style import page_json
 
 
-def history_figure(told: History | ShownHistory, view: HistoryView) -> dict[str, Any]:
+def history_figure(history: History | ShownHistory, view: HistoryView) -> dict[str, Any]:
     """As the series page draws it."""
-    return as_page(figure.history_figure(whole_history(told, view) if isinstance(told, History) else told, view))
+    return as_page(
+        figure.history_figure(whole_history(history, view) if isinstance(history, History) else history, view)
+    )
 
 
 def as_page(made: go.Figure) -> dict[str, Any]:
@@ -79,7 +81,7 @@ def _cards(points: tuple[Point, ...]) -> tuple[Mark, ...]:
 
 
 def _window(commits: tuple[Commit, ...], view: HistoryView) -> tuple[Commit, Commit] | None:
-    """The first and last commit that the view asks for; None (everything) if neither is known."""
+    """The first and last commit that the view selects; None (everything) if neither is known."""
     first, last = _index(commits, view.first), _index(commits, view.last)
     if first is None and last is None:
         return None

@@ -36,7 +36,7 @@ _REASON_LENGTH = 300
 
 
 def main(folder: Path, wanted: Collection[tuple[str, str]]) -> None:
-    """Compile what is wanted, as (function, architecture)."""
+    """Compile the given (function, architecture) pairs."""
     _load()
     questions = [
         (operator, architecture)
@@ -47,14 +47,14 @@ def main(folder: Path, wanted: Collection[tuple[str, str]]) -> None:
     tasks: list[tuple[str, Specialization]] = []
     with (folder / FACTS).open("w", buffering=1) as facts:
 
-        def tell(compiled: CompiledConfiguration) -> None:
+        def write(compiled: CompiledConfiguration) -> None:
             print(json.dumps(asdict(compiled)), file=facts)
 
         for index, found in each_forked([functools.partial(_launched, *question) for question in questions]):
             operator, architecture = questions[index]
             if isinstance(found, NoAnswerError):  # a twin may refuse this GPU, or be older than today's workloads
                 for function in watched_operators()[operator].twins:
-                    tell(_failed(architecture, function, "", found))
+                    write(_failed(architecture, function, "", found))
             else:
                 tasks += [(architecture, each) for each in found if (each.function, architecture) in wanted]
         calls = [functools.partial(_compiled, *task, folder / f"{index}.cubin") for index, task in enumerate(tasks)]
@@ -62,9 +62,9 @@ def main(folder: Path, wanted: Collection[tuple[str, str]]) -> None:
             _report(done, len(calls))
             architecture, task = tasks[index]
             if isinstance(compiled, NoAnswerError):  # that there is no code for this GPU is an answer too
-                tell(_failed(architecture, task.function, task.configuration, compiled))
+                write(_failed(architecture, task.function, task.configuration, compiled))
             else:
-                tell(compiled)
+                write(compiled)
 
 
 def _report(done: int, total: int) -> None:

@@ -24,7 +24,7 @@ from warpbench.compiled.architectures import ComputeCapability
 from warpbench.machines import machine_named
 
 _DEVICE = torch.device("cuda", 0)
-# Whose size a launcher sees that asks for the number of multiprocessors.
+# The GPU whose number of multiprocessors a launcher sees.
 _MODELS = {
     (7, 5): "Tesla T4",
     (8, 0): "NVIDIA A100-SXM4-80GB",
@@ -89,7 +89,7 @@ def _configuration(function: Any, compile: dict[str, Any]) -> str:
 
 
 class _Driver:
-    """What Triton asks of its driver before it compiles."""
+    """What Triton queries from its driver before it compiles."""
 
     def __init__(self, gpu: ComputeCapability) -> None:
         self._target = GPUTarget("cuda", 10 * gpu[0] + gpu[1], 32)
@@ -138,7 +138,7 @@ class _OnGpu(torch.Tensor):
 
 
 class _WithoutMemory(TorchFunctionMode):
-    """Every function of torch makes tensors of that kind, whichever device it is told."""
+    """Every function of torch makes tensors of that kind, whichever device it is given."""
 
     def __torch_function__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

@@ -43,7 +43,7 @@ class AdoptedBenchmark(KernelBenchmark):
 
     A subclass has `file`, relative to its own module, `sweep`, the name of the function there, `kernels` and
     `baselines`, the file's providers, and `cases`. "NAME#2" is the second call that the function times for NAME.
-    Nobody knows a right result, so each number is recorded with "no correctness gate", and no bytes and FLOPs.
+    The right result is unknown, so each number is recorded with "no correctness gate", and no bytes and FLOPs.
     """
 
     sweep: ClassVar[str]

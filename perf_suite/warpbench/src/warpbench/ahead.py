@@ -49,8 +49,13 @@ def compile_ahead(jobs: Sequence[Job], code: Mapping[tuple[str, str], str | None
 
 def _stamp(job: Job, code: str | None) -> Path:
     """The file that says that a job's code has been compiled here; should a cache be gone, the worker compiles."""
-    told = {"workload": asdict(job.workload), "implementation": job.implementation, "code": code, "python": sys.version}
-    return _STAMPS / hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    content = {
+        "workload": asdict(job.workload),
+        "implementation": job.implementation,
+        "code": code,
+        "python": sys.version,
+    }
+    return _STAMPS / hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 @contextlib.contextmanager

@@ -55,7 +55,7 @@ def _with_spool(run: Any) -> Any:
 def _with_selection(run_benchmarks: Any) -> Any:
     @functools.wraps(run_benchmarks)
     def wrapped(benchmarks: Any, *arguments: Any, **keywords: Any) -> Any:
-        """asv's run of some benchmarks, whose session is told which, so that it measures no others."""
+        """asv's run of some benchmarks; passes the selection to the session, so that it measures no others."""
         asv_values.use_benchmarks(Path(benchmarks.benchmark_dir))
         selected = {name: benchmarks.benchmark_selection.get(name) for name in benchmarks}
         with tempfile.TemporaryDirectory(prefix="warpbench_selection_") as folder:
@@ -99,7 +99,7 @@ def _without_a_process(run: Any) -> Any:
 def _with_context(save: Any) -> Any:
     @functools.wraps(save)
     def wrapped(results: Any, result_dir: str) -> None:
-        """The waiting context lines beside the file asv is about to write: nobody reads it without them."""
+        """Writes the waiting context lines before asv's file, so that it is never read without them."""
         folder = os.environ.get(spool.FOLDER_VARIABLE)
         if folder:
             saved = Path(result_dir) / results._filename

@@ -66,7 +66,7 @@ class AsvMetrics(ABC):
 
     # asv tokenizes the source of setup_cache and setup for each metric of each class, at every commit: they are short.
     def setup_cache(self) -> Cache:
-        """One session measures what asv asked for of all operators: asv tells setup_caches apart by file and line."""
+        """One session measures what asv runs of all operators: asv distinguishes setup_caches by file and line."""
         return _session(type(self))
 
     setup_cache.timeout = SETUP_TIMEOUT_S  # type: ignore[attr-defined]
@@ -199,7 +199,7 @@ def _session(kind: type[AsvMetrics]) -> Cache:
 
 
 def _known(value: Any) -> Any:
-    """asv's n/a for what this machine does not tell."""
+    """asv's n/a for what this machine does not report."""
     if value is None:
         raise NotImplementedError("not known on this machine")
     return value

@@ -1,4 +1,4 @@
-"""The suite's values as asv asks for them, one benchmark × parameters at a time. No torch here.
+"""The suite's values as asv requests them, one benchmark × parameters at a time. No torch here.
 
 The benchmark classes only look up what their setup_cache has measured. This does for them what asv's process does:
 unpickle the cache, call `setup` and the method, turn the answer into JSON.
@@ -34,7 +34,7 @@ def use_benchmarks(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """What asv is told: JSON, or what went wrong."""
+    """What asv receives: JSON, or what went wrong."""
 
     json: str
     failure: str | None = None
@@ -117,5 +117,5 @@ def _combination(params: Any, index: int) -> tuple[Any, ...]:
 
 @functools.lru_cache(maxsize=4)
 def _cache(file: Path, written_ns: int) -> Any:
-    """What setup_cache returned; `written_ns` tells one file from the next of the same name."""
+    """What setup_cache returned; `written_ns` distinguishes one file from the next of the same name."""
     return pickle.loads(file.read_bytes())

@@ -87,7 +87,7 @@ def python_running(module: str, *, under_another_program: bool = False) -> list[
 
 def become(module: str, parent: int | None) -> None:
     """Run `module` as the main one, in a process that ends with the one that started it."""
-    # It must not outlive whoever started it: in a hung kernel it would hold the GPU forever.
+    # It must not outlive its parent: in a hung kernel it would hold the GPU forever.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if parent is not None and os.getppid() != parent:  # no signal comes from a parent that ended before this one asked

@@ -1,4 +1,4 @@
-"""The machine and its state, as the driver and PyTorch tell them: what a number was measured on."""
+"""The machine and its state, as the driver and PyTorch report them: what a number was measured on."""
 
 import importlib.metadata
 import os
@@ -100,7 +100,7 @@ class GpuMonitor:
             memory_bytes=p.total_memory,
             ecc=_first_flag(self._ask("nvmlDeviceGetEccMode")),
             mig=_first_flag(self._ask("nvmlDeviceGetMigMode")),
-            other_processes=len(self.others()) if self.tells_processes else None,
+            other_processes=len(self.others()) if self.sees_processes else None,
         )
 
     def ceilings(self) -> Ceilings | None:
@@ -118,7 +118,7 @@ class GpuMonitor:
         )
 
     @property
-    def tells_processes(self) -> bool:
+    def sees_processes(self) -> bool:
         """Whether NVML lists the processes on this GPU, us among them."""
         return self._nvml is not None and bool(self._own)
 

@@ -3,7 +3,7 @@
 NVML's total-energy counter steps every 100 ms (seen on an H200; T4 and RTX cards since Volta have it too). So calls
 run back to back in CUDA graphs, and the window goes from one step to another: no part of a step is guessed. The
 energy between two steps over the calls done between them is a call's: gross, the idle power (some 85-125 W on an
-H200) is in it, because whoever runs the kernel pays for it too. Power is sampled only part of the time on A100 and H100
+H200) is in it, because it is part of the kernel's cost. Power is sampled only part of the time on A100 and H100
 (Yang, Adamek and Armour, "Part-time power measurements", arXiv:2312.02741), which a steady load makes harmless.
 """
 

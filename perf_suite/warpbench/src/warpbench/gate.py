@@ -5,7 +5,7 @@ What a timed call could get away with, and what is set against it:
 | it | is found by |
 |---|---|
 | returns its input, zeros, NaN | a float64 reference, on inputs drawn for the purpose |
-| leaves out a few rows, or a tile at the edge | the worst row beside the whole |
+| leaves out a few rows, or a tile at the edge | the worst row in addition to the whole |
 | keeps an earlier result, by address or by count | two test vectors in the same memory, at random while timed |
 | leaves its output unwritten | outputs filled with NaN before their memory goes back |
 | works on another stream after it returned | a CUDA graph's replay, without which nothing is measured |

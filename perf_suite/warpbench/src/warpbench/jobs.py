@@ -100,7 +100,7 @@ def quick_wanted() -> bool:
 
 
 def selection_wanted() -> Selection | None:
-    """What asv was asked for; None if nobody says, which is everything."""
+    """The benchmarks that asv runs; None without a selection, which is everything."""
     path = os.environ.get(SELECTION_VARIABLE)
     if not path:
         return None

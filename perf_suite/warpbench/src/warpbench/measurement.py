@@ -26,7 +26,7 @@ from .timing.timing import TimedCall, Timing
 # NVML looks at one process at a time, some five times a second: where there are others, wait for it to look again.
 _LOOKS = 3
 _LOOK_S = 0.2
-_ABOUT_S = 100e-6  # a call, where nobody has measured it yet
+_ABOUT_S = 100e-6  # a call that was not measured yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +159,7 @@ def _remark(inaccuracy: float | None, *, is_gated: bool) -> str | None:
 
 
 def _largest_shift(bench: Bench, job: Job, timing: Timing) -> float:
-    """How far the clock may have moved, by the canaries so far; a canary's own clock tells it for what follows."""
+    """How far the clock may have moved, by the canaries so far; a canary's own clock sets it for what follows."""
     if job.implementation not in job.workload.controls:
         return bench.clock_tolerance.largest
     bench.clock_tolerance.visited(job.workload.name, timing.clock_over_time_hz)
@@ -183,7 +183,7 @@ def _warm(bench: Bench, setting: Setting, job: Job, gate: Gate, call: TimedCall,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Steady:
-    """Steady samples, or why there are none; neither where nobody asked for them."""
+    """Steady samples, or why there are none; neither where they were not requested."""
 
     samples_s: tuple[float, ...] = ()
     reason: str | None = None
@@ -226,9 +226,9 @@ def _peak_memory_bytes(prepared: Prepared) -> int:
 def _contenders(monitor: GpuMonitor | None, since_us: int) -> int | None:
     """How many other processes computed on the GPU since; free of cost where there are no others.
 
-    None where nobody can tell: on the CPU, or without NVML.
+    None where it is unknown: on the CPU, or without NVML.
     """
-    if monitor is None or not monitor.tells_processes:
+    if monitor is None or not monitor.sees_processes:
         return None
     if not monitor.others():
         return 0

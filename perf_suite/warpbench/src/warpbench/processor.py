@@ -9,7 +9,7 @@ from .records import Cpu
 
 def describe(*, threads: int | None) -> Cpu:
     """This machine's processor; `threads` is what a measurement is given, None where nothing is timed."""
-    models, clocks_mhz = _told("model name"), _told("cpu MHz")
+    models, clocks_mhz = _field("model name"), _field("cpu MHz")
     return Cpu(
         model=models[0] if models else platform.processor() or platform.machine(),
         cores=len(os.sched_getaffinity(0)),
@@ -18,7 +18,7 @@ def describe(*, threads: int | None) -> Cpu:
     )
 
 
-def _told(name: str) -> list[str]:
+def _field(name: str) -> list[str]:
     """What Linux says under a name, of each core; nothing elsewhere, and on some architectures."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []

@@ -50,9 +50,9 @@ class Outcome:
     triton_files: tuple[str, ...] = ()  # of Triton's cache: the JSON files of what it compiled or loaded for the job
 
 
-# What takes device time of its own and is left out where nobody asks for it.
+# What takes device time of its own and is left out unless requested.
 OPTIONAL_METRICS = ("warm_latency", "steady_latency", "energy")
-_BESIDE_THE_RECORD = ("samples_s", "calls_per_sample", "warm_samples_s", "steady_samples_s", "triton_files")
+_EXTRA_FIELDS = ("samples_s", "calls_per_sample", "warm_samples_s", "steady_samples_s", "triton_files")
 
 
 def blank_record(run: str, job: Job) -> MeasurementRecord:
@@ -81,8 +81,8 @@ def jobs_from_json(text: str) -> list[Job]:
 
 def outcome_to_line(outcome: Outcome) -> str:
     """The measurement's own line with the samples added."""
-    beside = {name: getattr(outcome, name) for name in _BESIDE_THE_RECORD}
-    return json.dumps({**json.loads(to_line(outcome.measurement)), **beside})
+    extra = {name: getattr(outcome, name) for name in _EXTRA_FIELDS}
+    return json.dumps({**json.loads(to_line(outcome.measurement)), **extra})
 
 
 def outcome_from_line(line: str) -> Outcome:

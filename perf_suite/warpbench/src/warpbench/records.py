@@ -1,4 +1,4 @@
-"""The lines of a context file: what was measured on what, beside asv's numbers. No torch here.
+"""The lines of a context file: what was measured on what, in addition to asv's numbers. No torch here.
 
 `<commit8>-<environment>.context.jsonl` holds one JSON object a line, append-only. The dashboard reads these
 lines without importing this module, so a field may be added freely but keeps its meaning once it is there.
@@ -56,7 +56,7 @@ class Cpu:
     model: str
     cores: int
     threads: int | None
-    clock_hz: float | None = None  # of the fastest core as the run began, where the system tells
+    clock_hz: float | None = None  # of the fastest core as the run began, where the system reports it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +215,7 @@ class ProfileRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledRecord:
-    """One kernel's machine code for one architecture, its instantiations taken together; None where nobody can tell."""
+    """One kernel's machine code for one architecture, its instantiations taken together; None where unknown."""
 
     record: ClassVar[str] = "compiled"
     run: str

@@ -71,7 +71,7 @@ def measure(
         for job in mine:
             if commit := known.get((job.benchmark, job.workload.name)):
                 done(_skipped(job, run, commit, code[job.workload.operator, job.implementation]))
-        energy = [replace(job, stage=Stage.ENERGY) for job in fresh if _wants_energy(job)]
+        energy = [replace(job, stage=Stage.ENERGY) for job in fresh if _measures_energy(job)]
         order = [*interleaved(alternated(fresh), controls), *energy]
         worker.give(order)
         compile_ahead([*controls, *fresh], code)
@@ -97,7 +97,7 @@ class _Ledger:
     """What is known of each combination so far, handed to `done` as soon as nothing more can change it.
 
     A combination is complete with its last visit, or with the first that has no number; an invalid one waits to be
-    measured again, one whose energy is wanted for its energy.
+    measured again, one whose energy is requested for its energy.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class _Ledger:
         outcome = self._held.get(key)
         if outcome is None or _is_invalid(outcome):
             return
-        waits_for_energy = outcome.measurement.status is Status.OK and _wants_energy(self._jobs[key])
+        waits_for_energy = outcome.measurement.status is Status.OK and _measures_energy(self._jobs[key])
         if key in self._energy or not waits_for_energy:
             self._finish(key)
 
@@ -180,21 +180,21 @@ def _is_invalid(outcome: Outcome) -> bool:
     return outcome.measurement.status is Status.INVALID
 
 
-def _wants_energy(job: Job) -> bool:
+def _measures_energy(job: Job) -> bool:
     on_gpu = job.workload.device == "cuda"
     return on_gpu and "energy" in job.metrics and job.implementation in job.workload.energy_of and not job.quick
 
 
 def _with_energy(outcome: Outcome, energy: Outcome) -> Outcome:
-    """The energy beside the rest; where there is none, and nothing else to explain, why not.
+    """The outcome with its energy; where there is none, and nothing else to explain, why not.
 
     A call that failed while its energy was measured, as by a wrong result, has no number at all.
     """
-    told = energy.measurement
-    if told.status is Status.FAILED:
+    measured = energy.measurement
+    if measured.status is Status.FAILED:
         return energy
-    reason = outcome.measurement.reason or (f"no energy: {told.reason}" if told.energy is None else None)
-    return replace(outcome, measurement=replace(outcome.measurement, energy=told.energy, reason=reason))
+    reason = outcome.measurement.reason or (f"no energy: {measured.reason}" if measured.energy is None else None)
+    return replace(outcome, measurement=replace(outcome.measurement, energy=measured.energy, reason=reason))
 
 
 def _key(job: Job) -> _Key:
@@ -202,7 +202,7 @@ def _key(job: Job) -> _Key:
 
 
 def _controls(jobs: Sequence[Job], device: str) -> list[Job]:
-    """The canaries that were asked for; all of them beside any other job, asked for or not, unless it is quick."""
+    """The requested canaries; all canaries if there is any other job, requested or not, unless it is quick."""
     asked = [job for job in jobs if is_control(job) and job.workload.device == device]
     if any(job.quick for job in jobs) or len(asked) == len(jobs):
         return asked

@@ -1,8 +1,8 @@
 """Where context lines wait until asv saves the results they belong to.
 
-asv tells a benchmark process neither the machine nor the result file, and decides only at the end whether it
+asv passes a benchmark process neither the machine nor the result file, and decides only at the end whether it
 saves at all. So a run's lines go to a file of their own, in a folder of this one asv command, and asv.py
-moves them beside the result file when asv writes it. No torch here.
+moves them next to the result file when asv writes it. No torch here.
 """
 
 import contextlib

@@ -28,9 +28,9 @@ def throttled(events: ClockEventReasons | None, throttled_s: Mapping[str, float]
     bits = events.before | events.after if events else 0
     names = [name for bit, name in _BITS.items() if bits & bit]
     counted = {name: seconds for name, seconds in throttled_s.items() if seconds > 0 and name not in _HARMLESS}
-    told = [f"{name} for {seconds * 1e3:.3g} ms" for name, seconds in counted.items()]
-    told += [name for name in names if name not in counted]
-    return f"the GPU throttled: {', '.join(told)}" if told else None
+    reasons = [f"{name} for {seconds * 1e3:.3g} ms" for name, seconds in counted.items()]
+    reasons += [name for name in names if name not in counted]
+    return f"the GPU throttled: {', '.join(reasons)}" if reasons else None
 
 
 def contended(contenders: int) -> str | None:

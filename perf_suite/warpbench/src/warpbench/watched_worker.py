@@ -34,7 +34,7 @@ class WorkerStartError(Exception):
 
 
 class WatchedWorker:
-    """One worker at a time, in our own process group, so that whoever kills asv kills it too."""
+    """One worker at a time, in our own process group, so that a signal that kills asv kills it too."""
 
     record: RunRecord  # what the first worker found the machine to be
 
@@ -51,7 +51,7 @@ class WatchedWorker:
         self._end()
 
     def give(self, jobs: list[Job]) -> None:
-        """Hand over all jobs at once, to be made ready for. Should the worker be gone, `read_line` will tell."""
+        """Hand over all jobs at once, to be made ready for. Should the worker be gone, `read_line` reports it."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(jobs_to_json(jobs).encode() + b"\n")

@@ -85,9 +85,7 @@ def is_watched(job: Job) -> bool:
     return job.implementation in job.workload.kernels or bool(mark and mark.kernels)
 
 
-def _numberless(
-    blank: MeasurementRecord, status: Status, error: Exception, failure: Failure | None = None
-) -> Outcome:  # fmt: skip
+def _numberless(blank: MeasurementRecord, status: Status, error: Exception, failure: Failure | None = None) -> Outcome:
     ours = UnavailableError | TimingError | gate.WrongResultError | NotCapturableError
     text = str(error) if isinstance(error, ours) else repr(error)
     if str(error).startswith("CUDA error: "):

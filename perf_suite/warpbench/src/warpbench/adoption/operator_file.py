@@ -100,7 +100,7 @@ def _made(kind: Any) -> Any:
 
 def _with_inputs(operator: Any, index: int, example: Any, triton_op: Any) -> Any:
     """The x value of an input, after giving it to the operator as tritonbench's own run does: on its device, in the
-    precision that the operator asks for.
+    precision that the operator requires.
     """
     operator._cur_input_id = index
     operator.example_inputs = example

@@ -29,7 +29,7 @@ class Ceiling:
     method: str  # what was run, over what
     spread: float  # standard deviation of the batches' times over their mean
     settled: bool  # whether the rate had stopped falling when the measurement began
-    sm_clock_hz: float | None = None  # median meanwhile, where NVML tells
+    sm_clock_hz: float | None = None  # median meanwhile, where NVML reports it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +131,6 @@ def _from_json(text: str) -> Calibration:
     values: dict[str, Any] = json.loads(text)
     schema = values.pop("schema")
     if schema != _SCHEMA:
-        raise ValueError(f"schema {schema}, wanted {_SCHEMA}")
+        raise ValueError(f"schema {schema}, expected {_SCHEMA}")
     ceilings = tuple(Ceiling(**ceiling) for ceiling in values.pop("ceilings"))
     return Calibration(ceilings=ceilings, **values)

@@ -74,6 +74,6 @@ def _ceiling(name: str, work: int, run: Callable[[], torch.Tensor], method: str)
 
 
 def _last_level_cache_bytes() -> int:
-    """Of the largest cache that Linux tells of; 0 where it tells of none."""
+    """Of the largest cache that Linux reports; 0 where it reports none."""
     sizes = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
     return max((int(size.read_text().strip().removesuffix("K")) << 10 for size in sizes), default=0)

@@ -24,7 +24,7 @@ _WINDOWS_IN_BUFFER = 32
 # neighbours would read nearly the same window through the same L1.
 _LEAST_WINDOW = 8192 * 8
 _LINE = 128
-_CALL_BYTES = 2 << 30  # some hundred microseconds, beside which the launch is nothing
+_CALL_BYTES = 2 << 30  # some hundred microseconds, against which the launch is negligible
 
 
 class L2TooSmallError(Exception):

@@ -1,10 +1,10 @@
 """How long a GPU takes for a call it is given again and again: a ceiling's stopwatch.
 
-NVBench and the L2 flush of `timing/` tell how long one call takes after a pause. A ceiling is the opposite: what the
+NVBench and the L2 flush of `timing/` measure how long one call takes after a pause. A ceiling is the opposite: what the
 machine keeps up once it is warm. So the calls are enqueued back to back, always one batch ahead of the GPU, with a CUDA
 event behind each batch; the time between two events holds neither a gap nor the host. Tensor-core work begins above
 what the power limit allows for long (an H200 shows 788 TFLOP/s in a burst and keeps up 680), so nothing is counted
-until the batches' times have settled. They follow the SM clock, which is reported beside them where NVML tells it; it
+until the batches' times have settled. They follow the SM clock, which is reported with them where NVML has it; it
 would be the poorer judge, for memory-bound work runs at any clock and the driver's reading is an average over the past.
 """
 
@@ -19,7 +19,7 @@ _BATCH_S = 20e-3
 _WINDOW = 8  # batches whose median is compared with that of the eight before
 _CHANGE = 0.003
 _WARM_S = 0.5  # at least: a power limit takes a moment to bite
-_SETTLE_S = 1.5  # at most; what falls on is said to be so
+_SETTLE_S = 1.5  # at most; times that fall on are reported as such
 _MEASURE_S = 1.0
 
 

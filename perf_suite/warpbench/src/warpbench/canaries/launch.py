@@ -81,7 +81,7 @@ def _driver() -> Any:
 
 
 def _answer(returned: Any) -> Any:
-    """What a driver function returned beside its status. Raises RuntimeError with the status it is not well."""
+    """What a driver function returned besides its status. Raises RuntimeError with a status other than success."""
     status, *values = returned
     if int(status):
         raise RuntimeError(f"the CUDA driver answered {status!r} to a canary")

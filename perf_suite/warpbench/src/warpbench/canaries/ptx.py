@@ -28,7 +28,7 @@ def compiler_release(ptx: str) -> str | None:
 
 
 def main() -> None:
-    """Compile every canary into the file beside it."""
+    """Compile every canary into the file next to it."""
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         sys.exit("the canaries are compiled with nvcc, and there is none on PATH")

@@ -21,7 +21,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "calibrate",
         help="measure this machine's ceilings (memory, L2, each dtype) and store them",
         description="Measure what this machine's memory and math units keep up, some 20 s on a GPU, and store it by "
-        "the GPU's UUID. Later runs on that GPU record shares of these ceilings beside those of the data sheet's.",
+        "the GPU's UUID. Later runs on that GPU record shares of these ceilings and of the data sheet's.",
     )
     parser.add_argument("--device", choices=("cuda", "cpu"), help="default: the GPU where torch sees one")
     parser.add_argument(

@@ -33,7 +33,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "profile",
         help="profile a workload with Nsight Compute, or record its timeline with Nsight Systems",
         description="Profile one call of each implementation with Nsight Compute, print what explains its time, and "
-        "store the counters beside asv's results of the installed kernels. Some 10 s an implementation.",
+        "store the counters with asv's results of the installed kernels. Some 10 s an implementation.",
     )
     parser.add_argument(
         "workload",
@@ -168,10 +168,10 @@ def _print_tables(console: Console, machine: RunRecord, profiles: Sequence[tuple
 
 
 def _store(console: Console, into: ResultFile | None, machine: RunRecord, profiles: Sequence[ProfileRecord]) -> None:
-    """What is found out too late is said and no error: the profile is on the screen."""
+    """Stores profiles; a late failure is printed and no error, since the profile is on the screen."""
     project = project_here()
     try:
-        file = into or result_file.beside_results(result_file.installed_commits(project), project.results)
+        file = into or result_file.of_results(result_file.installed_commits(project), project.results)
     except NoResultFileError as error:
         console.print(f"Not stored: {error}", highlight=False, markup=False, soft_wrap=True)
         return
@@ -180,7 +180,7 @@ def _store(console: Console, into: ResultFile | None, machine: RunRecord, profil
 
 
 def _installed_commits() -> tuple[str, ...]:
-    """Of a file that is named the caller knows what is installed, where nobody else does."""
+    """The commits of the installed kernels; none if unknown, since the caller named the file."""
     try:
         return result_file.installed_commits(project_here())
     except NoResultFileError:

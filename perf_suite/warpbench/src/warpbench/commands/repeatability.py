@@ -25,7 +25,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """The command's options."""
     command = commands.add_parser("repeatability", help="how well asv result files of one commit agree")
     command.add_argument("files", nargs="+", type=Path, metavar="FILE", help="asv's result files, plain or .gz")
-    command.add_argument("--metric", default="latency", help="of track_<metric>; %(default)s unless told")
+    command.add_argument("--metric", default="latency", help="of track_<metric>; default: %(default)s")
     command.set_defaults(run=run, parser=command)
 
 

@@ -18,7 +18,7 @@ def parse_compute_capability(text: str) -> ComputeCapability:
     """(9, 0) of "9.0", as torch and NVML write it. Raises ValueError for anything else."""
     found = re.fullmatch(r"(\d+)\.(\d+)", text)
     if found is None:
-        raise ValueError(f"no compute capability {text!r}; wanted one such as '9.0'")
+        raise ValueError(f"no compute capability {text!r}; expected one such as '9.0'")
     return int(found.group(1)), int(found.group(2))
 
 
@@ -42,5 +42,5 @@ def architecture_run_by(gpu: ComputeCapability, built: Iterable[str]) -> str | N
 def _parts(architecture: str) -> tuple[int, int, str]:
     found = _NAME.fullmatch(architecture)
     if found is None:
-        raise ValueError(f"no architecture {architecture!r}; wanted one such as 'sm_90a'")
+        raise ValueError(f"no architecture {architecture!r}; expected one such as 'sm_90a'")
     return int(found.group(1)), int(found.group(2)), found.group(3)

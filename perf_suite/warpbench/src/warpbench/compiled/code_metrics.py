@@ -47,7 +47,7 @@ def compiled_record(
 class CodeMetrics(ABC):
     """The metrics of one kernel on one architecture, of the instantiation that is worst in each.
 
-    Abstract, so that asv's discovery passes it over. asv tells setup_caches apart by file and line, so each class
+    Abstract, so that asv's discovery passes it over. asv distinguishes setup_caches by file and line, so each class
     defines its own, in one line.
     """
 
@@ -123,7 +123,7 @@ class CodeMetrics(ABC):
         return self.code(cache).found[kernel, architecture]
 
 
-def known(value: Any, why_not: str = "the compiled code does not tell") -> Any:
+def known(value: Any, why_not: str = "not known from the compiled code") -> Any:
     """The value. Raises NotImplementedError, asv's n/a, for None."""
     if value is None:
         raise NotImplementedError(why_not)

@@ -77,7 +77,7 @@ def disassemble(code: bytes, architecture: str, tools: Tools) -> str:
 
 
 def _extracted(library: Path, tools: Tools, kind: str, prefix: str) -> tuple[Code, ...]:
-    # A file's name says sm_90 of both sm_90 and sm_90a; the listing, in the same order, tells them apart.
+    # A file's name says sm_90 of both sm_90 and sm_90a; the listing, in the same order, distinguishes them.
     listed = [found for listed_kind, found in _LISTED.findall(_cuobjdump(tools, library)) if listed_kind == kind]
     if not listed:
         return ()
@@ -93,7 +93,7 @@ def _extracted(library: Path, tools: Tools, kind: str, prefix: str) -> tuple[Cod
 
 def _cuobjdump(tools: Tools, *arguments: object, folder: str | None = None) -> str:
     done = subprocess.run([tools.cuobjdump, *map(str, arguments)], capture_output=True, text=True, cwd=folder)
-    if "does not contain device code" in done.stdout + done.stderr:  # told as an error
+    if "does not contain device code" in done.stdout + done.stderr:  # reported as an error
         return ""
     done.check_returncode()
     return done.stdout

@@ -47,7 +47,7 @@ class KernelCode:
 class Instantiation:
     """One function of a cubin, and what it is launched with as far as that is known."""
 
-    signature: str  # tells it from the kernel's other instantiations; the same wherever it was compiled
+    signature: str  # distinguishes it from the kernel's other instantiations; the same wherever it was compiled
     function: CubinFunction
     instructions: Instructions
     threads: int | None
@@ -149,8 +149,8 @@ def code_sha256(functions: Iterable[tuple[str, CubinFunction]]) -> str:
 
 def _instantiation(function: CubinFunction, instructions: Instructions) -> Instantiation:
     shape = launch_shape(function.name)
-    # A kernel that touches shared memory and has none of its own gets it at launch; without a LaunchShape nobody
-    # knows how much.
+    # A kernel that touches shared memory and has none of its own gets it at launch; without a LaunchShape it is
+    # unknown how much.
     unknown = shape is None and function.shared_bytes == 0 and instructions.use_shared_memory
     return Instantiation(
         signature=signature(function.name),

@@ -1,4 +1,4 @@
-"""What a kernel's mangled name tells: how it is called, what it is launched with, and nothing of where its file lay."""
+"""What a kernel's mangled name contains: its name and launch shape, and nothing of where its file lay."""
 
 import re
 from dataclasses import dataclass

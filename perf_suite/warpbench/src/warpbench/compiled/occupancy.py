@@ -30,34 +30,65 @@ class _Sm:
 # allots, and the barriers, are from NVIDIA's own calculator, cuda_occupancy.h of CUDA 13.0, which the tests compile.
 _SMS: dict[ComputeCapability, _Sm] = {
     (7, 5): _Sm(
-        warps=32, blocks=16, shared_bytes=64 * _KB, shared_bytes_per_block=64 * _KB, shared_unit=256,
+        warps=32,
+        blocks=16,
+        shared_bytes=64 * _KB,
+        shared_bytes_per_block=64 * _KB,
+        shared_unit=256,
         reserved_shared_bytes=0,
     ),
     (8, 0): _Sm(
-        warps=64, blocks=32, shared_bytes=164 * _KB, shared_bytes_per_block=163 * _KB, shared_unit=128,
+        warps=64,
+        blocks=32,
+        shared_bytes=164 * _KB,
+        shared_bytes_per_block=163 * _KB,
+        shared_unit=128,
         reserved_shared_bytes=_KB,
     ),
     (8, 6): _Sm(
-        warps=48, blocks=16, shared_bytes=100 * _KB, shared_bytes_per_block=99 * _KB, shared_unit=128,
+        warps=48,
+        blocks=16,
+        shared_bytes=100 * _KB,
+        shared_bytes_per_block=99 * _KB,
+        shared_unit=128,
         reserved_shared_bytes=_KB,
     ),
     (8, 9): _Sm(
-        warps=48, blocks=24, shared_bytes=100 * _KB, shared_bytes_per_block=99 * _KB, shared_unit=128,
+        warps=48,
+        blocks=24,
+        shared_bytes=100 * _KB,
+        shared_bytes_per_block=99 * _KB,
+        shared_unit=128,
         reserved_shared_bytes=_KB,
     ),
     (9, 0): _Sm(
-        warps=64, blocks=32, shared_bytes=228 * _KB, shared_bytes_per_block=227 * _KB, shared_unit=128,
-        reserved_shared_bytes=_KB, barriers=64,
+        warps=64,
+        blocks=32,
+        shared_bytes=228 * _KB,
+        shared_bytes_per_block=227 * _KB,
+        shared_unit=128,
+        reserved_shared_bytes=_KB,
+        barriers=64,
     ),
     (10, 0): _Sm(
-        warps=64, blocks=32, shared_bytes=228 * _KB, shared_bytes_per_block=227 * _KB, shared_unit=128,
-        reserved_shared_bytes=_KB, barriers=64,
+        warps=64,
+        blocks=32,
+        shared_bytes=228 * _KB,
+        shared_bytes_per_block=227 * _KB,
+        shared_unit=128,
+        reserved_shared_bytes=_KB,
+        barriers=64,
     ),
     (12, 0): _Sm(
-        warps=48, blocks=24, shared_bytes=100 * _KB, shared_bytes_per_block=99 * _KB, shared_unit=128,
-        reserved_shared_bytes=_KB, barriers=24,
+        warps=48,
+        blocks=24,
+        shared_bytes=100 * _KB,
+        shared_bytes_per_block=99 * _KB,
+        shared_unit=128,
+        reserved_shared_bytes=_KB,
+        barriers=24,
     ),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +111,7 @@ def occupancy(
     if sm is None:
         return None
     warps = -(-threads // _WARP)
-    limits = {  # where two are equal, the first is told: a full SM is not short of registers
+    limits = {  # where two are equal, the first is named: a full SM is not short of registers
         "warps": sm.warps // warps if threads <= _MOST_THREADS_PER_BLOCK else 0,
         "registers": _blocks_by_registers(warps, registers),
         "shared memory": _blocks_by_shared_memory(sm, shared_bytes),

@@ -1,7 +1,7 @@
 """The process that runs dispatch.py: `python -m warpbench.host_overhead.child`, its Order on standard input.
 
-Into the journal it writes a run record, then a line as each visit starts and ends, so that whoever finds this process
-dead or silent knows what did it. The report is pytest-benchmark's own JSON.
+Into the journal it writes a run record, then a line as each visit starts and ends, so that its parent knows what it did
+when it died or fell silent. The report is pytest-benchmark's own JSON.
 """
 
 import gc
@@ -76,14 +76,12 @@ class _Journal:
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.outcome != "passed":
             failure = Failure.WRONG_RESULT if report.nodeid in self._wrong else Failure.ERROR
-            self._say(
-                problem=report.outcome, case=_case(report.nodeid), reason=_reason(report), failure=failure.value
-            )  # fmt: skip
+            self._say(problem=report.outcome, case=_case(report.nodeid), reason=_reason(report), failure=failure.value)
         if report.when == "teardown":
             self._say(ended=_case(report.nodeid))
 
     def pytest_benchmark_generate_machine_info(self) -> dict[str, str]:
-        """Nothing: the run record tells more, and pytest-benchmark takes a second to find it out."""
+        """Nothing: the run record has more, and pytest-benchmark takes a second to find it out."""
         return {}
 
     def pytest_benchmark_generate_commit_info(self) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Host seconds until a call has enqueued its work, with pytest-benchmark.
 
 On a GPU a round is a group of calls with the GPU idle before it, few enough that the queue of launches never fills, and
-nobody waits for the GPU inside a round. On the CPU the calls compute as well: dispatch and a tiny kernel together.
+the host never waits for the GPU inside a round. On the CPU the calls compute as well: dispatch and a tiny kernel.
 Every combination is visited several times, all others in between, so that a slow moment of the machine is shared.
 """
 

@@ -23,10 +23,26 @@ from .result import BenchmarkResult
 
 _SCHEMA = 2
 _MEASURED = (
-    "implementation", "status", "reason", "latency_s", "warm_latency_s", "sample_count", "sm_cycles",
-    "kernels_launched", "peak_memory_bytes", "relative_error", "tolerance", "backend", "cache", "timer", "seed",
-    "temperature_c", "inaccuracy", "steady_latency_s", "steady_reason",
-)  # fmt: skip
+    "implementation",
+    "status",
+    "reason",
+    "latency_s",
+    "warm_latency_s",
+    "sample_count",
+    "sm_cycles",
+    "kernels_launched",
+    "peak_memory_bytes",
+    "relative_error",
+    "tolerance",
+    "backend",
+    "cache",
+    "timer",
+    "seed",
+    "temperature_c",
+    "inaccuracy",
+    "steady_latency_s",
+    "steady_reason",
+)
 
 
 def check_suffix(path: Path) -> None:

@@ -59,9 +59,9 @@ def table(result: BenchmarkResult) -> str:
 def _heading(result: BenchmarkResult) -> str:
     run, measured = result.run, [outcome.measurement for outcome in result.outcomes]
     machine = run.gpu.name if run.gpu else f"{run.cpu.model}, {run.cpu.threads} thread"
-    told = [machine, f"torch {run.software.get('torch', 'unknown')}"]
-    told += sorted({f"{m.cache} cache, {m.timer}" for m in measured if m.timer})
-    return f"{result.workload.operator} {result.workload.name}\n{'; '.join(told)}"
+    facts = [machine, f"torch {run.software.get('torch', 'unknown')}"]
+    facts += sorted({f"{m.cache} cache, {m.timer}" for m in measured if m.timer})
+    return f"{result.workload.operator} {result.workload.name}\n{'; '.join(facts)}"
 
 
 def _remarks(result: BenchmarkResult, filled: dict[str, list[str | None]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The context file that a profile belongs into: beside asv's results of the same kernels. No torch here."""
+"""The context file that a profile belongs into: that of asv's results of the same kernels. No torch here."""
 
 import json
 import subprocess
@@ -19,15 +19,15 @@ class NoResultFileError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultFile:
-    """A context file, and what the profile's run is said to belong to."""
+    """A context file, and the commit and environment that the profile's run is recorded for."""
 
     path: Path
     commit: str
     environment: str
 
 
-def beside_results(commits: Sequence[str], results: Path) -> ResultFile:
-    """Beside asv's results of the first of the commits that has any. Raises NoResultFileError for none or several."""
+def of_results(commits: Sequence[str], results: Path) -> ResultFile:
+    """The context file of the first commit that has asv results. Raises NoResultFileError for none or several."""
     for commit in commits:
         files = sorted(results.glob(f"*/{commit[:8]}-*.json"))
         if len(files) > 1:
@@ -49,7 +49,7 @@ def beside_results(commits: Sequence[str], results: Path) -> ResultFile:
 def named(path: Path, commits: Sequence[str]) -> ResultFile:
     """A file of the caller's choice: of the commit and environment of the runs in it, if it has any.
 
-    `commits` are those the installed kernels may be of, none if nobody knows. Raises NoResultFileError if the file's
+    `commits` are those the installed kernels may be of, none if unknown. Raises NoResultFileError if the file's
     results are of none of them.
     """
     lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -74,7 +74,7 @@ def append(file: ResultFile, run: RunRecord, profiles: Sequence[ProfileRecord]) 
 
 
 def installed_commits(project: Project) -> tuple[str, ...]:
-    """The commits that the installed kernels may be of, newest first. Raises NoResultFileError if nobody knows.
+    """The commits that the installed kernels may be of, newest first. Raises NoResultFileError if unknown.
 
     In an environment that asv built, the one that asv noted; else those of the project's checkout.
     """

@@ -1,4 +1,4 @@
-"""Profiles for a reader: what the algorithm needs beside what was measured, then each kernel. No torch here."""
+"""Profiles for a reader: what the algorithm needs next to what was measured, then each kernel. No torch here."""
 
 from __future__ import annotations
 

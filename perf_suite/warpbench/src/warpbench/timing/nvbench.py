@@ -2,7 +2,7 @@
 
 Before each sample it writes over the L2 ("cold": a memset of the L2's size), holds the stream with a blocking
 kernel until the host has enqueued the whole call, so that the host's speed does not count, and measures the SM
-clock beside the call. What it writes of its samples is read from its own binary files. Lines that a kernel asked the L2
+clock during the call. What it writes of its samples is read from its own binary files. Lines that a kernel asked the L2
 to keep are released before that (`l2.py`).
 
 Calls go round many streams. A kernel's launch takes up to 0.12 us more or less by the hardware channel that its
@@ -39,7 +39,7 @@ from .timing import TimedCall, Timing, TimingError
 _BENCHMARK = "warpbench"
 # Percent of the default SM clock below which NVBench throws a sample away and waits. Tensor-core kernels pull an H200
 # to 72-80 % for power alone, with no clock event reported: 90, CCCL's choice, left a matmul without a single sample.
-# Half is for a machine in real trouble; clock events and the recorded per-sample clocks tell the rest.
+# Half is for a machine in real trouble; clock events and the recorded per-sample clocks show the rest.
 _THROTTLE_THRESHOLD = 50
 _TIMEOUT_S = 10
 _POOL = 32  # streams that PyTorch makes of one priority

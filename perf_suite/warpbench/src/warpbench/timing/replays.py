@@ -4,7 +4,7 @@ Warm, inputs and weights are still in the L2: what a small kernel costs in the m
 the data of the kernel before it is at hand and the host is out of the way. It matters where a call's bytes fit the L2.
 
 Steady, each call has another copy of the inputs than the call before: what a kernel costs in a stream of work that goes
-on. Data that the L2 cannot hold eight times over comes from DRAM, as it does cold; but nobody has filled the L2 with
+on. Data that the L2 cannot hold eight times over comes from DRAM, as it does cold; but no flush has filled the L2 with
 lines that the timed call has to write back first, and no launch is waited for. Each copy's output stays until that
 copy's turn comes again, so outputs rotate too.
 """
