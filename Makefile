@@ -9,7 +9,7 @@ SHELL := bash
 COMMITS ?= 3
 PORT ?= 8321
 # Processes that tests are shared out to: one where there is a GPU, which measuring tests want to themselves, else one a
-# core. Tests that compare CPU times run after the others, a file a process: which other work does not mislead.
+# core. Tests that compare CPU times run after the others; each process takes a file at a time.
 TEST_WORKERS ?= $(if $(HAS_GPU),1,$(shell nproc))
 VENV := .venv
 BIN := $(VENV)/bin

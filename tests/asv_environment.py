@@ -12,10 +12,17 @@ import pytest
 from .once_per_run import once_per_run
 
 _CONF = {
-    "version": 1, "project": "none", "repo": ".", "branches": ["HEAD"], "environment_type": "virtualenv",
-    "env_dir": ".asv/env", "results_dir": ".asv/results", "build_command": [], "install_command": [],
+    "version": 1,
+    "project": "none",
+    "repo": ".",
+    "branches": ["HEAD"],
+    "environment_type": "virtualenv",
+    "env_dir": ".asv/env",
+    "results_dir": ".asv/results",
+    "build_command": [],
+    "install_command": [],
     "uninstall_command": [],
-}  # fmt: skip
+}
 
 
 def put_asv_environment(tmp_path_factory: pytest.TempPathFactory, project: Path) -> None:

@@ -11,9 +11,20 @@ from warpwatch.dashboard.importers.import_asv import ImportSummary, import_resul
 from warpwatch.dashboard.store import Store
 
 COLUMNS = (
-    "result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b", "stats_q_25",
-    "stats_q_75", "stats_number", "stats_repeat", "samples", "profile",
-)  # fmt: skip
+    "result",
+    "params",
+    "version",
+    "started_at",
+    "duration",
+    "stats_ci_99_a",
+    "stats_ci_99_b",
+    "stats_q_25",
+    "stats_q_75",
+    "stats_number",
+    "stats_repeat",
+    "samples",
+    "profile",
+)
 START_MS = 1_750_000_000_000  # of the first commit
 HOUR_MS = 3_600_000
 
@@ -28,21 +39,35 @@ class AsvResults:
     def benchmark(self, name: str, *, unit: str = "seconds", kind: str = "track", **params: list[str]) -> None:
         """Lists a benchmark in benchmarks.json."""
         self.listed[name] = {
-            "name": name, "unit": unit, "type": kind, "version": "1",
-            "param_names": list(params), "params": list(params.values()),
-        }  # fmt: skip
+            "name": name,
+            "unit": unit,
+            "type": kind,
+            "version": "1",
+            "param_names": list(params),
+            "params": list(params.values()),
+        }
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "benchmarks.json").write_text(json.dumps({**self.listed, "version": 2}))
 
     def row(
-        self, result: Any, params: list[list[str]] | None = None, *, started_at: int = 1, duration: float = 1.0,
-        spread: float | None = None, samples: Any = None,
-    ) -> list[Any]:  # fmt: skip
+        self,
+        result: Any,
+        params: list[list[str]] | None = None,
+        *,
+        started_at: int = 1,
+        duration: float = 1.0,
+        spread: float | None = None,
+        samples: Any = None,
+    ) -> list[Any]:
         """A benchmark's row; `spread` gives quartiles that far (relative) from each value, of 10 samples."""
         columns: dict[str, Any] = {
-            "result": result, "params": params or [], "version": "1", "started_at": started_at, "duration": duration,
+            "result": result,
+            "params": params or [],
+            "version": "1",
+            "started_at": started_at,
+            "duration": duration,
             "samples": samples,
-        }  # fmt: skip
+        }
         if spread is not None:
             numbers = [value if isinstance(value, (int, float)) else None for value in result]
             columns["stats_q_25"] = [None if v is None else v * (1 - spread) for v in numbers]
@@ -55,9 +80,15 @@ class AsvResults:
         return row
 
     def commit(
-        self, number: int, rows: dict[str, list[Any]], *, machine: str = "box", folder: str | None = None,
-        environment: str = "env-py3.11", commit: str | None = None,
-    ) -> Path:  # fmt: skip
+        self,
+        number: int,
+        rows: dict[str, list[Any]],
+        *,
+        machine: str = "box",
+        folder: str | None = None,
+        environment: str = "env-py3.11",
+        commit: str | None = None,
+    ) -> Path:
         """Writes the result file of the number-th commit, an hour apart; returns its path."""
         commit = commit or hash_of(number)
         place = self.folder / (folder or machine)
@@ -65,11 +96,18 @@ class AsvResults:
         details = {"arch": "x86_64", "cpu": "a CPU", "machine": machine, "num_cpu": "4", "version": 1}
         (place / "machine.json").write_text(json.dumps(details))
         data = {
-            "commit_hash": commit, "env_name": environment, "date": START_MS + number * HOUR_MS,
-            "params": {"machine": machine, "cpu": "a CPU", "python": "3.11"}, "python": "3.11",
-            "requirements": {}, "env_vars": {}, "result_columns": list(COLUMNS), "results": rows, "durations": {},
+            "commit_hash": commit,
+            "env_name": environment,
+            "date": START_MS + number * HOUR_MS,
+            "params": {"machine": machine, "cpu": "a CPU", "python": "3.11"},
+            "python": "3.11",
+            "requirements": {},
+            "env_vars": {},
+            "result_columns": list(COLUMNS),
+            "results": rows,
+            "durations": {},
             "version": 2,
-        }  # fmt: skip
+        }
         path = place / f"{commit[:8]}-{environment}.json"
         path.write_text(json.dumps(data))
         return path

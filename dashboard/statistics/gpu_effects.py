@@ -36,8 +36,8 @@ _TYPICAL = 0.002  # relative scatter, that these variances are of at least: a fe
 _ROUNDS = 8
 _LEAST_RATIO = 0.1  # of a latency that a leaner launch leaves
 
-# Matrices of 150 columns take BLAS's threads longer to share than to multiply: 52 pairs of sessions 3.7 CPU seconds on two
-# busy cores, 0.5 on one thread.
+# BLAS's threads take longer to share a matrix of 150 columns than to multiply it: 52 pairs of sessions take 3.7 CPU
+# seconds on two busy cores, and 0.5 on one thread.
 _BLAS = ThreadpoolController()
 
 

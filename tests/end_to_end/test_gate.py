@@ -22,9 +22,20 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> PlantedClone:
 
 def _gate(clone: PlantedClone, base: str, head: str) -> tuple[int, dict, str]:
     done = clone.warpwatch(
-        "gate", base, head, "--bench", ROPE, "--threshold", THRESHOLD, "--budget", "10", "--format", "json",
-        "--artefact", "gate.json",
-    )  # fmt: skip
+        "gate",
+        base,
+        head,
+        "--bench",
+        ROPE,
+        "--threshold",
+        THRESHOLD,
+        "--budget",
+        "10",
+        "--format",
+        "json",
+        "--artefact",
+        "gate.json",
+    )
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout), done.stderr
 

@@ -31,11 +31,18 @@ measure:
 	{_ASV} run --skip-existing HASHFILE:.asv/commits.txt || test $$? -eq 2
 """
 _CONF = {
-    "version": 1, "project": "warpwatch", "repo": ".", "branches": ["HEAD"], "environment_type": "virtualenv",
-    "env_dir": ".asv/env", "results_dir": ".asv/results", "install_command": ["python -c pass"],
+    "version": 1,
+    "project": "warpwatch",
+    "repo": ".",
+    "branches": ["HEAD"],
+    "environment_type": "virtualenv",
+    "env_dir": ".asv/env",
+    "results_dir": ".asv/results",
+    "install_command": ["python -c pass"],
     # A commit with the file `long` is one that compiles until its time has come.
-    "build_command": ["python {conf_dir}/compile.py"], "uninstall_command": ["return-code=any python -c pass"],
-}  # fmt: skip
+    "build_command": ["python {conf_dir}/compile.py"],
+    "uninstall_command": ["return-code=any python -c pass"],
+}
 _COMPILE = """
 import pathlib, time
 while pathlib.Path("long").exists() and not (pathlib.Path(__file__).parent / "now").exists():
@@ -70,13 +77,23 @@ def project(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Project
     folder = tmp_path / "project"
     (folder / "benchmarks").mkdir(parents=True)
     for name, text in (
-        ("Makefile", _MAKEFILE), ("asv.conf.json", json.dumps(_CONF)), ("compile.py", _COMPILE), ("long", ""),
-        ("benchmarks/__init__.py", ""), ("benchmarks/sums.py", _BENCHMARKS), (".gitignore", ".asv\n.warpwatch\n"),
-    ):  # fmt: skip
+        ("Makefile", _MAKEFILE),
+        ("asv.conf.json", json.dumps(_CONF)),
+        ("compile.py", _COMPILE),
+        ("long", ""),
+        ("benchmarks/__init__.py", ""),
+        ("benchmarks/sums.py", _BENCHMARKS),
+        (".gitignore", ".asv\n.warpwatch\n"),
+    ):
         (folder / name).write_text(text)
     git = ["git", "-C", str(folder), "-c", "user.name=t", "-c", "user.email=t@example.org"]
-    for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "one"], ["rm", "-q", "long"],
-                  ["commit", "-q", "-m", "two"]):  # fmt: skip
+    for words in (
+        ["init", "-q", "-b", "main"],
+        ["add", "."],
+        ["commit", "-q", "-m", "one"],
+        ["rm", "-q", "long"],
+        ["commit", "-q", "-m", "two"],
+    ):
         subprocess.run([*git, *words], check=True)
     put_asv_environment(tmp_path_factory, folder)
     environment = {**os.environ, "HOME": str(tmp_path), "PYTHONUNBUFFERED": "1", "BROWSER": "true"}

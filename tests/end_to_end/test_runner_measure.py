@@ -14,10 +14,17 @@ from tests.asv_environment import put_asv_environment
 from warpwatch.ci.host_lock import GpuBusyError, gpu_lock
 
 _CONF = {
-    "version": 1, "project": "tiny", "repo": ".", "branches": ["HEAD"], "environment_type": "virtualenv",
-    "results_dir": ".asv/results", "env_dir": ".asv/env", "install_command": [], "uninstall_command": [],
+    "version": 1,
+    "project": "tiny",
+    "repo": ".",
+    "branches": ["HEAD"],
+    "environment_type": "virtualenv",
+    "results_dir": ".asv/results",
+    "env_dir": ".asv/env",
+    "install_command": [],
+    "uninstall_command": [],
     "build_command": [],
-}  # fmt: skip
+}
 _BENCHMARK = "def track_one():\n    return {value}\ntrack_one.unit, track_one.version = 'seconds', '1'\n"
 
 
@@ -156,8 +163,9 @@ def test_an_asv_that_goes_on_after_its_trust_was_killed_keeps_the_lock(
     subprocess.run(add_machine, cwd=project, env=environ, check=True, capture_output=True)
     put_asv_environment(tmp_path_factory, project)
     command = [sys.executable, "-m", "warpwatch.ci.cli", "runner", "trust", "--runs", "1"]
-    trust = subprocess.Popen(command, cwd=project, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                             start_new_session=True)  # fmt: skip
+    trust = subprocess.Popen(
+        command, cwd=project, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     try:
         while not mark.exists():
             assert trust.poll() is None

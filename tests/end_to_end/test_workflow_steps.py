@@ -16,11 +16,19 @@ from warpwatch.dashboard.model.comparison import Outcome
 
 BIN = Path(sys.executable).parent
 CONF = {
-    "version": 1, "project": "kernels", "repo": ".", "branches": ["HEAD"], "environment_type": "virtualenv",
-    "benchmark_dir": "benchmarks", "results_dir": ".asv/results", "env_dir": ".asv/env", "html_dir": ".asv/html",
-    "build_command": [], "uninstall_command": [],
+    "version": 1,
+    "project": "kernels",
+    "repo": ".",
+    "branches": ["HEAD"],
+    "environment_type": "virtualenv",
+    "benchmark_dir": "benchmarks",
+    "results_dir": ".asv/results",
+    "env_dir": ".asv/env",
+    "html_dir": ".asv/html",
+    "build_command": [],
+    "uninstall_command": [],
     "install_command": ["python -c \"import shutil; shutil.copy('{build_dir}/microseconds', '{env_dir}')\""],
-}  # fmt: skip
+}
 BENCHMARK = """
 import os
 from pathlib import Path
@@ -63,11 +71,17 @@ def git(folder, *words):
 def gate(project, tmp_path, bench):
     base, head = git(project, "rev-parse", "HEAD~1", "HEAD").split()
     values = {
-        "needs.plan.outputs.base": base, "needs.plan.outputs.head": head, "inputs.folder": ".", "inputs.bench": bench,
-        "inputs.budget": "30", "matrix.gpu": "gpu-t4", "strategy.job-total": "2",
-    }  # fmt: skip
-    return run_step("gate.yml", "measure", "Measure base and head in turns", folder=project, temporary=tmp_path,
-                    values=values)  # fmt: skip
+        "needs.plan.outputs.base": base,
+        "needs.plan.outputs.head": head,
+        "inputs.folder": ".",
+        "inputs.bench": bench,
+        "inputs.budget": "30",
+        "matrix.gpu": "gpu-t4",
+        "strategy.job-total": "2",
+    }
+    return run_step(
+        "gate.yml", "measure", "Measure base and head in turns", folder=project, temporary=tmp_path, values=values
+    )
 
 
 def test_a_regression_leaves_the_machine_as_one_file(project, tmp_path):
@@ -89,11 +103,19 @@ def test_a_gate_judges_this_machine_alone_though_another_measured_the_commits_si
         json.dumps({name: {"name": name, "param_names": [], "params": [], "type": "track", "unit": "seconds"}})
     )
     for commit in git(project, "rev-parse", "HEAD~1", "HEAD").split():
-        (results / f"elsewhere/{commit[:8]}-env.json").write_text(json.dumps({
-            "commit_hash": commit, "env_name": "env", "date": 1_750_000_000_000, "params": {}, "version": 2,
-            "result_columns": ["result", "params", "version", "started_at"],
-            "results": {name: [[5e-6], [], "1", 4_000_000_000_000]},
-        }))  # fmt: skip
+        (results / f"elsewhere/{commit[:8]}-env.json").write_text(
+            json.dumps(
+                {
+                    "commit_hash": commit,
+                    "env_name": "env",
+                    "date": 1_750_000_000_000,
+                    "params": {},
+                    "version": 2,
+                    "result_columns": ["result", "params", "version", "started_at"],
+                    "results": {name: [[5e-6], [], "1", 4_000_000_000_000]},
+                }
+            )
+        )
     database = f"sqlite:///{tmp_path}/gate.db"
     warpwatch("import", str(results), "--project", "kernels", "--repository", str(project), "--database", database)
     done = gate(project, tmp_path, bench="")
@@ -115,8 +137,14 @@ def test_what_was_measured_is_read_and_pushed_by_the_second_job(project, tmp_pat
     done = run_step("measure.yml", "measure", "Measure", folder=project, temporary=tmp_path, values=values)
     assert done.returncode == 0, done.stdout + done.stderr
     (tmp_path / "found").symlink_to(project / ".asv/results")
-    read = run_step("measure.yml", "push", "Read every file as the dashboard will", folder=tmp_path, temporary=tmp_path,
-                    values={"inputs.project": "kernels"})  # fmt: skip
+    read = run_step(
+        "measure.yml",
+        "push",
+        "Read every file as the dashboard will",
+        folder=tmp_path,
+        temporary=tmp_path,
+        values={"inputs.project": "kernels"},
+    )
     assert read.returncode == 0, read.stdout + read.stderr
     pushed = push(tmp_path)
     assert pushed.returncode == 0, pushed.stdout + pushed.stderr

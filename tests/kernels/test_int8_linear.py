@@ -229,9 +229,14 @@ def test_triton_twin_compiles_for_gpus_that_are_not_here(rows: int, compute_capa
 
     config = int8_linear_config(rows=rows, outputs=4096)
     types = {
-        "x_scales_ptr": "*fp32", "weight_ptr": "*i8", "weight_scales_ptr": "*fp32",
-        "bias_ptr": "*fp16", "out_ptr": "*fp16", "values_ptr": "*i8", "scales_ptr": "*fp32",
-    }  # fmt: skip
+        "x_scales_ptr": "*fp32",
+        "weight_ptr": "*i8",
+        "weight_scales_ptr": "*fp32",
+        "bias_ptr": "*fp16",
+        "out_ptr": "*fp16",
+        "values_ptr": "*i8",
+        "scales_ptr": "*fp32",
+    }
     product = {
         "HAS_BIAS": True,
         "THROUGH_HALF": compute_capability < 80,

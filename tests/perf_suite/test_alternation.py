@@ -54,8 +54,15 @@ def test_a_recorded_sample_is_the_mean_of_both_visits():
     first = visit(
         1.0, [10e-6, 12e-6, 14e-6], sample_count=24, sm_clock_hz=(1.8e9,) * 3, sm_cycles=2e4, relative_error=1e-4
     )
-    second = visit(5.0, [20e-6, 22e-6, 24e-6], sample_count=24, sm_clock_hz=(1.6e9,) * 3, sm_cycles=4e4,
-                   relative_error=3e-4, warm_latency_s=9e-6)  # fmt: skip
+    second = visit(
+        5.0,
+        [20e-6, 22e-6, 24e-6],
+        sample_count=24,
+        sm_clock_hz=(1.6e9,) * 3,
+        sm_cycles=4e4,
+        relative_error=3e-4,
+        warm_latency_s=9e-6,
+    )
     one = combined([first, replace(second, warm_samples_s=(9e-6,))])
     assert one.samples_s == pytest.approx((15e-6, 17e-6, 19e-6))
     assert one.calls_per_sample == 16

@@ -46,15 +46,22 @@ RESULT = BenchmarkResult(
     outcomes=(
         outcome("warpwatch", 100e-6, relative_error=3e-4, kernels_launched=1, peak_memory_bytes=1 << 20),
         outcome("triton", reason="relative error 2.0e-01 exceeds 2e-03"),
-        outcome("sdpa", 120e-6, backend="cudnn_attention", energy=Energy(
-            per_call_j=(0.05, 0.06, 0.055), window_s=0.3, power_w=500.0, method="NVML")),
+        outcome(
+            "sdpa",
+            120e-6,
+            backend="cudnn_attention",
+            energy=Energy(per_call_j=(0.05, 0.06, 0.055), window_s=0.3, power_w=500.0, method="NVML"),
+        ),
         outcome("eager", 900e-6),
     ),
     controls=(
-        Outcome(measurement=outcome("canary", 1e-4, visits=(
-            Visit(at_s=0.0, latency_s=1.00e-4), Visit(at_s=5.0, latency_s=1.02e-4))).measurement),
+        Outcome(
+            measurement=outcome(
+                "canary", 1e-4, visits=(Visit(at_s=0.0, latency_s=1.00e-4), Visit(at_s=5.0, latency_s=1.02e-4))
+            ).measurement
+        ),
     ),
-)  # fmt: skip
+)
 
 
 def test_figures_follow_from_the_latency_the_cost_and_the_ceilings():

@@ -53,8 +53,10 @@ def commit(checkout, message):
 def compiled(checkout, output):
     return subprocess.run(
         [sys.executable, "-m", "perf_suite.compiled", str(output), "--checkout", str(checkout)],
-        cwd=ROOT, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
 
 
 def document(checkout, output):

@@ -34,13 +34,25 @@ WARPBENCH = "perf_suite/warpbench/src/warpbench"
 ROPE, INT4_LINEAR, ATTENTION = TWINS = ("_rope", "_int4_linear", "_flash_attention")
 TWIN = CompiledTwin(
     code=KernelCode(
-        kernel="_rope", architecture="sm_90a", instantiations=1, registers=32, stack_bytes=0, shared_bytes=0,
-        dynamic_shared_bytes=None, threads_per_block=128, barriers=0, occupancy=1 / 3, occupancy_limit="registers",
-        local_memory_instructions=0, local_memory_bytes=0, code_bytes=32, instructions={"total": 2, "LDG.128": 1},
+        kernel="_rope",
+        architecture="sm_90a",
+        instantiations=1,
+        registers=32,
+        stack_bytes=0,
+        shared_bytes=0,
+        dynamic_shared_bytes=None,
+        threads_per_block=128,
+        barriers=0,
+        occupancy=1 / 3,
+        occupancy_limit="registers",
+        local_memory_instructions=0,
+        local_memory_bytes=0,
+        code_bytes=32,
+        instructions={"total": 2, "LDG.128": 1},
         sha256="5a",
     ),
     compile_s=0.1 + 0.2,
-)  # fmt: skip
+)
 
 
 def copied_to(folder):
@@ -132,7 +144,7 @@ def test_a_twin_is_compiled_again_when_its_code_changed_and_only_then(checkout):
         ("perf_suite/compiled/twins/under_triton/pretended_gpu.py", '"NVIDIA H200"', '"NVIDIA H100"', set(TWINS)),
         (f"{WARPBENCH}/session.py", "from .ahead import", "from .behind import", set()),
     ],
-)  # fmt: skip
+)
 def test_the_digest_covers_what_the_facts_depend_on(checkout, unchanged, file, before, after, changed):
     assert len(set(unchanged.values())) == len(TWINS)
     path = checkout / file

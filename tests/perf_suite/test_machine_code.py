@@ -72,8 +72,12 @@ def test_the_built_library_becomes_numbers_and_records(recorded):
     benchmark = CompiledCode()
     methods = [name for name in dir(benchmark) if name.startswith("track_")]
     assert {getattr(benchmark, name).unit for name in methods} == {
-        "registers", "instructions", "bytes", "barriers", "share",
-    }  # fmt: skip
+        "registers",
+        "instructions",
+        "bytes",
+        "barriers",
+        "share",
+    }
     for method in methods:
         found = values(benchmark, cache, method)
         assert set(found) == set(cache.found), f"{method} is not known of every kernel"
