@@ -20,6 +20,8 @@ from .commits import commit_row, compiled_of, neighbour
 from .series_lines import points_of
 from .series_list import series_index
 
+_NEWEST_COMMITS = 10  # that show how many values a complete commit has; older ones may be of a smaller suite
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitsBetween:
@@ -117,21 +119,22 @@ def newest_measured(store: Store, project: str, machines: Collection[str]) -> Co
 
 @cached(size=lambda commits: ROW_BYTES * len(commits))
 def _complete_commits(store: Store, project: str, machine: str | None) -> Mapping[int, Commit]:
-    """Commits with at least half as many values on a machine, or on all, as its median commit, newest first, by id.
+    """Commits, by id and newest first, with at least half as many values as the median of the newest commits.
 
-    The others measured some benchmarks only. None where the project has more points than are cached.
+    Counted on one machine, or on all. The other commits measured some benchmarks only, or an earlier, smaller suite.
+    Empty where the project has more points than are cached.
     """
     points = project_points(store, project)
     if points is None:
         return {}
     index = series_index(store, project)
     is_own = [machine in {None, index[number].series.machine} for number in points.series.tolist()]
-    values = points.points.commit[np.repeat(is_own, np.diff(points.starts)) & points.has_number]
-    counts = np.bincount(values)
-    complete = np.flatnonzero((counts > 0) & (2 * counts >= np.median(counts[counts > 0]))) if len(values) else values
+    counts = np.bincount(points.points.commit[np.repeat(is_own, np.diff(points.starts)) & points.has_number])
     with store.read() as connection:
-        commits = commits_by_id(connection, complete.tolist())
-    return dict(sorted(commits.items(), key=lambda pair: (pair[1].position, pair[1].date), reverse=True))
+        commits = commits_by_id(connection, np.flatnonzero(counts).tolist())
+    newest = sorted(commits, key=lambda number: (commits[number].position, commits[number].date), reverse=True)
+    median = np.median(counts[newest[:_NEWEST_COMMITS]]) if newest else 0
+    return {number: commits[number] for number in newest if 2 * counts[number] >= median}
 
 
 def _newest_with_results(store: Store, project: str, machines: Collection[str]) -> Commit | None:

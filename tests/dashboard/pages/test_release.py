@@ -141,6 +141,14 @@ def test_a_commit_is_compared_with_the_complete_one_before_it(tmp_path: Path) ->
     store.close()
 
 
+def test_commits_of_an_earlier_smaller_suite_do_not_count(tmp_path: Path) -> None:
+    store = _with_partial_commits(tmp_path, partial=[*range(12), 20], commits=22)
+    assert _before(store, hash_of(21)) == hash_of(19)
+    assert _before(store, hash_of(20)) == hash_of(19)
+    assert _before(store, hash_of(11)) == hash_of(10)
+    store.close()
+
+
 def _with_partial_commits(folder: Path, *, partial: Sequence[int], commits: int) -> Store:
     asv, store = AsvResults(folder / "results"), Store(str(folder / "history.db"))
     cases = [str(number) for number in range(10)]
