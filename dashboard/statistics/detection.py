@@ -18,7 +18,7 @@ from ..model.comparison import Estimate
 from ..model.metric import Metric
 from ..model.quantities import relative_change
 from .changepoint import Changepoint, Detection, find_changes
-from .comparison import RunValue, compare, sample_error, sample_scatter
+from .comparison import SMALLEST_NOISE, RunValue, compare, sample_error, sample_scatter
 from .distributions import MEDIAN_ERROR, critical_value, t_p_value
 from .episodes import Episode
 from .gpu_history import SessionChain, detect_across_gpus
@@ -28,7 +28,7 @@ from .noise import Noise
 
 # Raise with every change of the findings, here or in the classification (classify.py): stores are then analysed anew.
 # tests/dashboard/test_analysis_version.py compares a digest.
-ANALYSIS_VERSION = 5
+ANALYSIS_VERSION = 6
 
 LONG_ENOUGH = 8  # commits, for the segmentation
 SMALLEST_CHANGE = 0.01
@@ -273,7 +273,7 @@ def _tested(
     before, after = median(levels[start:split]), median(levels[split:end])
     inside = max(sample_error(run) for runs in commits[start:end] for run in runs)
     inefficiency = MEDIAN_ERROR if max(sizes) > 2 else 1.0
-    error = max(noise.scale, inside) * inefficiency * math.sqrt(sum(1 / size for size in sizes))
+    error = max(noise.scale, inside, SMALLEST_NOISE) * inefficiency * math.sqrt(sum(1 / size for size in sizes))
     shift = math.log(after / before)
     p = t_p_value(abs(shift) / error, noise.df)
     if p >= _P:

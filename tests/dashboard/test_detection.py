@@ -46,6 +46,11 @@ def test_a_constant_time_has_no_change_and_a_step_out_of_it_has_one() -> None:
     assert [found.index for found in detect(_commits([1e-3] * 10 + [1.02e-3] * 10, 0.0), TIME).changes] == [10]
 
 
+def test_a_short_constant_time_on_a_machine_without_noise_has_no_change_and_a_step_out_of_it_has_one() -> None:
+    assert detect(_commits([1e-3] * 9, 0.0), TIME, 0.0).changes == ()
+    assert [found.index for found in detect(_commits([1e-3] * 5 + [1.02e-3] * 4, 0.0), TIME, 0.0).changes] == [5]
+
+
 def test_spilling_from_nothing_is_reported() -> None:
     (found,) = detect(_commits([0.0] * 5 + [64.0], 0.0), BYTES).changes
     assert (found.index, found.magnitude) == (5, 1.0)
