@@ -10,11 +10,53 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpwatch.dashboard.importers.asv_folder import NoResultsError, open_folder
-from warpwatch.dashboard.importers.git import GitError, root_of, uncommitted_files
+from warpwatch.dashboard.cli.store_access import CannotTellError
+from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, open_folder, project_name
+from warpwatch.dashboard.importers.git import GitError, resolve, root_of, uncommitted_files
 from warpwatch.dashboard.importers.import_asv import import_results
 from warpwatch.dashboard.model.schema import SeriesSchema
 from warpwatch.dashboard.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsvCheckout:
+    """An asv project whose commits this machine builds and measures."""
+
+    folder: Path  # of asv.conf.json
+    project: str  # the store's name of it
+    repository: Path
+    results: Path
+    benchmarks: Path  # folder of the benchmarks' modules, always of this checkout
+    machine: str  # asv's name of this machine
+
+    def commit(self, name: str) -> str:
+        """The full hash of a commit. Raises CannotTellError."""
+        commit = resolve(self.repository, name)
+        if commit is None:
+            raise CannotTellError(f"{self.repository} has no commit {name!r}")
+        return commit
+
+
+def asv_checkout(folder: Path, project: str | None = None, arguments: Sequence[str] = ()) -> AsvCheckout:
+    """The project in a folder with asv.conf.json; `arguments` are those of asv run. Raises CannotTellError."""
+    path = folder / "asv.conf.json"
+    try:
+        asv = asv_project(path)
+    except NoResultsError as error:
+        raise CannotTellError(str(error)) from error
+    if asv.repository is None:
+        raise CannotTellError(f"{path} names no git repository on this machine: nothing to build")
+    machine = asv_machine(arguments)
+    if machine is None:
+        raise CannotTellError("asv has no name for this machine: run `asv machine --yes`")
+    return AsvCheckout(
+        folder=folder,
+        project=project or asv.name or project_name(asv.results.resolve()),
+        repository=asv.repository,
+        results=asv.results,
+        benchmarks=asv.benchmarks,
+        machine=machine,
+    )
 
 
 def asv_machine(arguments: Sequence[str] = ()) -> str | None:

@@ -12,16 +12,13 @@ from statistics import fmean
 
 import json5
 
-from warpwatch.dashboard.cli.store_access import CannotTellError
-from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
-from warpwatch.dashboard.importers.git import resolve
 from warpwatch.dashboard.model.series import Point, Series, Status
 from warpwatch.dashboard.statistics.arrival import SESSION_GAP_S
 from warpwatch.dashboard.statistics.comparison import RunValue, sample_error
 from warpwatch.dashboard.statistics.session_noise import rerun_scatter
 from warpwatch.dashboard.store import Store, queries
 
-from ..asv_checkout import AsvRuns, asv_machine, bench_pattern
+from ..asv_checkout import AsvCheckout, AsvRuns, asv_checkout, bench_pattern
 from ..host_lock import gpu_lock
 from .run_likelihood import ExpectedNoise, Run
 
@@ -78,34 +75,28 @@ _DEFAULT_CACHE, _DEFAULT_BENCHMARKS = 2, "benchmarks"  # asv's
 class AsvTarget:
     """An asv project on this machine."""
 
-    folder: Path  # of asv.conf.json
+    checkout: AsvCheckout
     store: Store
-    project: str
-    repository: Path
-    machine: str  # asv's name of this machine
     arguments: tuple[str, ...]  # further arguments of asv run
     cached_builds: int  # commits whose builds asv keeps
-    benchmarks: str  # folder of the benchmarks, always from this checkout
+    benchmarks: str  # folder of the benchmarks, as asv.conf.json names it
 
     def runs(self, patterns: Sequence[str]) -> AsvRuns:
         """An asv runner for the benchmarks that match these expressions."""
         return AsvRuns(
-            folder=self.folder, store=self.store, project=self.project, patterns=patterns, arguments=self.arguments
+            folder=self.checkout.folder,
+            store=self.store,
+            project=self.checkout.project,
+            patterns=patterns,
+            arguments=self.arguments,
         )
-
-    def commit(self, name: str) -> str:
-        """The full hash of a commit. Raises CannotTellError."""
-        commit = resolve(self.repository, name)
-        if commit is None:
-            raise CannotTellError(f"{self.repository} has no commit {name!r}")
-        return commit
 
     def series_of_key(self, key: str, metric: str | None = None) -> Series:
         """The series of that key, if this machine measures it. Raises SeriesError."""
-        series = which_series(self.store, self.project, key, metric=metric)
-        if series.machine != self.machine:
+        series = which_series(self.store, self.checkout.project, key, metric=metric)
+        if series.machine != self.checkout.machine:
             raise SeriesError(
-                f"{series.title} was measured on {series.machine}, but this is {self.machine}: bisect it there"
+                f"{series.title} was measured on {series.machine}, but this is {self.checkout.machine}: bisect it there"
             )
         return series
 
@@ -121,33 +112,21 @@ class AsvTarget:
         except re.error as error:
             raise SeriesError(f"{text!r} is neither a series' key nor a regular expression: {error}") from error
         try:
-            return which_series(self.store, self.project, text, machine=self.machine, metric=metric)
+            return which_series(self.store, self.checkout.project, text, machine=self.checkout.machine, metric=metric)
         except NoSeriesError:
-            say(f"{text} has no results on {self.machine}: measuring {measure_at[:8]} first")
+            say(f"{text} has no results on {self.checkout.machine}: measuring {measure_at[:8]} first")
         with gpu_lock(say=say) as lock:
             replace(self.runs((text,)), lock_descriptors=lock.descriptors).run(measure_at)
-        return which_series(self.store, self.project, text, machine=self.machine, metric=metric)
+        return which_series(self.store, self.checkout.project, text, machine=self.checkout.machine, metric=metric)
 
 
 def asv_target(folder: Path, project: str | None, store: Store, arguments: Sequence[str]) -> AsvTarget:
     """The project in a folder with asv.conf.json. Raises CannotTellError."""
-    path = folder / "asv.conf.json"
-    try:
-        asv = asv_project(path)
-    except NoResultsError as error:
-        raise CannotTellError(str(error)) from error
-    if asv.repository is None:
-        raise CannotTellError(f"{path} names no git repository on this machine: nothing to build")
-    machine = asv_machine(arguments)
-    if machine is None:
-        raise CannotTellError("asv has no name for this machine: run `asv machine --yes`")
-    conf = json5.loads(path.read_text(encoding="utf-8"))
+    checkout = asv_checkout(folder, project, arguments)
+    conf = json5.loads((folder / "asv.conf.json").read_text(encoding="utf-8"))
     return AsvTarget(
-        folder=folder,
+        checkout=checkout,
         store=store,
-        project=project or asv.name or project_name(asv.results.resolve()),
-        repository=asv.repository,
-        machine=machine,
         arguments=tuple(arguments),
         cached_builds=int(conf.get("build_cache_size", _DEFAULT_CACHE)),
         benchmarks=str(conf.get("benchmark_dir", _DEFAULT_BENCHMARKS)),

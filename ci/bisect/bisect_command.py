@@ -84,7 +84,7 @@ def record(target: AsvTarget, report: BisectReport) -> None:
         summary=headline(report),
         culprit=culprit,
     )
-    record_bisect(target.store, target.project, bisected, now_ms=time.time_ns() // 1_000_000)
+    record_bisect(target.store, target.checkout.project, bisected, now_ms=time.time_ns() // 1_000_000)
 
 
 _MOST = 1000  # alerts considered
@@ -208,16 +208,18 @@ def bisect(
     store = open_or_create_store(database)
     try:
         target = asv_target(folder, project, store, arguments)
-        for warning in uncommitted_warnings(target.repository, folder / target.benchmarks):
+        for warning in uncommitted_warnings(target.checkout.repository, target.checkout.benchmarks):
             say(warning)
         if series is None or good is None or bad is None:
             chosen = _next(target)
             if chosen is None:
-                click.echo(f"{target.machine} has no open alert to bisect")
+                click.echo(f"{target.checkout.machine} has no open alert to bisect")
                 return
             bisected, commits = chosen
         else:
-            commits = commit_range(target.repository, target.commit(good), target.commit(bad))
+            commits = commit_range(
+                target.checkout.repository, target.checkout.commit(good), target.checkout.commit(bad)
+            )
             bisected = target.series(series, metric, measure_at=commits[-1].hash, say=say)
         report = bisect_series(target, bisected, commits, paths, settings, say)
         analyse(store)
@@ -237,8 +239,8 @@ def bisect(
 
 
 def _next(target: AsvTarget) -> tuple[Series, tuple[RangeCommit, ...]] | None:
-    alert = next_alert(target.store, target.project, target.machine, target.repository)
+    alert = next_alert(target.store, target.checkout.project, target.checkout.machine, target.checkout.repository)
     if alert is None:
         return None
     say(f"alert {alert.alert}: {alert.good[:8]} to {alert.bad[:8]}")
-    return target.series_of_key(alert.series.key), commit_range(target.repository, alert.good, alert.bad)
+    return target.series_of_key(alert.series.key), commit_range(target.checkout.repository, alert.good, alert.bad)

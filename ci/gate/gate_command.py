@@ -11,8 +11,6 @@ from warpwatch.dashboard.analysis.compare_commits import check
 from warpwatch.dashboard.analysis.confirmation import CONFIRMING_RUNS
 from warpwatch.dashboard.cli.output import OutputFile, database_option, output_option, say, table_width, write
 from warpwatch.dashboard.cli.store_access import CannotTellError, open_or_create_store, read_settings
-from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
-from warpwatch.dashboard.importers.git import resolve
 from warpwatch.dashboard.model.comparison import Comparison
 from warpwatch.dashboard.model.series import Commit
 from warpwatch.dashboard.model.verdict import Verdict
@@ -20,7 +18,7 @@ from warpwatch.dashboard.store import queries
 from warpwatch.dashboard.store.policy import record_acceptances
 from warpwatch.dashboard.text import comparison_report
 
-from ..asv_checkout import AsvRuns, GateError, asv_machine, uncommitted_warnings
+from ..asv_checkout import AsvRuns, GateError, asv_checkout, uncommitted_warnings
 from ..host_lock import HostLockError, gpu_lock
 from ..options import (
     asv_arguments_option,
@@ -112,21 +110,11 @@ def gate(
     (it crashes, its result is wrong, or it is gone), or HEAD's warpwatch.toml is invalid; 2 inconclusive.
     """
     default_threshold = read_settings().threshold
-    try:
-        asv = asv_project(folder / "asv.conf.json")
-    except NoResultsError as error:
-        raise CannotTellError(str(error)) from error
-    if asv.repository is None:
-        raise CannotTellError(f"{folder / 'asv.conf.json'} names no git repository on this machine: nothing to build")
-    name = project or asv.name or project_name(asv.results.resolve())
-    repository = asv.repository
-    commits = _hash(repository, base), _hash(repository, head)
+    asv = asv_checkout(folder, project, arguments)  # of its machine: runs here cannot decide series of others
+    commits = asv.commit(base), asv.commit(head)
     if commits[0] == commits[1]:
         raise CannotTellError(f"{base} and {head} are the same commit, {commits[0][:8]}")
-    machine = asv_machine(arguments)  # runs here cannot decide series of other machines
-    if machine is None:
-        raise CannotTellError("asv has no name for this machine: run `asv machine --yes`")
-    for warning in uncommitted_warnings(repository, asv.benchmarks):
+    for warning in uncommitted_warnings(asv.repository, asv.benchmarks):
         say(warning)
     committed = read_committed_policy(folder, *commits, policy_file)
     settings = committed.policy.gate
@@ -134,8 +122,8 @@ def gate(
     store = open_or_create_store(database)
     policy = read_comparison_policy(
         store,
-        name,
-        repository,
+        asv.project,
+        asv.repository,
         *commits,
         committed=committed,
         threshold=threshold,
@@ -144,7 +132,7 @@ def gate(
     runs = AsvRuns(
         folder=folder,
         store=store,
-        project=name,
+        project=asv.project,
         patterns=patterns or settings.bench,
         arguments=arguments,
         python=asv_python,
@@ -154,13 +142,13 @@ def gate(
         sides = [_recorded(runs, commit) for commit in commits]
         return check(
             store,
-            name,
+            asv.project,
             *sides,
             threshold=policy.threshold,
-            limits=policy.limits(store, name),
+            limits=policy.limits(store, asv.project),
             policy=committed.name,
             family_error=family_error,
-            machine=machine,
+            machine=asv.machine,
             since_ms=began_ms,
         )
 
@@ -180,15 +168,15 @@ def gate(
         text = comparison_report.as_text(done.comparison, layout, width=table_width(output))
         text += "" if layout == "json" else f"\n{done.cost}"
         write(text, output)  # first, so that the verdict is printed even if something below fails
-        record_acceptances(store, name, *commits, policy.accepted, now_ms=time.time_ns() // 1_000_000)
+        record_acceptances(store, asv.project, *commits, policy.accepted, now_ms=time.time_ns() // 1_000_000)
         if artefact_file is not None:
             artefact = gate_artefact(
                 store,
                 done,
-                machine=machine,
+                machine=asv.machine,
                 family_error=family_error,
                 inconclusive=settings.inconclusive,
-                source_of=BenchmarkSources(repository, asv.benchmarks).of,
+                source_of=BenchmarkSources(asv.repository, asv.benchmarks).of,
             )
             write_artefact(artefact, artefact_file)
     except (GateError, HostLockError) as error:
@@ -199,13 +187,6 @@ def gate(
     finally:
         store.close()
     sys.exit(exit_status(done.comparison))
-
-
-def _hash(repository: Path, name: str) -> str:
-    commit = resolve(repository, name)
-    if commit is None:
-        raise CannotTellError(f"{repository} has no commit {name!r}")
-    return commit
 
 
 def _recorded(runs: AsvRuns, commit_hash: str) -> Commit:

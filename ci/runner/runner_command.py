@@ -15,7 +15,7 @@ from warpwatch.dashboard.cli.store_access import CannotTellError, open_or_create
 from warpwatch.dashboard.importers.asv_folder import NoResultsError, asv_project, project_name
 from warpwatch.dashboard.importers.git import resolve
 
-from ..asv_checkout import AsvRuns, GateError, asv_machine
+from ..asv_checkout import AsvRuns, GateError, asv_checkout
 from ..host_lock import HostLockError, gpu_lock, with_gpu_lock
 from ..options import folder_option
 from ..policy.policy_file import find_policy, read_usable_policy
@@ -124,18 +124,12 @@ def _measure_and_confirm(
 
 
 def _confirmation(folder: Path, patterns: tuple[str, ...], database: str | None) -> Confirmation:
-    asv = asv_project(folder / "asv.conf.json")
-    if asv.repository is None:
-        raise CannotTellError(f"{folder / 'asv.conf.json'} names no git repository on this machine: nothing to build")
-    machine = asv_machine()
-    if machine is None:
-        raise CannotTellError("asv has no name for this machine: run `asv machine --yes`")
-    project = asv.name or project_name(asv.results.resolve())
+    asv = asv_checkout(folder)
     return Confirmation(
-        runs=AsvRuns(folder=folder, store=open_or_create_store(database), project=project, patterns=patterns),
+        runs=AsvRuns(folder=folder, store=open_or_create_store(database), project=asv.project, patterns=patterns),
         repository=asv.repository,
         results=asv.results,
-        machine=machine,
+        machine=asv.machine,
         budget=day_budget(_policy(folder).confirm.minutes_per_day),
         say=say,
     )
