@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.asv_results import COLUMNS
 from warpwatch.dashboard.importers.asv import read_result
 from warpwatch.dashboard.importers.input_files import BrokenFileError
 from warpwatch.dashboard.model.result_file import ResultFile
@@ -18,21 +19,7 @@ def _read(results: str | dict[str, Any], **more: Any) -> ResultFile:
         "env_name": "env",
         "date": 1,
         "params": {"machine": "box"},
-        "result_columns": [
-            "result",
-            "params",
-            "version",
-            "started_at",
-            "duration",
-            "stats_ci_99_a",
-            "stats_ci_99_b",
-            "stats_q_25",
-            "stats_q_75",
-            "stats_number",
-            "stats_repeat",
-            "samples",
-            "profile",
-        ],
+        "result_columns": list(COLUMNS),
     } | more
     text = results if isinstance(results, str) else json.dumps(results)
     return read_result(f'{json.dumps(head)[:-1]}, "results": {text}}}'.encode(), "abababab-env.json")
