@@ -130,11 +130,15 @@ class VarianceTrend:
 
 
 def _inverse_trigamma(y: float) -> float:
-    """Where the decreasing trigamma function is `y`, by bisection of the logarithm."""
+    """Where the decreasing trigamma function is `y`, by Newton's method for its reciprocal, which is nearly a line.
+
+    From Smyth's appendix: the reciprocal is convex and the first guess too large, so every step goes down.
+    """
     from scipy.special import zeta
 
-    low, high = math.log(1e-3), math.log(1e6)
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if zeta(2, math.exp(middle)) > y else (low, middle)
-    return math.exp(low)
+    x, step = 0.5 + 1 / y, math.inf
+    while step > 1e-12 * x:
+        trigamma = float(zeta(2, x))
+        step = trigamma * (1 - trigamma / y) / (2 * float(zeta(3, x)))
+        x -= step
+    return x

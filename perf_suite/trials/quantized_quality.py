@@ -19,12 +19,15 @@ import tarfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from warpwatch.kernels.modules import replace_linear_with_quantized
+
+if TYPE_CHECKING:
+    from transformers import LlamaForCausalLM
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT_COMMIT = "a8212b4cd5a8a7055c4e82021cb8caa4983f5c2a"  # so that the text stays the same
@@ -80,6 +83,9 @@ def text_of(root: Path, commit: str) -> tuple[bytes, bytes]:
 
 def train(setting: Setting, text: bytes, report: Callable[[str], None] = lambda _: None) -> LlamaForCausalLM:
     """A Llama of bytes, trained on random windows of the text by AdamW with a cosine schedule."""
+    # Imported here, for it takes five CPU seconds wherever tests of other things are collected.
+    from transformers import LlamaConfig, LlamaForCausalLM
+
     torch.manual_seed(setting.seed)
     model = LlamaForCausalLM(
         LlamaConfig(

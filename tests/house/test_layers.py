@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -43,8 +44,13 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
 }
 
 
-def _imports(path: Path) -> Iterator[tuple[ast.ImportFrom | ast.Import, str]]:
+@cache
+def _imports(path: Path) -> tuple[tuple[ast.ImportFrom | ast.Import, str], ...]:
     """Every import of a file, at any depth, with the absolute name of the module without `warpwatch.`."""
+    return tuple(_read_imports(path))
+
+
+def _read_imports(path: Path) -> Iterator[tuple[ast.ImportFrom | ast.Import, str]]:
     package = path.relative_to(HOUSE).parent.parts
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):

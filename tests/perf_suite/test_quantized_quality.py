@@ -3,18 +3,20 @@
 import copy
 import json
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
 
-pytest.importorskip("transformers", reason="transformers is not installed (extra: models)")
-
 from perf_suite.trials import quantized_quality
 from perf_suite.trials.quantized_quality import Quality, Setting, compare, table, text_of, train, window_losses
 from warpwatch.kernels.modules import QuantizedLinear, replace_linear_with_quantized
 
-pytestmark = pytest.mark.outside  # needs the compiled kernels
+pytestmark = [
+    pytest.mark.outside,  # needs the compiled kernels
+    pytest.mark.skipif(find_spec("transformers") is None, reason="transformers is not installed (extra: models)"),
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 TRIALS = ROOT / "perf_suite/trials"

@@ -62,6 +62,7 @@ def test_an_alert_s_life_is_one_issue(scene: Scene, server: GitHubServer, destin
     assert server.tokens == {"token s3cr3t"}
 
 
+@pytest.mark.usefixtures("pauses")
 @pytest.mark.parametrize("lost", [0, 1])
 def test_a_sender_that_dies_before_the_answer_makes_no_second_issue_and_no_second_comment(
     server: GitHubServer, destination: Destination, lost: int
