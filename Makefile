@@ -8,11 +8,9 @@ SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 COMMITS ?= 3
 PORT ?= 8321
-# Processes that tests are shared out to: one where there is a GPU, which measuring tests want to themselves, else one more
-# than there are cores, since a quarter of the time a test waits for a browser, a server or a time limit. Each takes a file
-# at a time. Tests that compare CPU times run after the others, on a core each.
-CORES := $(shell nproc)
-TEST_WORKERS ?= $(if $(HAS_GPU),1,$(shell expr $(CORES) + 1))
+# Processes that tests are shared out to: one where there is a GPU, which measuring tests want to themselves, else one a
+# core. Tests that compare CPU times run after the others; each process takes a file at a time.
+TEST_WORKERS ?= $(if $(HAS_GPU),1,$(shell nproc))
 VENV := .venv
 BIN := $(VENV)/bin
 ASV := $(BIN)/python -m asv
@@ -121,7 +119,7 @@ lint: $(VENV)/.test
 
 # Without the kernels' tests: they need the compiled extension.
 check: lint
-	$(BIN)/python -m pytest -q -n $(if $(HAS_GPU),1,$(CORES)) --dist loadfile -m "not outside and not timing" \
+	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile -m "not outside and not timing" \
 		tests/house tests/dashboard tests/ci tests/perf_suite
 
 test: $(VENV)/.test build lint
@@ -129,7 +127,7 @@ ifeq ($(TEST_WORKERS),1)
 	$(BIN)/python -m pytest
 else
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile -m "not timing"
-	$(BIN)/python -m pytest -n $(CORES) --dist loadfile -m timing \
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile -m timing \
 		$$(grep -rl --include='*.py' mark.timing tests)  # to collect all takes half a minute
 endif
 
