@@ -83,7 +83,7 @@ def text_of(root: Path, commit: str) -> tuple[bytes, bytes]:
 
 def train(setting: Setting, text: bytes, report: Callable[[str], None] = lambda _: None) -> LlamaForCausalLM:
     """A Llama of bytes, trained on random windows of the text by AdamW with a cosine schedule."""
-    # Imported here, for it takes five CPU seconds wherever tests of other things are collected.
+    # Imported here: loading transformers takes seconds, also in processes that only collect tests.
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(setting.seed)
