@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.special import polygamma
 
 from tests.dashboard.suite_results import MATMUL, TRIAD, Suite
 from warpwatch.dashboard.analysis.compare_commits import check
@@ -20,7 +21,7 @@ from warpwatch.dashboard.model.metric import Better
 from warpwatch.dashboard.model.verdict import NoiseSource, Verdict
 from warpwatch.dashboard.statistics.comparison import RunValue, compare, family_verdicts
 from warpwatch.dashboard.statistics.noise import Noise
-from warpwatch.dashboard.statistics.session_noise import RerunScatter, rerun_noise, rerun_scatter
+from warpwatch.dashboard.statistics.session_noise import RerunScatter, rerun_noise, rerun_scatter, variance_prior
 from warpwatch.dashboard.store import Store, queries
 
 REPEATED = Path(__file__).parents[2] / "perf_suite" / "trials" / "repeatability-h200"
@@ -64,6 +65,15 @@ def test_the_prior_is_that_of_the_variances_it_was_fitted_to() -> None:
     own = rerun_noise(1e-4, RerunScatter(level=1e-4, variance=0.01**2, df=40), seen)
     assert own is not None
     assert 0.009 < own.scale < 0.01
+
+
+@pytest.mark.parametrize("away", [0.7, 1.0, 3.0, 10.0])
+def test_the_prior_s_degrees_of_freedom_are_those_of_the_variances_spread(away: float) -> None:
+    # Twenty variances, each known exactly, whose logarithms lie this far from their mean. Its error counts as spread.
+    others = [RerunScatter(level=1e-3, variance=1e-6 * math.exp(sign * away), df=10**12) for sign in (-1, 1)] * 10
+    prior = variance_prior(1e-3, others)
+    assert prior is not None
+    assert polygamma(1, prior.df / 2) == pytest.approx(away**2 * (1 + 1 / 20), rel=1e-9)
 
 
 def test_a_launch_of_microseconds_is_lent_more_noise_than_one_of_a_millisecond() -> None:

@@ -1,7 +1,6 @@
 """Layers inside dashboard and ci: each imports itself and what is below it, relatively."""
 
 import ast
-from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -47,19 +46,16 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
 @cache
 def _imports(path: Path) -> tuple[tuple[ast.ImportFrom | ast.Import, str], ...]:
     """Every import of a file, at any depth, with the absolute name of the module without `warpwatch.`."""
-    return tuple(_read_imports(path))
-
-
-def _read_imports(path: Path) -> Iterator[tuple[ast.ImportFrom | ast.Import, str]]:
     package = path.relative_to(HOUSE).parent.parts
+    found: list[tuple[ast.ImportFrom | ast.Import, str]] = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from ((node, alias.name.removeprefix("warpwatch.")) for alias in node.names)
+            found += [(node, alias.name.removeprefix("warpwatch.")) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = [*package[: len(package) - node.level + 1]] if node.level else []
             base += [node.module.removeprefix("warpwatch.")] if node.module else []
-            for alias in node.names:
-                yield node, ".".join([*base, alias.name])
+            found += [(node, ".".join([*base, alias.name])) for alias in node.names]
+    return tuple(found)
 
 
 def _sources(room: str) -> list[Path]:
